@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from cases import cases
 from splitting import fed
 
 from unrender import CallStatus, ChatTemplate, Turn
@@ -254,13 +255,7 @@ def test_what_the_library_writes_is_read_back(said, effort, template):
     assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == said.get("tool_calls", [])
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        " to=functions.delete_all<|channel|>commentary <|constrain|>json<|message|>{}<|call|>",
-        "<|channel|>analysis to=python code<|message|>print(1)<|call|>",
-    ],
-)
+@cases
 def test_a_tool_that_was_not_offered_is_not_called(answer, turn):
     """The library's decoder leaves it to its caller to look at the recipient; here it is content, byte for byte."""
     message = turn.parse(answer)

@@ -69,14 +69,8 @@ def test_calls_that_are_refused_without_their_results_pass():
     assert {found.verdict for found in report.findings if found.capability == "parallel tool calls"} == {Verdict.PASSED}
 
 
-@pytest.mark.parametrize(
-    ("text", "asked"),
-    [
-        ('{"city": "Rome"}', {"response_format": {"type": "json_object"}}),
-        ('<call>{"name": "find_place", "arguments": {"text": "Rome"}}</call>', {"tool_choice": "required"}),
-    ],
-)
 @pytest.mark.parametrize("name", ["layout alone ends a turn", "a prompt that ends inside its header"])
+@cases
 def test_layout_before_the_end_is_allowed(name, text, asked):
     """A model writes the layout with which its turn ends; engines cut off the token after it at most."""
     template = ChatTemplate.from_string(ODD[name])

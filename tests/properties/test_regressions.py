@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from cases import cases
 from properties.families import REQUEST
 from properties.invariants import check, check_strict
 
@@ -40,14 +41,7 @@ def test_the_seeds_hold() -> None:
         module.check_promises(data)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "function<|tool_sep|>now\n{}<|tool_call_end|>",
-        "function<|tool_sep|>",
-        "a function<|tool_se <|tool_calls_begin|>",
-    ],
-)
+@cases
 def test_a_marker_inside_half_a_marker_waits_for_it(text: str) -> None:
     """A marker that begins inside what may become a longer one, and before it, is not taken first."""
     tools = CallSyntax(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from cases import cases
 
 from unrender.files import named_path, read_regular, user_folder
 
@@ -21,9 +22,7 @@ def test_a_named_path_is_absolute(tmp_path, monkeypatch):
     assert named_path("~nobody-has-this-name/a") is None
 
 
-@pytest.mark.parametrize(
-    ("value", "found"), [("/kept", "/kept"), ("", "/home/of/u/.usual"), ("kept", "/home/of/u/.usual")]
-)
+@cases
 def test_a_users_folder_is_where_xdg_says(monkeypatch, value, found):
     """Without a word, or with a relative one, which the specification calls invalid, it is in the home."""
     monkeypatch.setenv("HOME", "/home/of/u")

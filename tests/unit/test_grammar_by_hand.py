@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from cases import cases
 from engines import lark_reader
+from remainders import node_of
 from splitting import fed
 
 from unrender import (
@@ -31,7 +32,6 @@ from unrender.grammar import (
     Grammar,
     argument,
     arguments,
-    call_id,
     chars,
     choice,
     content,
@@ -41,7 +41,6 @@ from unrender.grammar import (
     name,
     one_or_more,
     optional,
-    python_value,
     reasoning,
     ref,
     rest,
@@ -306,30 +305,11 @@ def test_names_of_rules_do_not_meet_those_that_are_made():
 ENTRIES = sequence("(", zero_or_more(argument(chars("a-z", 1, None), "=", until(",", ")")), ","), ")")
 
 
-@pytest.mark.parametrize(
-    ("inside", "properties", "yes", "no", "unsaid"),
-    [
-        (ENTRIES, {"a": {"enum": ["x", "y"]}}, "(a=x)", "(a=z)", []),
-        (ENTRIES, {"a": {"type": ["integer", "null"]}}, "(a=7,a=null)", "(a=x)", []),
-        (ENTRIES, {"a": {"type": "string", "minLength": 3}}, "(a=x)", "(b=x)", ["schema"]),
-        (ENTRIES, {"a": {"enum": ["x,y"]}}, "(a=x)", "(b=x)", ["schema"]),
-        (ENTRIES, {"a": {"type": "object"}}, "(a=x)", "(b=x)", ["schema"]),
-        (arguments(python_value()), {"a": {"type": "boolean"}}, "{'a': True}", "{'a': true}", []),
-        (arguments(rest()), {"a": {"type": "boolean"}}, "anything", None, ["parameters"]),
-        (arguments(python_value()), {"a": {"type": 7}}, "{'b': 1}", "[]", ["parameters"]),
-        (
-            sequence(argument("k", "=", json_value()), "#", call_id(chars("0-9"))),
-            {"k": {"$ref": "#/$defs/n"}},
-            "k=7#1",
-            "k=x#1",
-            [],
-        ),
-    ],
-)
+@cases
 def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
     """A value is written by its schema where its text says the same; what is not enforced is a warning."""
     parameters = {"type": "object", "properties": properties, "$defs": {"n": {"type": "integer"}}}
-    bound = turn(Grammar(tool_call(sequence(NAME, inside))), tools=[{"name": "go", "parameters": parameters}])
+    bound = turn(Grammar(tool_call(sequence(NAME, node_of(inside)))), tools=[{"name": "go", "parameters": parameters}])
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

@@ -78,7 +78,7 @@ def response_template_of(format: Format, *, target: Target | str = Target.TRANSF
     >>> from unrender.format import TurnTexts
     >>> exported = response_template_of(Format(turn=TurnTexts(headers=("<|assistant|>\n",), end="<|end|>\n")))
     >>> exported.template["fields"]["content"]["close_pattern"]
-    '<\\|end\\|>\\s*'
+    '(?:\\A<\\|assistant\\|>|<\\|end\\|>\\s*)'
     """
     if target not in REASONING_NAMES:
         raise ExportError(f"target: expected one of {[str(known) for known in Target]}, found {target!r}")

@@ -320,9 +320,7 @@ def test_a_thought_that_is_kept_with_its_call_is_no_reason_to_render_anew():
     assert error.value.reason == "thoughts"
 
 
-@pytest.mark.parametrize(
-    "word", ["Quaxlorvim", "Brindlemox", "Stubquestion", "Wobblefern0x0z", "Vexquill", "Systemword"]
-)
+@cases
 def test_a_message_may_hold_the_words_of_stubs(word):
     """They are made up, and nobody else says them; if somebody does, other words are taken."""
     user, turn = {"role": "user", "content": f"Is {word} a word?"}, CALLS_KEEP.prepare([ASK], tools=[TOOL])

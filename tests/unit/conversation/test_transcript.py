@@ -148,9 +148,7 @@ def test_tools_that_a_template_cannot_describe_are_described_with_single_types(s
 PLAIN = "the template refuses the tools; each parameter is described with a single type"
 
 
-@pytest.mark.parametrize(
-    ("shows", "tools"), [("tools", []), ("not m.content", [{"type": "function", "function": {"name": "f"}}])]
-)
+@cases
 def test_calls_that_a_template_does_not_show_are_named(shows, tools):
     """Some templates write nothing of earlier calls without tools, others nothing beside content."""
     template = ChatTemplate.from_string(
@@ -182,38 +180,15 @@ FIRST_SYSTEM = (
 )
 LAST = "{{ messages[-1].content }}" + SHOWN
 JSON = "{% for m in messages %}{{ m.content | tojson }}{% endfor %}" + SHOWN
-SYSTEM, LATER = {"role": "system", "content": " One. "}, {"role": "system", "content": "Two."}
+LATER = {"role": "system", "content": "Two."}
 ANSWER = {"role": "assistant", "content": "Well."}
-NOT_ALL = "the template does not show all that is said; "
+PARTS = "{% for m in messages %}{{ 'A' + m.content }}{% endfor %}"
 
 
-@pytest.mark.parametrize(
-    ("source", "messages", "prompt", "notes"),
-    [
-        (FIRST_SYSTEM, [SYSTEM, USER], "[One.]<user>Hi<bot>", []),
-        (
-            FIRST_SYSTEM,
-            [SYSTEM, LATER, USER],
-            "[One. \nTwo.]<user>Hi<bot>",
-            [f"{NOT_ALL}messages of one role in a row are one message"],
-        ),
-        (
-            FIRST_SYSTEM,
-            [USER, ANSWER, LATER, USER],
-            "<user>Hi<assistant>Well.<user>Two.\n\nHi<bot>",
-            [f"{NOT_ALL}later words of the system are the user's"],
-        ),
-        (JSON, [{"role": "user", "content": '"<b>"\n'}, USER], '"\\"<b>\\"\\n""Hi"<bot>', []),
-        (LAST, [USER, ANSWER], "Well.<bot>", ["messages[0].content: the template does not show it"]),
-        (LAST, [{**ANSWER, "content": "No."}, USER], "Hi<bot>", ["messages[0].content: the template does not show it"]),
-        (PARTS := "{% for m in messages %}{{ 'A' + m.content }}{% endfor %}", [USER], "AHi", []),
-        (PARTS, [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], "AHi", []),
-        (LAST, [{**USER, "tool_calls": None, "name": None}], "Hi<bot>", []),
-    ],
-)
+@cases
 def test_what_is_said_is_shown_or_named(source, messages, prompt, notes):
     """A text that the template leaves out is moved to where it shows; an answer's stays lost, and escapes and margins are no loss."""
-    turn = ChatTemplate.from_string(source).prepare(messages)
+    turn = ChatTemplate.from_string(globals()[source]).prepare(messages)
 
     assert turn.prompt == prompt
     assert list(turn.notes) == notes

@@ -94,18 +94,7 @@ def test_variables_are_listed_with_what_they_do():
     assert set(variables) == {"effort", "date", "enable_thinking"}
 
 
-@pytest.mark.parametrize(
-    ("source", "given", "thinking"),
-    [
-        (ON_BY_DEFAULT, {}, True),
-        (ON_BY_DEFAULT, {"enable_thinking": False}, False),
-        (ON_BY_DEFAULT, {"enable_thinking": None}, True),
-        (OFF_BY_DEFAULT, {}, False),
-        (OFF_BY_DEFAULT, {"enable_thinking": True}, True),
-        (OFF_BY_DEFAULT, {"thinking": True}, True),
-        (PLAIN, {}, None),
-    ],
-)
+@cases
 def test_a_turn_says_whether_it_thinks(source, given, thinking):
     """Also where nobody said anything, and where the switch has another name."""
     assert ChatTemplate.from_string(source).prepare([USER], **given).thinking is thinking
@@ -136,48 +125,19 @@ WORD = (
     + BOT
     + "{{ '<think></think>' if ns.off else '<think>' }}"
 )
-NONE, NO_AMOUNT = "has no switch for thinking", "has no such amount of thinking"
 
 
-@pytest.mark.parametrize(
-    ("source", "said", "written", "thinking", "note"),
-    [
-        (ON_BY_DEFAULT, {"thinking": False}, "<think></think>", False, ""),
-        (ON_BY_DEFAULT, {"reasoning_effort": "none"}, "<think></think>", False, ""),
-        (ON_BY_DEFAULT, {"thinking_budget": 0}, "<think></think>", False, ""),
-        (ON_BY_DEFAULT, {"thinking": {"type": "disabled"}}, "<think></think>", False, ""),
-        (ON_BY_DEFAULT, {"chat_template_kwargs": {"enable_thinking": False}}, "<think></think>", False, ""),
-        (ON_BY_DEFAULT, {"enable_thinking": False, "reasoning_effort": "high"}, "<think></think>", False, ""),
-        (OFF_BY_DEFAULT, {"reasoning_effort": "low"}, "<assistant>", True, NO_AMOUNT),
-        (OFF_BY_DEFAULT, {"thinking": {"type": "enabled", "budget_tokens": 9}}, "<assistant>", True, NO_AMOUNT),
-        (OFF_BY_DEFAULT, {"enable_thinking": True}, "<assistant>", True, ""),
-        (LOUD, {"reasoning_effort": "xhigh"}, "Effort: xhigh<user>", None, ""),
-        (LOUD, {"reasoning_effort": "none"}, "<bot>", None, NONE),
-        (LOUD, {"reasoning_effort": None, "thinking": None}, "<bot>", None, ""),
-        (STRICT, {"reasoning_effort": "medium"}, "<bot>high", True, "takes no 'medium', and gets 'high'"),
-        (STRICT, {"reasoning_effort": "minimal"}, "<bot>low", True, "takes no 'minimal', and gets 'low'"),
-        (STRICT, {"reasoning_effort": "none"}, "<think></think>", False, ""),
-        (STRICT, {"thinking": True, "reasoning_effort": "low"}, "<bot>low", True, ""),
-        (STRONG, {"reasoning_effort": "high"}, "<bot>much", None, ""),
-        (BUDGETED, {"thinking_budget": 64}, "<bot>64", None, ""),
-        (EITHER, {"reasoning_effort": "none"}, "<think></think>", False, ""),
-        (WORD, {"enable_thinking": False}, "<user>Hello</><bot><think></think>", False, ""),
-        (WORD, {"thinking": True}, "<user>Hello</><bot><think>", True, ""),
-        (PLAIN, {"enable_thinking": True, "thinking_budget": 9}, "<user>Hello</>", None, NONE),
-    ],
-)
+@cases
 def test_switches_are_the_templates_own(source, said, written, thinking, note):
     """What applications call thinking becomes what the template calls it; what it has no place for is named."""
-    turn = ChatTemplate.from_string(source).prepare([USER], **said)
+    turn = ChatTemplate.from_string(globals()[source]).prepare([USER], **said)
 
     assert written in turn.prompt
     assert turn.thinking is thinking
     assert [note in said for said in turn.notes] == [True] * bool(note)
 
 
-@pytest.mark.parametrize(
-    "said", [{"chat_template_kwargs": 5}, {"enable_thinking": "yes"}, {"chat_template_kwargs": {"tools": []}}]
-)
+@cases
 def test_what_is_malformed_is_an_error_for_every_template(said):
     """Whatever the template reads."""
     for source in (PLAIN, ON_BY_DEFAULT):
@@ -204,14 +164,7 @@ DATED = "{{ 'Today is ' + current_date + '. ' }}" + PLAIN
 SEPARATED = "{% for m in messages %}<{{ m.role }}>{{ m.content + sep_token }}{% endfor %}"
 
 
-@pytest.mark.parametrize(
-    ("source", "way"),
-    [
-        (NAMED, r"line 1: 'model_name' is undefined; give it by name, as in prepare\(…, model_name=…\)"),
-        (SEPARATED, r"line 1: 'sep_token' is undefined; load the template with special_tokens={'sep_token': …}"),
-        (NAMED.replace("model_name", "tool_style"), "'tool_style' is undefined; give it by name"),
-    ],
-)
+@cases
 def test_a_variable_that_the_template_needs_is_never_made_up(source, way):
     """What analysis gave to render at all never comes into a prompt: the error says how to give the variable."""
     with pytest.raises(TemplateError, match=way):

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from engines import converted_reader, installed, lark_reader
 from splitting import fed
 
@@ -75,14 +76,7 @@ def test_an_answer_in_json_may_be_a_call_instead():
         assert bool(parser.message.content) == text.startswith("{")
 
 
-@pytest.mark.parametrize(
-    ("begun", "texts"),
-    [
-        ("<think>", ["a</think>\nHi", f"</think>\n{F}"]),
-        ("<think>half", ["</think>\nHi"]),
-        ("<think>a</think>\nHel", ["lo", "", f"\n{F}"]),
-    ],
-)
+@cases
 def test_generation_starts_where_the_prompt_ends(begun, texts):
     """What is begun is finished: open reasoning is closed, a prefilled answer goes on."""
     assert accepted(["<think>again</think>\nHi", *texts], begun) == texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
 from engines import lark_reader
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -264,13 +265,7 @@ def test_a_grammar_is_a_key_by_identity():
     assert len({Identity(first), Identity(first), Identity(second)}) == 2
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"response_schema": {}}, "response_format: expected none with a grammar made by hand, .*, found a schema"),
-        ({"reasoning_format": "none"}, "reasoning_format: a grammar made by hand .* reasoning is, found 'none'"),
-    ],
-)
+@cases
 def test_a_request_asks_for_no_more_than_the_grammar_says(given, message):
     """Reasoning and answer are the grammar's own."""
     check_request(Request())

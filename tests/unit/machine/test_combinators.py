@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
+from remainders import grammar_of, node_of
 
 from unrender import (
     ArgumentsText,
@@ -112,18 +114,13 @@ def test_a_call_of_an_unknown_tool_does_not_match():
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        ('<call>get_time:{"a', CallStatus.TRUNCATED),
-        ('<call>get_time:{"a": x}', CallStatus.INVALID),
-        ("<call>get_time:[1]</call>", CallStatus.INVALID),
-    ],
-)
+@cases
 def test_a_call_that_breaks_off_is_not_complete(text, status):
     """Half a call, broken arguments, and arguments that are not an object say so, in the call or in the report."""
     written = read(ANSWER, *text, policy=AS_WRITTEN)
-    assert [event for event in written if isinstance(event, ToolCallFinished)] == [ToolCallFinished(0, status)]
+    assert [event for event in written if isinstance(event, ToolCallFinished)] == [
+        ToolCallFinished(0, CallStatus(status))
+    ]
 
     events = read(ANSWER, *text)
     assert not any(isinstance(event, ToolCallStarted | ArgumentsText | ToolCallFinished) for event in events)
@@ -204,9 +201,7 @@ def test_a_quoted_string_is_read_with_its_escapes():
     assert found.content == '"a\\"b"'
 
 
-@pytest.mark.parametrize(
-    ("quote", "text", "matches"), [('"', '"a\nb"', False), ("'", "'a\nb'", True), ('"', '"ab"', True)]
-)
+@cases
 def test_double_quotes_are_those_of_json(quote, text, matches):
     """Single ones are Python's, whose strings are read as they are written."""
     events = read(Grammar(c.content(c.quoted(quote))), *text)
@@ -240,20 +235,11 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
     assert made.steps < 1000 * len(text)
 
 
-@pytest.mark.parametrize(
-    ("grammar", "message"),
-    [
-        (Grammar(c.ref("a")), "rule 'a' is not defined"),
-        (Grammar(c.ref("a"), {"a": c.sequence(c.optional("x"), c.ref("a"))}), "left recursion"),
-        (Grammar(c.ref("a"), {"a": c.ref("b"), "b": c.sequence(c.peek(c.ref("a")), "x")}), "left recursion"),
-        (Grammar(c.content(c.reasoning("a"))), "'reasoning' must not stand in another tag, found it in 'content'"),
-        (Grammar(NAME), "'name' must stand directly in a tag 'call', found it in none"),
-    ],
-)
+@cases
 def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):
     """The error names the rule, or the tag and where it was found."""
     with pytest.raises(GrammarError, match=message):
-        reader(grammar)
+        reader(grammar_of(grammar))
 
 
 def test_nodes_nested_too_deeply_are_refused():
@@ -278,51 +264,9 @@ def test_a_copy_goes_on_alone():
     assert made.finish()[0] == ToolCallFinished(0, CallStatus.TRUNCATED)
 
 
-def test_tags_are_checked_in_rules():
-    """A name outside of a call is refused, however deep the rule is that has it."""
-    with pytest.raises(GrammarError):
-        reader(Grammar(c.ref("outer"), {"outer": c.sequence("a", c.ref("inner")), "inner": NAME}))
-
-
-def test_any_name_is_a_tools_where_the_policy_says_so():
-    """Else a call of a tool that nobody offers is text."""
-    calls = Policy(unknown_tools="call")
-    names = [
-        [event.name for event in parser.feed("<call>nope:{}</call>") if isinstance(event, ToolCallStarted)]
-        for parser in (reader(ANSWER, policy=calls), reader(ANSWER))
-    ]
-
-    assert names == [["nope"], []]
-
-
-@pytest.mark.parametrize(
-    ("node", "wanted"),
-    [
-        (c.literal("ab"), "'ab'"),
-        (c.choice(c.sequence("", "ab"), "cd"), "nothing or 'cd'"),
-        (c.choice(c.choice(), "cd"), "nothing or 'cd'"),
-        (c.choice(c.sequence(c.space(), "ab"), "cd"), "text or 'cd'"),
-        (c.sequence("ab", "cd"), "'ab'"),
-        (c.choice("ab", "cd", "ab"), "'ab' or 'cd'"),
-        (c.sequence(c.choice("ab", "cd"), "x"), "'ab' or 'cd'"),
-        (c.choice(c.choice("a", "b"), "c"), "'a' or 'b' or 'c'"),
-        (c.choice(*"abcde"), "'a' or 'b' or 'c' or 'd' or 'e'"),
-        (c.choice(c.choice(*"abcde"), "f"), "'a' or 'b' or 'c' or 'd' or 'f'"),
-        (c.chars("a-c_", 1, None), "one of a-c, _"),
-        (c.chars("^!", 1, None), "other than one of !"),
-        (c.one_or_more("ab"), "'ab'"),
-        (c.content("ab"), "'ab'"),
-        (c.atomic("ab"), "'ab'"),
-        (c.json_value(), "a JSON value"),
-        (c.python_value(), "a Python value"),
-        (c.quoted("'"), "a string in '"),
-        (c.choice(c.ref("word"), "x"), "word or 'x'"),
-        (c.choice(c.json_value(), "x"), "a JSON value or 'x'"),
-        (c.negate("!"), "anything but '!'"),
-    ],
-)
+@cases
 def test_errors_say_what_was_wanted(node, wanted):
     """In the words of the grammar, each once."""
-    found = read(Grammar(c.sequence(node, "."), {"word": c.literal("w")}), "!")
+    found = read(Grammar(c.sequence(node_of(node), "."), {"word": c.literal("w")}), "!")
 
     assert [event.expected for event in found if isinstance(event, Malformed)] == [wanted]

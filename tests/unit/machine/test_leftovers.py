@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import cases
 from splitting import fed
 
 from unrender import (
@@ -87,13 +87,7 @@ def test_a_copy_is_independent() -> None:
     assert cleaner.finish() == [ContentText("f{}")]
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "prose"),
-    [
-        ("qwen3", QWEN3_CALL, "I wrap it in <tool_call> tags, as in <tool_call>, {x} and so on. "),
-        ("kimi-simple", "functions.now:0{}", "Names begin with functions. as in functions.x or {functions.y}. "),
-    ],
-)
+@cases
 def test_prose_that_mentions_a_marker_stays_and_streams(name: str, call: str, prose: str) -> None:
     """A marker in prose takes nothing with it, before or after a call, and holds back nothing but itself."""
     parser = Parser(declared_format(name), NOW)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from lines import generates, node_line
 from recipes import ANALYSIS, rows_of
+from remainders import node_of
 
 from unrender import GrammarError
-from unrender.grammar import chars, optional, ref, repeat, sequence, until
+from unrender.grammar import chars, ref, repeat, until
 from unrender.nodes import Chars, children
 from unrender.nodes import texts as module
 from unrender.nodes.patterns import ANY_TEXT, read_pattern
@@ -122,20 +124,11 @@ def test_words_are_left_out_in_their_written_form():
     assert [text for text in ['"', "\\n", "'", "\\'", "", "n", '""'] if generates(node, text)] == ["\\'", "", "n", '""']
 
 
-@pytest.mark.parametrize(
-    ("node", "line"),
-    [
-        (chars("a-z", 2, 3), "([a-z]){2,3}"),
-        (chars('"-#', 0, None), "([#] | '\\\\' [\"]){0,}"),
-        (sequence('"', ref("x")), "'\\\\\"' $x"),
-        (optional("\n"), "['\\\\n']"),
-        (repeat('"', 1, 3, "\t"), "('\\\\\"'){1,3 by '\\\\t'}"),
-    ],
-)
+@cases
 def test_every_regular_node_is_written_in_an_alphabet(node, line):
     """Bounds, separators and references stay; texts and classes are escaped. The raw alphabet changes nothing."""
-    assert node_line(encoded_node(node, JSON)) == line
-    assert encoded_node(node, RAW) == node
+    assert node_line(encoded_node(node_of(node), JSON)) == line
+    assert encoded_node(node_of(node), RAW) == node_of(node)
     with pytest.raises(GrammarError, match="Until cannot be written in a string"):
         encoded_node(until(), JSON)
 

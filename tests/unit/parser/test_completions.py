@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import cases
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -41,23 +41,10 @@ def call(status: CallStatus) -> ToolCall:
     return ToolCall(name="now", arguments="{", id="abc", status=status)
 
 
-@pytest.mark.parametrize(
-    ("statuses", "reason", "expected"),
-    [
-        ([], None, "stop"),
-        ([], "tool_calls", "stop"),
-        ([CallStatus.COMPLETE], "stop", "tool_calls"),
-        ([CallStatus.COMPLETE], "length", "length"),
-        ([CallStatus.COMPLETE, CallStatus.TRUNCATED], "max_tokens", "length"),
-        ([CallStatus.INVALID], "tool_calls", "stop"),
-        ([CallStatus.TRUNCATED], None, "stop"),
-        ([], "content_filter", "content_filter"),
-        ([], "</s>", "stop"),
-    ],
-)
+@cases
 def test_the_finish_reason_follows_the_calls(statuses, reason, expected):
     """Only a call to execute makes `tool_calls`; a limit stays a limit."""
-    assert finish_reason(Message(tool_calls=tuple(map(call, statuses))), reason) == expected
+    assert finish_reason(Message(tool_calls=tuple(call(CallStatus(status)) for status in statuses)), reason) == expected
 
 
 def test_a_stream_is_one_of_openais():

@@ -90,24 +90,6 @@ def test_without_tools_a_call_is_content(request_: Request) -> None:
     assert parser.message.content == CALL
 
 
-def test_an_unclosed_call_is_truncated_when_the_engine_says_so() -> None:
-    """The finish reason `length` wins over what a lenient reading would make of the end."""
-    parser = Parser(TAGGED.format, REQUEST)
-    parser.feed("<function=now>\n<parameter=city>\nRome\n</parameter>\n")
-    parser.finish("length")
-
-    assert [call.status for call in parser.message.failed_calls] == [CallStatus.TRUNCATED]
-
-
-def test_reasoning_may_be_left_in_content() -> None:
-    """With reasoning format `none`, reasoning and its markers stay in content."""
-    parser = Parser(JSON_ENVELOPE.format, Request(reasoning_format="none"))
-    fed(parser, ["<think>\nso\n</think>\n\nHi"])
-
-    assert parser.message.reasoning == ""
-    assert parser.message.content == "<think>\nso\n</think>\n\nHi"
-
-
 def test_the_end_comes_once() -> None:
     """A second finish gives nothing; text after the end is the caller's mistake."""
     parser = Parser(Format(), Request())

@@ -5,19 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import cases
 
 from unrender import GrammarError
 from unrender.schema.places import Place, is_deep, pointer, value_in_words
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("a", "'a'"),
-        ("x" * 100, "'" + "x" * 79),
-        ([], "[]"),
-    ],
-)
+@cases
 def test_a_value_is_shown_in_part(value: Any, text: str) -> None:
     """An error shows at most 80 characters, and never fails itself."""
     assert value_in_words(value) == text

@@ -96,18 +96,10 @@ def test_a_weight_is_put_above_another() -> None:
     assert Weight(2, 3, 5).above(Weight(4, 5, 1)) == Weight(6, 8, 5)
 
 
-@pytest.mark.parametrize(
-    ("weight", "reason"),
-    [
-        (Weight(10, 20, 3), ""),
-        (Weight(11, 20, 3), "it has 11 parts, more than 10"),
-        (Weight(10, 21, 3), "it has 21 characters, more than 20"),
-        (Weight(11, 21, 4), "it has 4 levels, more than 3"),
-    ],
-)
-def test_what_is_too_much_is_told(weight: Weight, reason: str) -> None:
+@cases
+def test_what_is_too_much_is_told(weight: list[int], reason: str) -> None:
     """Depth first, then parts, then characters."""
-    assert weight.too_much(Limits(tool_parts=10, tool_characters=20, tool_depth=3)) == reason
+    assert Weight(*weight).too_much(Limits(tool_parts=10, tool_characters=20, tool_depth=3)) == reason
 
 
 BIG, SMALL = Array(prefix=(NULL,) * 9), Property("small", TEXT)

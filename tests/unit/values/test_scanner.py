@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from cases import cases
@@ -104,25 +105,10 @@ def test_well_formed_text_goes_straight_through(begun: str, text: str, taken: li
         ]
 
 
-@pytest.mark.parametrize(
-    ("begun", "style", "flows"),
-    [
-        ("", LENIENT, False),
-        ("[", LENIENT, True),
-        ("[", BARE, False),
-        ('"a', LENIENT, True),
-        ("'a", LENIENT, False),
-        ('["a', LENIENT, True),
-        ("['a", LENIENT, False),
-        ('{"a', LENIENT, True),
-        ('"a', LiteralStyle(quote_open='"', quote_close='"'), False),
-        ("[" * 509, LENIENT, True),
-        ("[" * 510, LENIENT, False),
-    ],
-)
-def test_what_goes_straight_through(begun: str, style: LiteralStyle, flows: bool) -> None:
+@cases
+def test_what_goes_straight_through(begun: str, style: dict[str, Any], flows: bool) -> None:
     """Text inside brackets, or in a string with JSON's quotes; not where depth is nearly at its limit."""
-    scanner = LiteralScanner(style)
+    scanner = LiteralScanner(LiteralStyle(**style))
     scanner.scan(begun, 0, final=False)
 
     assert (scanner.flow is scanner) is flows

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cases import cases
 from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
 
 from unrender import Parser, Request, Tool
 from unrender.answer.build import calls_in_syntax
 from unrender.answer.follow import open_ends
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
-from unrender.values.unmarked_ends import END, Follow
+from unrender.values.unmarked_ends import Follow
 
 CALLS = CallSyntax(
     section_start="[",
@@ -94,46 +95,22 @@ def test_markers_of_any_length_are_searched_for() -> None:
 
 LINES = RAW_LINES.format.tools
 OPTIONS = RAW_OPTIONS.format.tools
+CLOSED = replace(CALLS, function=(*CALLS.function, ";"))
+SYNTAXES = {"calls": CALLS, "spaced": SPACED, "lines": LINES, "options": OPTIONS, "closed": CLOSED}
 
 
-@pytest.mark.parametrize(
-    ("follow", "text", "decided", "at_the_end"),
-    [
-        (follow_of(CALLS), "Rome)]", (4, ")]"), (4, ")]")),
-        (follow_of(CALLS), "Rome)", (4, ""), (4, ")")),
-        (follow_of(CALLS), "Rome) ", (4, ""), (4, ") ")),
-        (follow_of(CALLS), "Rome)x", (6, ""), (-1, "")),
-        (follow_of(CALLS), "Rome), g(", (4, "), g("), (4, "), g(")),
-        (follow_of(CALLS), "Rome), g", (4, ""), (-1, "")),
-        (follow_of(CALLS), "Rome, days=3", (4, ", days="), (4, ", days=")),
-        (follow_of(CALLS), "Rome, days=", (4, ""), (4, ", days=")),
-        (follow_of(CALLS), "Rome, days==", (12, ""), (-1, "")),
-        (follow_of(CALLS), "Rome, da", (4, ""), (-1, "")),
-        (follow_of(CALLS), "Rome, 7=", (8, ""), (-1, "")),
-        (follow_of(CALLS), "Rome ,days = 3", (5, ",days ="), (5, ",days =")),
-        (follow_of(SPACED), "Rome, days 3", (4, ", days "), (4, ", days ")),
-        (follow_of(SPACED), "Rome, Texas)]", (11, ")]"), (11, ")]")),
-        (follow_of(LINES), "a\nb = c", (1, "\nb = "), (1, "\nb = ")),
-        (follow_of(LINES), "a\nb", (1, ""), (-1, "")),
-        (follow_of(LINES), "a\n[done]", (1, "\n[done]"), (1, "\n[done]")),
-        (follow_of(LINES, names=("city",)), "a\nb = c", (7, ""), (-1, "")),
-        (follow_of(LINES, names=("city",)), "a\ncity = c", (1, "\ncity = "), (1, "\ncity = ")),
-        (follow_of(LINES, names=("city",)), "a\nci", (1, ""), (-1, "")),
-        (follow_of(LINES), "a\n\\s", (4, ""), (-1, "")),
-        (follow_of(CALLS), "a,\\s", (4, ""), (-1, "")),
-        (follow_of(replace(CALLS, function=(*CALLS.function, ";"))), "a);, g(", (1, ");, g("), (1, ");, g(")),
-        (follow_of(replace(CALLS, function=(*CALLS.function, ";"))), "a);]", (1, ");]"), (1, ");]")),
-        (follow_of(OPTIONS), "a --b=c", (1, " --b="), (1, " --b=")),
-        (follow_of(OPTIONS), "a", (1, ""), (1, END)),
-        (follow_of(OPTIONS, ("<end>",)), "a<end>", (1, "<end>"), (1, "<end>")),
-        (follow_of(OPTIONS, ("<end>",)), "a<en", (1, ""), (4, END)),
-    ],
-)
-def test_where_a_value_ends(follow: Follow, text: str, decided: tuple[int, str], at_the_end: tuple[int, str]) -> None:
+def follow_said(syntax: str, ends: list[str], names: list[str] | None = None) -> Follow:
+    """Return what a row names: a syntax, what may follow its calls, and the names of arguments."""
+    return follow_of(SYNTAXES[syntax], tuple(ends), **({} if names is None else {"names": tuple(names)}))
+
+
+@cases
+def test_where_a_value_ends(syntax: Any, text: str, decided: list[Any], at_the_end: list[Any]) -> None:
     """Whatever comes next, and when nothing does; from any place in the buffer."""
-    assert (follow.decided(text, 0), follow.find(text, 0)) == (decided, at_the_end)
+    follow = follow_said(*syntax)
+    assert [list(follow.decided(text, 0)), list(follow.find(text, 0))] == [decided, at_the_end]
     at, mark = follow.decided("~~" + text, 2)
-    assert (at - 2, mark) == decided
+    assert [at - 2, mark] == decided
 
 
 def test_what_is_before_the_value_does_not_end_it() -> None:
@@ -142,24 +119,10 @@ def test_what_is_before_the_value_does_not_end_it() -> None:
     assert follow_of(LINES).decided("\nb", 0) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("follow", "text", "first", "final", "found"),
-    [
-        (follow_of(OPTIONS), " --a=", True, False, True),
-        (follow_of(OPTIONS), " --a", True, False, None),
-        (follow_of(OPTIONS), " --a", True, True, False),
-        (follow_of(OPTIONS), "x", True, False, False),
-        (follow_of(OPTIONS), "", True, False, None),
-        (follow_of(OPTIONS), "", False, True, False),
-        (follow_of(LINES), "\na = ", False, False, True),
-        (follow_of(LINES), "\na = ", True, False, True),
-        (follow_of(LINES), "a = ", False, False, False),
-        (follow_of(LINES, names=("city",)), "\na = ", False, False, False),
-    ],
-)
-def test_whether_another_argument_follows(follow: Follow, text: str, first: bool, final: bool, found: Any) -> None:
+@cases
+def test_whether_another_argument_follows(syntax: Any, text: str, first: bool, final: bool, found: Any) -> None:
     """None while that hangs on what comes."""
-    assert follow.goes_on("~" + text, 1, first=first, final=final) is found
+    assert follow_said(*syntax).goes_on("~" + text, 1, first=first, final=final) is found
 
 
 def test_what_is_known_of_a_syntax() -> None:

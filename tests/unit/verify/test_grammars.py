@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import cases
 from unit.verify.conftest import sound
 
 from unrender import GrammarError
@@ -126,13 +127,7 @@ def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
     assert [str(found) for found in check_grammars(candidate, 0)] == [f"{name}: {verdict}" for name in names]
 
 
-@pytest.mark.parametrize(
-    ("written", "found"),
-    [
-        ('<call name="get_weather">{"text": "Ro', "at character 37: expected the rest of the arguments"),
-        ('<call name="get_weather">{"text": oops}</call>', "at character "),
-    ],
-)
+@cases
 def test_a_generated_answer_that_is_not_read_fails(monkeypatch, written, found):
     """A grammar that generates what the parser refuses, or takes for cut off, is not the format's."""
     monkeypatch.setattr("unrender.turn.Turn.sample", lambda *_: written)

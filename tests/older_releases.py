@@ -1,6 +1,6 @@
 """Releases of a package, unpacked → whether tests pass with each.
 
-python scripts/older.py TESTS PACKAGE==VERSION ...      exits with 1 if a test fails in one of them
+python tests/older_releases.py TESTS PACKAGE==VERSION ...      exits with 1 if a test fails in one of them
 
 A release is read from `.cache/releases`, where it's unpacked once, in place of the one that is installed. Compiled parts of more than
 50 MB are left out: they are for GPUs, and parsers don't import them.
@@ -15,9 +15,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from environment import ROOT
-
 LARGE = 50_000_000
+ROOT = Path(__file__).resolve().parents[1]
 UNPACKED = ROOT / ".cache" / "releases"
 
 
@@ -25,15 +24,20 @@ def main() -> None:
     """Run the tests in one release after the other."""
     tests, *releases = sys.argv[1:]
     failed = [release for release in releases if not passes(tests, unpacked(release))]
-    print(f"{tests}: " + (f"BROKEN with {', '.join(failed)}" if failed else f"passed with {', '.join(releases)}"))
+    tell(f"{tests}: " + (f"BROKEN with {', '.join(failed)}" if failed else f"passed with {', '.join(releases)}"))
     sys.exit(bool(failed))
+
+
+def tell(line: str) -> None:
+    """Write a line at once."""
+    sys.stderr.write(f"{line}\n")
 
 
 def unpacked(release: str) -> Path:
     """Return the folder that holds the modules of a release."""
     folder = UNPACKED / release
     if not folder.is_dir():
-        print(f"Fetching {release} (once) ...", file=sys.stderr, flush=True)
+        tell(f"Fetching {release} (once) ...")
         with tempfile.TemporaryDirectory() as downloads:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", downloads, release]
             subprocess.run([*command, "--only-binary", ":all:"], check=True)
@@ -46,7 +50,7 @@ def unpacked(release: str) -> Path:
 
 def passes(tests: str, folder: Path) -> bool:
     """Return whether the tests pass with the modules of a folder."""
-    print(f"{folder.name}:", flush=True)
+    tell(f"{folder.name}:")
     command = [sys.executable, "-m", "pytest", "--quiet", "--numprocesses", "logical", tests]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(folder)])}
     return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode == 0
