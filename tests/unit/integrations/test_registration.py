@@ -113,6 +113,7 @@ def test_another_release_starts_as_without_unrender(site, shape):
     need = PROJECT["optional-dependencies"][name][0]
     assert f"unrender does not plug into {name} {version}: {need} is supported" in line
     assert shape["why"] in line
+    assert "the gateway, `unrender serve`, works" in line
 
 
 def test_says_which_releases_are_supported():
