@@ -92,7 +92,7 @@ def test_ray_data_makes_readers_of_its_own(ray, template):
     assert mapped.take_all()[0]["reasoning"] == "rain?"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray():
     ray = pytest.importorskip("ray")
     ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", object_store_memory=100_000_000)
