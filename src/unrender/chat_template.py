@@ -472,8 +472,8 @@ class ChatTemplate:
         usual = tool_format in (None, "auto", "none")
         if not offer.tools or (usual and self.capabilities.supports_tools):
             return format
-        # In prompts of `prepare`, tools that the template ignores are described in our words, and called as these say. A call
-        # that is required is written so behind any prompt.
+        # `prepare` describes tools that the template ignores, and the model calls them as the description says. A required call
+        # is written in the same way after any prompt.
         writer = make_writer()
         return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 

@@ -148,7 +148,7 @@ def test_arguments_that_the_schema_refuses(name, wrong, by, after):
 
 @pytest.mark.parametrize("template", all_template_paths())
 def test_refused_number_in_each_format(template):
-    """Wherever a format writes a number, a call with another value there keeps what is before it, also behind a header's layout."""
+    """A call with a wrong value in place of a number keeps what is before the value, in each format."""
     for label, turn, text, _ in damaged.answers(template_named(template)):
         if label == "number":
             before, after = text.rsplit("3", 1)

@@ -144,7 +144,7 @@ class Calls(nodes.AnswerPart):
     """One call, up to the markers that all calls have."""
     arguments: ArgumentsPart
     envelope: Envelope | None
-    """The places of the name and the arguments in the JSON object that a call is; None where it is none."""
+    """The places of the name and the arguments, if the call is a JSON object; else None."""
     id_parts: tuple[int, int] | None
     """The id of a call is what is said in `function[a:b]`."""
     index_start: int

@@ -164,8 +164,8 @@ format_command = CommandGroup(
 )
 batch_command = CommandGroup(
     "batch",
-    short_help="Read a recorded answer, and find what was lost.",
-    help="Read a recorded answer: as its chunks came, or as the message that a server made of it.",
+    short_help="Replay a recorded stream, or rescue calls.",
+    help="Replay a recorded stream, or rescue calls from a recorded message.",
     sections={"Commands": {"replay": "batch", "rescue": "answers"}},
 )
 

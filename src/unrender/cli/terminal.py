@@ -260,7 +260,7 @@ def progress(total: int) -> Iterator[Progress]:
     shown = bars.Progress(
         *columns,
         console=Console(stderr=True),
-        auto_refresh=False,  # It would be a thread beside the commands' worker processes.
+        auto_refresh=False,  # Refreshing would start a thread; commands say when something changed.
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,

@@ -48,7 +48,7 @@ def good_beginning(
     Return None where not even its first marker and its name are. Raises `GrammarError` where calls cannot be written as a grammar.
     """
     start, stop = span
-    # Layout is no part of a call's first marker: ` to=functions.NAME` behind a prompt that ends in `<|start|>assistant`.
+    # Layout is no part of a call's first marker: ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.
     start += len(output[start:stop]) - len(output[start:stop].lstrip())
     tool = request.tool(name)
     runs = calls_of(format, request)[:1]

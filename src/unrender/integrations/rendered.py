@@ -87,7 +87,7 @@ def rendered_turn(
 ) -> Turn:
     """Return the turn that answers a rendered `prompt`; the end of the prompt is enough.
 
-    Without `reasoning`, reasoning stays in the content, markers included. Behind a template that writes no calls, they are JSON in tags,
+    Without `reasoning`, reasoning stays in the content, markers included. If the template writes no calls, they are JSON in tags,
     as `ChatTemplate.prepare` describes them. When the prompt ends in an answer to be
     `continued`, all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
     `MessageError` as `ChatTemplate.prepare` does.

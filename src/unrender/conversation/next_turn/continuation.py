@@ -75,7 +75,7 @@ class Rewritten:
 
 
 class Needs(StrEnum):
-    """The part of a conversation that decides what a template writes behind its last answer."""
+    """The part of a conversation that decides what a template writes after its last answer."""
 
     ANSWER = "answer"
     """The answer, and what comes after it."""
@@ -89,7 +89,7 @@ class Needs(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """The text that a template writes behind an answer, and whether it changes what it has written before."""
+    """The text that a template writes after an answer, and whether it rewrites earlier text."""
 
     ends: Mapping[str, str]
     """By kind of answer: what ends it where a message comes after it."""

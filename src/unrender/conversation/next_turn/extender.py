@@ -79,7 +79,7 @@ class Extender:
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """The pieces of the prompt behind the last prompt and its answer."""
+        """The pieces of the prompt after the last prompt and its answer."""
         return () if self.extended is None else appended_pieces(self.extended)
 
     def held(self) -> Iterator[Any]:

@@ -32,7 +32,7 @@ class Extended:
     end: str
     """Text that ends the answer, as far as it does not hold that."""
     rest: str
-    """The text that the template writes behind its end."""
+    """The text that the template writes after the answer's end."""
 
     @property
     def text(self) -> str:

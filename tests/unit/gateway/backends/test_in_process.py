@@ -252,10 +252,10 @@ def test_client_that_goes_frees_the_engine(model):
             return await anext(pieces)
 
     async def six():
-        for number in range(6):
-            await asyncio.wait_for(first(number), 20)  # It would take minutes for all of the context.
+        # One answer that went on for all of its context would take minutes.
+        return [await asyncio.wait_for(first(number), 20) for number in range(6)]
 
-    released(model, six())
+    assert len(released(model, six())) == 6
 
 
 @llama_cpp
