@@ -41,6 +41,7 @@ BAR = 0.88
 """The share of mutants that tests have to kill."""
 TARGETS = {
     "analysis": ("analysis", "proof"),
+    "answer": ("answer",),
     "grammar": ("grammar", "schema", "nodes"),
     "machine": ("machine",),
     "parser": ("parser",),
@@ -51,6 +52,7 @@ TESTS = (
     "test_corpus.py",
     *(
         "unit/analysis",
+        "unit/answer",
         "unit/proof",
         "unit/grammar",
         "unit/schema",
