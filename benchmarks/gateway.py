@@ -208,7 +208,7 @@ def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[
     """Return the commands that start the servers; `{port}` is where they shall listen."""
     address = f"http://127.0.0.1:{engine_port}"
     (folder / "t.jinja").write_text(TEMPLATE)
-    settings = '[limits]\nstreams = 100000\n[[models]]\nname = "m"\nbackend = "llama-server"\n'
+    settings = '[limits]\nmax_streams = 100000\n[[models]]\nname = "m"\nbackend = "llama-server"\n'
     (folder / "g.toml").write_text(f'{settings}url = "{address}"\ntemplate = "{folder}/t.jinja"\nconstrain = "never"\n')
     (folder / "litellm.yaml").write_text(
         f'model_list: [{{model_name: m, litellm_params: {{model: openai/m, api_base: "{address}/v1", api_key: any}}}}]\n'

@@ -33,13 +33,13 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from os.path import commonprefix
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from served import Said, Server, ask, configured, unused_port
 
 from unrender import ChatTemplate, ExtendError, Message, Turn, UnrenderError, Usage
 from unrender.answer.encode import encode_answer
-from unrender.gateway import EngineCapabilities, Extend, Job, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, Job, Model, Piece, Turns, app
 from unrender.gateway.example import example_model
 from unrender.gateway.serve import server
 from unrender.machine.ids import id_maker, numbered_id
@@ -280,11 +280,11 @@ class Uncut:
         """Hold nothing."""
 
 
-def scripted(stack: ExitStack, chat: ChatTemplate, extend: Extend) -> Server:
+def scripted(stack: ExitStack, chat: ChatTemplate, extend: Literal["on", "off"]) -> Server:
     """Return a gateway before the scripted engine, in a thread of this process, until the stack ends."""
     port = unused_port()
     model = Model(name="any", turns=Turns(template=chat, extend=extend), backend=Uncut())
-    running = server(app([model]), port=port, drain=0.1)
+    running = server(app([model]), port=port, shutdown_timeout=0.1)
     thread = threading.Thread(target=lambda: asyncio.run(running.serve()), daemon=True)
     thread.start()
     stack.callback(lambda: setattr(running, "should_exit", True))
@@ -293,7 +293,7 @@ def scripted(stack: ExitStack, chat: ChatTemplate, extend: Extend) -> Server:
     return Server(port, os.getpid())
 
 
-def llama(stack: ExitStack, path: Path, extend: Extend) -> Server:
+def llama(stack: ExitStack, path: Path, extend: Literal["on", "off"]) -> Server:
     """Return a gateway with the model in its process, until the stack ends."""
     # One slot, so that each agent finds its own cache, whatever llama.cpp thinks of likeness.
     settings = (
@@ -341,7 +341,7 @@ def _middle(said: Sequence[Said]) -> First:
 def firsts(turns: int, rounds: int) -> dict[str, dict[str, First]]:
     """Return the seconds to the first token: with a real model, and with an engine that cannot cut."""
     chat = ChatTemplate.from_file(ROOT / "tests" / "templates" / "json-tags.jinja")
-    states = {"rendered": Extend.OFF, "extended": Extend.ON}
+    states: dict[str, Literal["on", "off"]] = {"rendered": "off", "extended": "on"}
     found: dict[str, dict[str, First]] = {}
     with ExitStack() as stack:
         found |= first(

@@ -307,7 +307,9 @@ def toml(port: int, engine: int, **more: Any) -> str:
         **more,
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in model.items()]
-    return "\n".join([f"port = {port}", "[limits]", "ping = 1.0", "kept = 1000000", "[[models]]", *lines, ""])
+    return "\n".join(
+        [f"port = {port}", "[limits]", "keepalive_interval = 1.0", "kept_bytes = 1000000", "[[models]]", *lines, ""]
+    )
 
 
 async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str]:

@@ -64,13 +64,13 @@ def request(path: str, *, headers: str = "", **more: Any) -> bytes:
 
 @asynccontextmanager
 async def listening(
-    engine: Backend | str, *, idle: float = 5.0, drain: float = 30.0, **settings: Any
+    engine: Backend | str, *, idle_timeout: float = 5.0, shutdown_timeout: float = 30.0, **settings: Any
 ) -> AsyncGenerator[Live, None]:
     """Run a gateway before an engine, or before the llama-server at this address; leaving finds what is left behind."""
     tasks, sockets = asyncio.all_tasks(), open_sockets()
-    backend = LlamaServer(Connection(engine, idle=idle)) if isinstance(engine, str) else engine
+    backend = LlamaServer(Connection(engine, idle_timeout=idle_timeout)) if isinstance(engine, str) else engine
     application = served(backend, **settings)
-    running = server(application, port=0, drain=drain)
+    running = server(application, port=0, shutdown_timeout=shutdown_timeout)
     serving = asyncio.create_task(running.serve())
     await settled(lambda: running.started, within=20.0)
     yield Live(application, running)

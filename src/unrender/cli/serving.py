@@ -81,7 +81,9 @@ _RATE = 50.0
 @click.option("--check", metavar="FILE", type=click.Path(), help="Read settings, say what they would serve, and end.")
 @click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
-@click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
+@click.option(
+    "--shutdown-timeout", type=click.FloatRange(0), help="Seconds to finish answers after SIGTERM.  [default: 30]"
+)
 @click.option("--workers", hidden=True)
 @click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
 def serve_command(
@@ -89,7 +91,7 @@ def serve_command(
     check: str | None,
     host: str | None,
     port: int | None,
-    drain: float | None,
+    shutdown_timeout: float | None,
     workers: str | None,
     log: bool,
     urls: tuple[str, ...],
@@ -125,7 +127,7 @@ def serve_command(
         from unrender.gateway.record import write_log  # noqa: PLC0415 - an extra
 
         write_log()
-    own = {"host": host, "port": port, "drain": drain}
+    own = {"host": host, "port": port, "shutdown_timeout": shutdown_timeout}
     _run(settings, {name: value for name, value in own.items() if value is not None})
 
 
@@ -210,7 +212,12 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
     from unrender.gateway.routes import app  # noqa: PLC0415
     from unrender.gateway.serve import server  # noqa: PLC0415
 
-    where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
+    where: dict[str, Any] = {
+        "host": config.host,
+        "port": config.port,
+        "shutdown_timeout": config.shutdown_timeout,
+        **own,
+    }
     sockets = _listening(config, where["host"], where["port"])
 
     application = app(

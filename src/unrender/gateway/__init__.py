@@ -16,7 +16,7 @@ Of unrender only public names are imported.
 from __future__ import annotations
 
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Calls, Constrain, Extend, Turns
+from unrender.gateway.answers.turns import Turns
 from unrender.gateway.backends.backend import (
     Backend,
     EngineCapabilities,
@@ -32,12 +32,9 @@ from unrender.gateway.routes import app
 
 __all__ = [
     "Backend",
-    "Calls",
-    "Constrain",
     "EngineCapabilities",
     "EngineError",
     "EngineGrammar",
-    "Extend",
     "Failure",
     "Gateway",
     "GatewayLimits",

@@ -51,7 +51,8 @@ class Config:
     keys: Keys = field(default_factory=Keys)
     host: str = "127.0.0.1"
     port: int = 8000
-    drain: float = 30.0
+    shutdown_timeout: float = 30.0
+    """Seconds to finish answers after SIGTERM."""
     cors: tuple[str, ...] = ()
     """The origins whose pages may read answers in a browser."""
     store: str = ""
@@ -82,14 +83,14 @@ class _Key(_Secret):
 
 
 class _Limits(Settings):
-    body: Annotated[int, Field(ge=1, le=10**12)] | None = None
-    upload: Wait | None = None
-    streams: Annotated[int, Field(ge=0, le=10**9)] | None = None
-    stored: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    stored_seconds: Wait | None = None
-    kept: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    seconds: Wait | None = None
-    ping: Wait | None = None
+    max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    upload_timeout: Wait | None = None
+    max_streams: Annotated[int, Field(ge=0, le=10**9)] | None = None
+    store_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    store_seconds: Wait | None = None
+    kept_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    answer_timeout: Wait | None = None
+    keepalive_interval: Wait | None = None
 
 
 class _File(Settings):
@@ -98,7 +99,7 @@ class _File(Settings):
     limits: dict[str, Any] = Field(default_factory=dict)
     host: str | None = None
     port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    drain: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    shutdown_timeout: Annotated[float, Field(ge=0, le=1e9)] | None = None
     cors: str | Annotated[list[str], Many] = ""
     store: str = ""
 
@@ -109,16 +110,16 @@ class _Model(Settings):
     backend: str = ""
     name: str = ""
     template: str = ""
-    constrain: Annotated[Constrain, Field(strict=False)] = Constrain.ALWAYS
+    constrain: Constrain = "always"
     variables: dict[str, Any] = Field(default_factory=dict)
     tool_format: str = "auto"
     aliases: str | Annotated[list[str], Many] = ""
     reasoning_field: ReasoningField = "reasoning_content"
-    calls: Annotated[Calls, Field(strict=False)] = Calls.CERTAIN
+    tool_calls: Calls = "auto"
     repair: Repairs = "format"
     heal: bool = True
-    check: bool = False
-    extend: Annotated[Extend, Field(strict=False)] = Extend.ON
+    validate_streams: bool = False
+    extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
     probe: bool = True
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
@@ -147,13 +148,15 @@ class _Remote(_Model, _Secret):
     """An engine at an address."""
 
     url: str = ""
-    idle: Wait = 300.0
+    idle_timeout: Wait = 300.0
 
     def connection(self, where: str) -> Connection:
         """Return what speaks to the engine."""
         if not self.url.startswith(("http://", "https://")):
             raise wrong(f"{where}.url", "the engine's address, e.g. http://127.0.0.1:8080", self.url)
-        return Connection(self.url.rstrip("/").removesuffix("/v1"), key=self.secret(where), idle=self.idle)
+        return Connection(
+            self.url.rstrip("/").removesuffix("/v1"), key=self.secret(where), idle_timeout=self.idle_timeout
+        )
 
 
 class _LlamaServer(_Remote):
@@ -242,7 +245,8 @@ _MEANT: Mapping[str, str] = {
 
 _TWINS: Mapping[str, str] = {
     **{name: f"--{name.replace('_', '-')}" for name in ("backend", "engine_model", "name", "constrain", "threads")},
-    **{name: f"--{name}" for name in ("host", "port", "drain")},
+    **{name: f"--{name}" for name in ("host", "port")},
+    "shutdown_timeout": "--shutdown-timeout",
     "url": "URL",
     "template": "--model",
     "path": "--gguf or --model",
@@ -280,18 +284,18 @@ def _read(settings: Mapping[str, Any], *, check: bool) -> Config:
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
-    # `port = 0`, `drain = 0` and `stored = 0` are meant; only what is absent has a default.
+    # `port = 0`, `shutdown_timeout = 0` and `store_bytes = 0` are meant; only what is absent has a default.
     limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
     for i, model in enumerate(models):
-        if model.turns.extend is Extend.REQUIRED and limits.get("kept") == 0:
-            raise wrong(f"models[{i}].extend", "room for what is kept, `limits.kept`", "required")
+        if model.turns.extend == "required" and limits.get("kept_bytes") == 0:
+            raise wrong(f"models[{i}].extend", "room for what is kept, `limits.kept_bytes`", "required")
     store = _place(file.store)
     names = frozenset(model.name for model in models)
-    where = file.model_dump(include={"host", "port", "drain"}, exclude_none=True)
+    where = file.model_dump(include={"host", "port", "shutdown_timeout"}, exclude_none=True)
     return Config(
         models=models,
         described=tuple(file.models),
-        limits=GatewayLimits(**({"stored": _STORED} if store else {}) | limits),
+        limits=GatewayLimits(**({"store_bytes": _STORED} if store else {}) | limits),
         store=store,
         cors=texts(file.cors),
         keys=_keys(file.keys, names),
@@ -329,7 +333,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
     own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts")
-    own_model = ("reasoning_field", "calls", "repair", "check", "attempts")
+    own_model = ("reasoning_field", "tool_calls", "repair", "validate_streams", "attempts")
     return Model(
         name=said.name or kind,
         turns=Turns(template=template, **{name: getattr(said, name) for name in own_turns}),

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 class GatewayLimits:
     """Limits for one request, and for all requests together."""
 
-    body: int = 32_000_000
-    """Bytes of a request."""
-    upload: float = 60.0
-    """Seconds that a request's body may take to come."""
-    streams: int = 1024
-    """Answers at a time; more are refused, none waits."""
-    stored: int = 0
-    """Bytes of answers of Responses that are kept for later requests to refer to; 0 keeps none."""
-    stored_seconds: float = 30 * 24 * 3600.0
-    """How long each is kept."""
-    kept: int = 100_000_000
-    """Bytes of answers that are kept as they were generated, for the next prompt of their conversation to go on from; 0 keeps none."""
-    seconds: float | None = None
-    """How long an answer may take altogether; None for as long as the engine writes."""
-    ping: float = 15.0
-    """Seconds of silence after which a stream is kept open with a frame that means nothing."""
+    max_body_bytes: int = 32_000_000
+    """Size of a request's body."""
+    upload_timeout: float = 60.0
+    """Seconds until a request's body has to be there."""
+    max_streams: int = 1024
+    """Answers in progress; further requests are refused, none waits."""
+    store_bytes: int = 0
+    """Size of the store for answers of Responses, which later requests refer to; 0 turns it off."""
+    store_seconds: float = 30 * 24 * 3600.0
+    """Lifetime of a stored answer."""
+    kept_bytes: int = 100_000_000
+    """Size of the answers that are kept as they were generated, so that the next prompt can extend them; 0 turns that off."""
+    answer_timeout: float | None = None
+    """Seconds until an answer has to be complete; None for no limit."""
+    keepalive_interval: float = 15.0
+    """Seconds of silence after which a stream sends a ping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,8 @@ class Gateway:
     """Answers on their way."""
 
     def __post_init__(self) -> None:
-        self.stored = Stored(self.store, most=self.limits.stored, seconds=self.limits.stored_seconds)
-        self.kept = Conversations(most=self.limits.kept)
+        self.stored = Stored(self.store, most=self.limits.store_bytes, seconds=self.limits.store_seconds)
+        self.kept = Conversations(most=self.limits.kept_bytes)
         self.metrics = Metrics()
 
     @contextmanager
@@ -103,8 +103,8 @@ class Gateway:
         """Count an answer while it is generated. Raises `Failure` when there are too many, or when none is accepted."""
         if self.draining:
             raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
-        if self.streams >= self.limits.streams:
-            said = f"expected at most {self.limits.streams} answers at a time"
+        if self.streams >= self.limits.max_streams:
+            said = f"expected at most {self.limits.max_streams} answers at a time"
             raise Failure(Kind.BUSY, said, code="too_many_streams")
         self.streams += 1
         self.metrics.streams.inc()

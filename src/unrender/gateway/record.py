@@ -124,7 +124,7 @@ class Record:
     outcome: str = "ok"
     """How it ended: "ok", "cancelled", or the kind of failure."""
     cancelled_by: str = ""
-    """"client" or "drain", where it was cancelled."""
+    """"client" or "shutdown", where it was cancelled."""
     rejected: str = ""
     """Why it was refused before there was an answer, in a word."""
     trace: str = ""

@@ -62,7 +62,7 @@ def app(
 
     The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which
     needs the extra `otel`. Pages from `origins` may read answers in a browser ("*" for all). `store` is a file for the answers of
-    Responses, within `limits.stored`.
+    Responses, within `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),
@@ -265,7 +265,9 @@ class Paths:
         )
 
     async def _read(self, request: Request) -> Any:
-        return await read_json(request.receive, self._gateway.limits.body, self._gateway.limits.upload)
+        return await read_json(
+            request.receive, self._gateway.limits.max_body_bytes, self._gateway.limits.upload_timeout
+        )
 
 
 async def _problem(model: Model) -> str | None:

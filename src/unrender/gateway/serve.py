@@ -1,7 +1,7 @@
 """Runs the gateway on a socket, and finishes running answers before it ends.
 
 Rules: at the first SIGTERM or SIGINT no new request is taken and `/ready` says so; the process ends when all answers are out,
-or after `drain` seconds. A second signal ends it at once.
+or after `shutdown_timeout` seconds. A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LAST = 1
 class Server(uvicorn.Server):
     """Uvicorn's server; it also finishes running answers before it ends."""
 
-    def __init__(self, config: uvicorn.Config, gateway: Gateway, drain: float) -> None:
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, shutdown_timeout: float) -> None:
         super().__init__(config)
         self._gateway = gateway
-        self._drain = drain
+        self._timeout = shutdown_timeout
         self._until = 0.0
         self._alone = False
         """This process does nothing else."""
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
         if self._gateway.draining:
             super().handle_exit(sig, frame)
         self._gateway.draining = True
-        self._until = time.monotonic() + self._drain
+        self._until = time.monotonic() + self._timeout
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to end, ten times a second."""
@@ -84,7 +84,7 @@ def listeners(host: str, port: int) -> list[socket.socket]:
     return found
 
 
-def server(application: Any, *, host: str = "127.0.0.1", port: int = 8000, drain: float = 30.0) -> Server:
+def server(application: Any, *, host: str = "127.0.0.1", port: int = 8000, shutdown_timeout: float = 30.0) -> Server:
     """Return a server for an application made by `app`; `run()` serves until a signal ends it."""
     config = uvicorn.Config(
         application,
@@ -98,4 +98,4 @@ def server(application: Any, *, host: str = "127.0.0.1", port: int = 8000, drain
         ws="none",
         timeout_graceful_shutdown=_LAST,
     )
-    return Server(config, application.state.gateway, drain)
+    return Server(config, application.state.gateway, shutdown_timeout)

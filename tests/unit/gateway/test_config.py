@@ -10,7 +10,7 @@ from cases import beside
 from serving import TEMPLATES, corpus, template
 
 from unrender import ChatTemplate
-from unrender.gateway import Constrain, Failure, Sampler
+from unrender.gateway import Failure, Sampler
 from unrender.gateway.config import read, read_file
 
 
@@ -22,14 +22,18 @@ def test_file_is_read(tmp_path, monkeypatch):
 
     config = read_file(str(path))
 
-    assert (config.port, config.host, config.drain) == (9000, "127.0.0.1", 5.0)
-    assert (config.limits.streams, config.limits.ping, config.limits.body) == (7, 3.0, 32_000_000)
+    assert (config.port, config.host, config.shutdown_timeout) == (9000, "127.0.0.1", 5.0)
+    assert (config.limits.max_streams, config.limits.keepalive_interval, config.limits.max_body_bytes) == (
+        7,
+        3.0,
+        32_000_000,
+    )
     assert config.cors == ("http://a",)
     assert config.keys.models == {"secret": frozenset({"a"})}
     first, second = config.models
     assert (first.name, first.aliases, first.reasoning_field) == ("a", ("b", "c"), "reasoning")
     assert first.backend.capabilities.dialect == "structural_tag"
-    assert first.turns.constrain is Constrain.REQUIRED
+    assert first.turns.constrain == "required"
     assert first.turns.variables == {"enable_thinking": False}
     assert isinstance(second.backend, Sampler)
 

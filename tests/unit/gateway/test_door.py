@@ -63,7 +63,7 @@ def test_keys_come_before_bodies_on_every_path():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "begun", "status"),
-    [(GatewayLimits(upload=0.3), b"{", b"408"), (GatewayLimits(body=1000), b" " * 2000, b"413")],
+    [(GatewayLimits(upload_timeout=0.3), b"{", b"408"), (GatewayLimits(max_body_bytes=1000), b" " * 2000, b"413")],
 )
 def test_no_path_waits_for_a_body_without_bounds(limits, begun, status):
     """A body that does not come in time, or is too large, is refused on every path that reads one, in its API's own shape."""

@@ -19,7 +19,9 @@ def asked(application, path="/v1/chat/completions", headers=None, **request):
 @pytest.mark.slow
 def test_silent_engine_is_waited_for_with_pings():
     """While the engine is silent the stream is kept open with comments, before the first piece and after it."""
-    text = asked(served(Told([0.4, "Hello", 0.4, " you"]), limits=GatewayLimits(ping=0.03)), stream=True).text
+    text = asked(
+        served(Told([0.4, "Hello", 0.4, " you"]), limits=GatewayLimits(keepalive_interval=0.03)), stream=True
+    ).text
 
     before, _, after = text.partition("Hello")
     assert before.count(": ping") >= 2
@@ -61,9 +63,9 @@ def test_failing_choice_ends_all():
 
 def test_limits_hold():
     """Too many answers at a time, too long ones and too large bodies are refused, each with its status."""
-    full = served(Told("Hi"), limits=GatewayLimits(streams=0))
-    slow = served(Told([5.0]), limits=GatewayLimits(seconds=0.05))
-    small = served(Told("Hi"), limits=GatewayLimits(body=10))
+    full = served(Told("Hi"), limits=GatewayLimits(max_streams=0))
+    slow = served(Told([5.0]), limits=GatewayLimits(answer_timeout=0.05))
+    small = served(Told("Hi"), limits=GatewayLimits(max_body_bytes=10))
 
     busy = asked(full)
     assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
@@ -114,8 +116,8 @@ def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
     asked_for = f"{name}: only asked for, since no grammar binds the engine"
     for stream, check, jobs in ((False, False, 2), (True, False, 1), (True, True, 2)):
         engine, good = Told(wrong), Told(right)
-        answer = asked(served(engine, check=check), stream=stream, **request_)
-        fine = asked(served(good, check=check), stream=stream, **request_)
+        answer = asked(served(engine, validate_streams=check), stream=stream, **request_)
+        fine = asked(served(good, validate_streams=check), stream=stream, **request_)
 
         assert (len(engine.jobs), len(good.jobs)) == (jobs, 1)
         assert said in answer.text

@@ -62,7 +62,7 @@ def test_engine_that_fails_at_once_gives_a_status(said, status):
     """An engine that fails before its first word gives a status on every surface, and nothing is left."""
 
     async def run():
-        async with between(said, idle=0.1) as (gateway, _):
+        async with between(said, idle_timeout=0.1) as (gateway, _):
             return [await gateway.ask(path, stream=stream) for path in PATHS for stream in (True, False)]
 
     found = asyncio.run(run())
@@ -77,7 +77,7 @@ def test_engine_that_fails_later_ends_the_stream(path, more):
     """What came before is delivered, an error in the API's own shape follows, and another stream is untouched."""
 
     async def run():
-        async with between([SAID[:130], 0.02, *more], idle=0.6) as (gateway, engine):
+        async with between([SAID[:130], 0.02, *more], idle_timeout=0.6) as (gateway, engine):
             broken = asyncio.create_task(gateway.ask(path, stream=True))
             await settled(lambda: "/completion" in str(engine.asked))
             engine.answers = {**ENGINE, "/completion": [SAID[:100], 0.05, SAID[100:]]}
@@ -172,7 +172,7 @@ def test_second_signal_ends_and_time_runs_out():
 
     async def run():
         engine = Told(["Hello", 60.0, "never"])
-        async with listening(engine, drain=1.5) as gateway:
+        async with listening(engine, shutdown_timeout=1.5) as gateway:
             streams = [asyncio.create_task(gateway.ask(path, stream=True)) for path in PATHS]
             await settled(lambda: len(engine.jobs) == 3)
             gateway.server.handle_exit(15, None)

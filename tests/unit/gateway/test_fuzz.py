@@ -150,7 +150,7 @@ class Steady(Sampler):
 def applications() -> list[Any]:
     """Return gateways: one whose engine writes a call, and takes grammars; others whose answers follow the request."""
     engine = EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, seed=True)
-    limits = GatewayLimits(stored=100_000)
+    limits = GatewayLimits(store_bytes=100_000)
     telling = served(Told(["Hi ", CALL], capabilities=engine), "json-tags", limits=limits)
     return [telling, *(served(Steady(), name, limits=limits) for name in ("", "tagged-key", "channels"))]
 

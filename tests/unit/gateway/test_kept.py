@@ -13,7 +13,7 @@ from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, me
 from three_apis import APIS, continued
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, EngineError, Extend, GatewayLimits, Job, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Job, Model, Piece, Turns, app
 
 Messages = list[dict[str, Any]]
 STAMPED, THOUGHTFUL = (
@@ -132,7 +132,7 @@ def test_answer_is_known_in_every_form_that_clients_send(of, change):
 @cases
 def test_edited_answer_is_rendered(of, change):
     """An answer that was changed is not the one that was kept: the prompt is that of what was sent."""
-    chat, plain = Conversation(), Conversation(extend=Extend.OFF)
+    chat, plain = Conversation(), Conversation(extend="off")
 
     sent = changed(chat.answer(), **change)
 
@@ -153,7 +153,7 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
 def test_nothing_is_given_to_others(other):
     """Other tools, variables or keys share nothing, whether the gateway asks for keys or not."""
     headers = {"x-api-key": "own"}
-    chat, plain = Conversation(), Conversation(extend=Extend.OFF)
+    chat, plain = Conversation(), Conversation(extend="off")
     sent = chat.answer(headers=headers)
 
     assert chat.extends(chat.continued(sent, headers=headers))
@@ -175,7 +175,7 @@ def test_models_share_nothing():
 
 def test_history_that_was_changed_is_rendered():
     """A question that was edited, a message that was deleted or put in, another order: nothing of what was kept is in the prompt."""
-    chat, plain = Conversation(), Conversation(extend=Extend.OFF)
+    chat, plain = Conversation(), Conversation(extend="off")
     sent = chat.answer()
     system, user = chat.begun
     for begun in (
@@ -251,7 +251,7 @@ def test_results_find_their_calls_under_other_ids():
 )
 def test_what_did_not_end_well_is_not_kept(engine, more):
     """An answer that was filtered, cut in a call, or ended at the client's stop text is rendered in the next prompt."""
-    chat, plain = Conversation(engine), Conversation(extend=Extend.OFF)
+    chat, plain = Conversation(engine), Conversation(extend="off")
     again = {"role": "user", "content": "Again?"}
 
     sent = chat.answer(**more)
@@ -332,7 +332,7 @@ def test_policy_for_thoughts():
 
 def test_what_is_required_is_refused_otherwise():
     """Where going on is required, a conversation with another answer gets an error with a code; new ones and known ones do not."""
-    chat = Conversation(extend=Extend.REQUIRED)
+    chat = Conversation(extend="required")
     answer = chat.answer()
 
     assert chat.extends(chat.continued(answer))
@@ -357,7 +357,7 @@ def test_wrong_messages_are_named_by_their_place_in_the_conversation():
 
 def test_budget_counts_what_is_held():
     """So many bytes are kept and no more, of what was used last; texts that answers share count once."""
-    chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept=60_000))
+    chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept_bytes=60_000))
     store, again = chat.application.state.gateway.kept, {"role": "user", "content": "Sure?"}
     first = chat.begun[-1]
 
@@ -380,7 +380,7 @@ def test_budget_counts_what_is_held():
 
 def test_answer_above_the_budget_is_not_kept():
     """An answer that is larger than all that may be kept drives nothing out."""
-    chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept=30_000))
+    chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept_bytes=30_000))
     store = chat.application.state.gateway.kept
     chat.answer()
 

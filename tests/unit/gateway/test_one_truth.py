@@ -6,13 +6,14 @@ import json
 import random
 from collections.abc import Iterator
 from itertools import cycle
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
-from unrender.gateway import Calls, EngineCapabilities, Job, Piece
+from unrender.gateway import EngineCapabilities, Job, Piece
+from unrender.gateway.answers.turns import Calls
 
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
@@ -24,14 +25,14 @@ BREAKS = {row["break"]: row["text"] for row in corpus("breaks")}
 CUT_OFF = {BREAKS[name] for name in BREAKS if name.startswith("cut ")} | {BREAKS["no closer"]}
 """Texts whose last call has no end."""
 each_break = pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
-each_release = pytest.mark.parametrize("calls", list(Calls), ids=str)
+each_release = pytest.mark.parametrize("calls", get_args(Calls), ids=str)
 each_reason = pytest.mark.parametrize("reason", ["stop", "length"])
 
 
 def gateway(text: str, calls: Calls, reason: str, name: str = "", *, obeys: bool = False) -> Any:
     """Return a gateway whose engine says the text in pieces of five characters."""
     engine = Told([*chunked(text, 5), Piece("", 0, reason)], capabilities=EngineCapabilities(seed=False, obeys=obeys))
-    return served(engine, name, calls=calls)
+    return served(engine, name, tool_calls=calls)
 
 
 each_api = pytest.mark.parametrize("api", APIS)
@@ -69,7 +70,7 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
     turn = template(name).prepare(HELLO, tools=[TOOL])
     for seed in range(2):
         for text in answers(turn, seed):
-            streamed, whole = both(api, gateway(text, Calls.COMPLETE, "stop", name))
+            streamed, whole = both(api, gateway(text, "complete", "stop", name))
             parser = turn.parser()
             parser.feed(text)
             parser.finish("stop")
@@ -105,7 +106,7 @@ def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
 def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: int) -> None:
     """In every format the calls beyond the last one are not given, in whatever pieces the engine sends them."""
     text = written(name, [("get_weather", {"city": "Paris"}, "a" * 9)] * 2 * few_calls)
-    streamed, whole = both("chat", served(Told(chunked(text, size)), name, calls=Calls.WRITTEN))
+    streamed, whole = both("chat", served(Told(chunked(text, size)), name, tool_calls="written"))
 
     assert comparable(streamed) == comparable(whole)
     assert [values for _, values, _ in calls_in("chat", whole)] == [{"city": "Paris"}] * few_calls
@@ -123,7 +124,7 @@ def test_calls_of_other_formats_are_read_where_a_setting_says_so(api: str, repai
 
 
 @pytest.mark.parametrize("stop", [{}, {"stop": "zebra"}], ids=str)
-@pytest.mark.parametrize("calls", [Calls.WRITTEN, Calls.COMPLETE], ids=str)
+@pytest.mark.parametrize("calls", ["written", "complete"], ids=str)
 def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> None:
     """An answer that is continued inside a call's arguments gives the whole call, its name included, and nothing else."""
     begun, rest = f"Hm.\n{CUT}", CALL.removeprefix(CUT)
@@ -158,7 +159,7 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -> None:
     """By default every call that a client is given is whole. A broken one is text, said once; one cut off at the limit is not said."""
-    application = gateway(text, Calls.CERTAIN, reason)
+    application = gateway(text, "auto", reason)
     answer = APIS[api](application, HELLO, stream=stream)
 
     found = calls_in(api, answer)
@@ -186,7 +187,7 @@ def test_what_was_said_is_accepted_as_history(text: str, api: str, calls: Calls)
 @each_api
 def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
     """An engine that obeys lets a call through before it is whole, and a call cut off by the limit is incomplete in both."""
-    streamed, whole = both(api, gateway(CUT, Calls.CERTAIN, "length", obeys=True))
+    streamed, whole = both(api, gateway(CUT, "auto", "length", obeys=True))
 
     assert comparable(streamed) == comparable(whole)
     ((_, values, whole_call),) = calls_in(api, whole)
@@ -211,10 +212,10 @@ def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
         deltas = [call for chunk in stream for call in chunk.choices[0].delta.tool_calls or ()]
         found = sum(bool(call.function.arguments) for call in deltas)
 
-    assert found > 1 if calls is Calls.WRITTEN else found == 1
+    assert found > 1 if calls == "written" else found == 1
 
 
-@pytest.mark.parametrize("calls", list(Calls), ids=str)
+@pytest.mark.parametrize("calls", get_args(Calls), ids=str)
 @pytest.mark.parametrize("inside", ['{"input": "a\\nb"}', '{"input": "a', '{"other": 5}', '{"input": "a"; 1'])
 def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls) -> None:
     """A call of a custom tool has its type and its text in a stream as in the whole answer.
@@ -228,7 +229,7 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
     streamed, whole = map(comparable, both("chat", application, tools=[tool], strict=False))
 
     assert streamed == whole
-    if calls is not Calls.WRITTEN and not closed:
+    if calls != "written" and not closed:
         assert "tool_calls" not in json.dumps(whole)
     else:
         assert whole["message"]["tool_calls"][0]["type"] == "custom"

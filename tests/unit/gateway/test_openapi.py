@@ -28,7 +28,7 @@ CHECKS = [
     negative_data_rejection,
     unsupported_method,
 ]
-SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", served(Sampler(), limits=GatewayLimits(stored=100_000)))
+SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", served(Sampler(), limits=GatewayLimits(store_bytes=100_000)))
 FEW = settings(
     max_examples=8,
     deadline=None,

@@ -117,7 +117,7 @@ def test_engines_errors_are_counted_with_those_that_were_sent_again():
 def test_rejections_are_counted_by_their_reason():
     """What is refused before an answer counts by its reason, in words of the gateway's own."""
     text = counted(Told("Hi"), {"model": SECRET}, {"n": -1})
-    full = counted(Told("Hi"), limits=GatewayLimits(streams=0))
+    full = counted(Told("Hi"), limits=GatewayLimits(max_streams=0))
     closed = counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")}))
 
     assert metric(text, "unrender_rejections_total", reason="model_not_found") == 1
@@ -133,7 +133,7 @@ def test_cancellations_are_counted_by_who_broke_off():
     """A client that goes, and a gateway that cannot wait, count apart."""
 
     async def run():
-        async with listening(Told(["Hi", 60.0]), drain=0.1) as gateway:
+        async with listening(Told(["Hi", 60.0]), shutdown_timeout=0.1) as gateway:
             _, writer = await gateway.send(live.request(CHAT, stream=True))
             await settled(lambda: gateway.application.state.gateway.streams == 1)
             writer.transport.abort()
@@ -146,7 +146,7 @@ def test_cancellations_are_counted_by_who_broke_off():
 
     text = asyncio.run(run())
 
-    for by in ("client", "drain"):
+    for by in ("client", "shutdown"):
         assert metric(text, "unrender_cancellations_total", surface="chat", by=by) == 1
 
 

@@ -20,7 +20,7 @@ from unrender.gateway import GatewayLimits, Keys
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}
-ROOM = GatewayLimits(stored=100_000)
+ROOM = GatewayLimits(store_bytes=100_000)
 
 
 def stored_as(application, **request):
@@ -115,7 +115,7 @@ def bytes_in(place):
 def stored(place, most, *texts):
     """Return the ids of answers with these texts, each asked for in a gateway that stores them in a file, and the gateway."""
     engine = Told("")
-    application = served(engine, limits=GatewayLimits(stored=most), store=str(place))
+    application = served(engine, limits=GatewayLimits(store_bytes=most), store=str(place))
 
     def id_of(text):
         engine.said = [text]
@@ -141,7 +141,7 @@ def test_store_is_bounded(tmp_path):
     assert [status(application, id) for id in (ids[0], ids[-2], ids[-1])] == [404, 200, 404]
     assert place.stat().st_mode & 0o077 == 0
 
-    with TestClient(served(Told(""), limits=GatewayLimits(stored=5_000), store=str(place))):
+    with TestClient(served(Told(""), limits=GatewayLimits(store_bytes=5_000), store=str(place))):
         assert bytes_in(place)[0] <= 5_000
 
 

@@ -65,7 +65,7 @@ RATE = 60.0
 async def chunk_costs(streams: int, tokens: int) -> float:
     """Return the CPU seconds that a chunk costs, engine, gateway and clients together, without what a request costs."""
     paced = await engine(RATE)
-    async with listening(f"http://127.0.0.1:{port_of(paced)}", limits=GatewayLimits(streams=streams)) as gateway:
+    async with listening(f"http://127.0.0.1:{port_of(paced)}", limits=GatewayLimits(max_streams=streams)) as gateway:
         await carried(gateway.port, streams, 2)
         short, long = await carried(gateway.port, streams, 2), await carried(gateway.port, streams, tokens)
     paced.close()

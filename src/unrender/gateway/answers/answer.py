@@ -15,7 +15,7 @@ from unrender import Event, Usage
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Constrain, Prepared
+from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.surfaces.surface import Ask, Surface
@@ -61,8 +61,8 @@ class Answer:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
         wants = self.ask.logprobs is not None
         engine = self.model.capabilities
-        policy = self.prepared.policy(engine, self.model.calls, self.model.repair)
-        bound = engine.dialect and self.model.turns.constrain is not Constrain.NEVER
+        policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
+        bound = engine.dialect and self.model.turns.constrain != "never"
         heals = _HEALS if self.model.heals and bound and policy.calls == "complete" else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)

@@ -30,14 +30,14 @@ class Model:
     reasoning_field: ReasoningField = "reasoning_content"
     attempts: int = 2
     """How often a job is sent to the engine, at most, before anything has come back."""
-    calls: Calls = Calls.CERTAIN
+    tool_calls: Calls = "auto"
     repair: Repairs = "format"
     """Which damaged calls are repaired, as in `Policy`."""
     heals: bool = True
     """A call that breaks is written again from its good part, under a grammar, where the engine takes grammars."""
     created: int = 0
-    check: bool = False
-    """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""
+    validate_streams: bool = False
+    """Streamed answers that no grammar binds are validated before their first byte is sent, and asked for again where that fails."""
     probes: bool = False
     """Its engine is tried when it is first there."""
     found: Findings = field(default_factory=Findings)

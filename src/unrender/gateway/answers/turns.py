@@ -20,7 +20,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -69,41 +68,17 @@ _UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(co
 """A turn whose answer is all content, whatever it looks like."""
 
 
-class Constrain(StrEnum):
-    """When the engine is given a grammar."""
-
-    ALWAYS = "always"
-    """Whenever there are tools or a response format, lazily where the model may answer freely."""
-    REQUIRED = "required"
-    """When a call, or a response format, is required."""
-    NEVER = "never"
-
-
+Constrain = Literal["always", "required", "never"]
+"""Requests that are constrained by a grammar. "always": all with tools or a response format, lazily where the model may answer freely.
+"required": those that require a call or a response format."""
 Repairs = Literal["format", "offered", "none"]
 """The damaged calls that are repaired, in the words of `Policy`."""
-
-
-class Calls(StrEnum):
-    """When calls are sent to the client."""
-
-    CERTAIN = "certain"
-    """As they are written where a grammar guarantees them, else when they are complete."""
-    COMPLETE = "complete"
-    """When they are complete."""
-    WRITTEN = "written"
-    """As they are written: one that breaks stays an incomplete call."""
-
-
-class Extend(StrEnum):
-    """When a prompt goes on from a kept answer, instead of being rendered."""
-
-    ON = "on"
-    """Whenever the conversation continues one."""
-    REQUIRED = "required"
-    """Likewise, and a conversation with an answer in it that cannot be continued is refused."""
-    OFF = "off"
-
-
+Calls = Literal["auto", "complete", "written"]
+"""The time to send a call. "complete": when it is complete. "written": as it is written; one that breaks stays an incomplete call.
+"auto": as it is written where a grammar guarantees it, else when it is complete."""
+Extend = Literal["on", "required", "off"]
+"""Prompts that extend a kept answer instead of being rendered. "on": all whose conversation continues one. "required": likewise, and
+a conversation with an answer that cannot be continued is refused."""
 Thoughts = Literal["template", "tool_cycle", "all"]
 """Which thoughts a prompt may hold that the template would have dropped, as `Turn.next` takes it."""
 
@@ -152,7 +127,7 @@ class Prepared:
         # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed
         # as one cannot be taken back.
         bound = self.grammar is not None and self.turn.request.call_required
-        written = calls == Calls.WRITTEN or (calls == Calls.CERTAIN and (bound or engine.obeys))
+        written = calls == "written" or (calls == "auto" and (bound or engine.obeys))
         return Policy(calls="written" if written else "complete", repair=repair)
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
@@ -238,10 +213,10 @@ class Turns:
     """
 
     template: ChatTemplate
-    constrain: Constrain = Constrain.ALWAYS
+    constrain: Constrain = "always"
     variables: Mapping[str, Any] = field(default_factory=dict)
     tool_format: str = "auto"
-    extend: Extend = Extend.ON
+    extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Belongs to the key of what is kept: two models, or one with other settings, share nothing."""
@@ -302,7 +277,7 @@ class Turns:
         """Return the turn, and how its prompt was made: from a kept answer where there is one that it continues."""
         if ask.raw is not None:
             return replace(_UNREAD, prompt=self._opened(ask.raw)), None
-        if self.extend is Extend.OFF or shelf is None or (self.extend is Extend.ON and not shelf.all.most):
+        if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
@@ -311,7 +286,7 @@ class Turns:
         try:
             return self._extended(ask, history, shelf, images)
         except _NotExtended as error:
-            if self.extend is Extend.REQUIRED and error.reason != "new":
+            if self.extend == "required" and error.reason != "new":
                 raise invalid(f"messages: {error}", param="messages", code=_NOT_EXTENDED) from error
             return self._rendered(ask), Origin(history=history, reason=error.reason)
 
@@ -393,7 +368,7 @@ class Turns:
         request = turn.request
         due = request.call_required or request.response_schema is not None
         free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
-        return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
+        return (due and self.constrain != "never") or (free and self.constrain == "always")
 
     def _keyed(
         self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None

@@ -60,13 +60,13 @@ class _Silence:
 
 
 class Connection:
-    """Speaks to one engine. `idle` is how many seconds it may be silent in the middle of an answer."""
+    """Speaks to one engine. `idle_timeout` is the number of seconds that it may be silent in the middle of an answer."""
 
-    def __init__(self, url: str, *, key: str = "", idle: float = 300.0) -> None:
+    def __init__(self, url: str, *, key: str = "", idle_timeout: float = 300.0) -> None:
         self.url: str = url.rstrip("/")
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._idle = idle
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle)
+        self._idle = idle_timeout
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_timeout)
         self._session: aiohttp.ClientSession | None = None
 
     async def lines(

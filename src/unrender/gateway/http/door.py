@@ -58,7 +58,7 @@ class Door(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take more bytes; a body has its own limit of time (`limits.upload`)."""
+        """Take more bytes; a body has its own limit of time (`limits.upload_timeout`)."""
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and not cycle.response_complete:

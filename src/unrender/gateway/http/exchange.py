@@ -93,12 +93,14 @@ class Exchange:
         """Answer the request; returns when the answer is out, or the client has gone."""
         task = asyncio.current_task()
         try:
-            async with asyncio.timeout(self._gateway.limits.seconds):
+            async with asyncio.timeout(self._gateway.limits.answer_timeout):
                 await self._run()
         except Gone:
             self._gone = True
         except TimeoutError:
-            await self._fail(Failure(Kind.TIMEOUT, f"the answer took more than {self._gateway.limits.seconds} seconds"))
+            await self._fail(
+                Failure(Kind.TIMEOUT, f"the answer took more than {self._gateway.limits.answer_timeout} seconds")
+            )
         except Failure as failure:
             if isinstance(failure.__cause__, EngineError):
                 _log.warning("request %s: %s", self._id, failure.__cause__)
@@ -107,7 +109,7 @@ class Exchange:
         # first is over here: `uncancel` says so, or the timeout above would take it for its own.
         except asyncio.CancelledError:
             if not self._gone or task is None:
-                self._record.cancel("drain")
+                self._record.cancel("shutdown")
                 raise
             task.uncancel()
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
@@ -129,7 +131,9 @@ class Exchange:
         gateway = self._gateway
         # The key comes first, before any of the body: who has none costs no memory.
         opened = gateway.keys.check(self._headers)
-        ask = await self._read(await read_json(self._receive, gateway.limits.body, gateway.limits.upload))
+        ask = await self._read(
+            await read_json(self._receive, gateway.limits.max_body_bytes, gateway.limits.upload_timeout)
+        )
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot():
@@ -206,10 +210,10 @@ class Exchange:
 
     async def _send_stream(self, ask: Ask, model: Model, prepared: Prepared, begin: Callable[[], Answer]) -> None:
         answer = begin()
-        ping, interval = answer.surface.ping(), self._gateway.limits.ping
+        ping, interval = answer.surface.ping(), self._gateway.limits.keepalive_interval
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
         # Judged before its first byte is out, the stream comes all at once; pings keep it open until then.
-        if model.check and prepared.unbound(model.capabilities):
+        if model.validate_streams and prepared.unbound(model.capabilities):
             _, frames = await self._judge(ask, model, begin)
             await stream.end(b"".join(frames))
             return

@@ -67,7 +67,7 @@ async def generated(kind: Kind, said: Any = None, *, work: Job | None = None, **
     said = [kind.answer] if said is None else said
     pieces: list[Any] = []
     async with EngineServer({**kind.others, kind.path: said}, **server) as engine:
-        backend = kind.make(engine.url, key="secret", idle=5)
+        backend = kind.make(engine.url, key="secret", idle_timeout=5)
         try:
             async for piece in backend.generate(work or job()):
                 pieces.append(piece)  # noqa: PERF401 - what came before an error counts

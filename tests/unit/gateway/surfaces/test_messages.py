@@ -92,7 +92,7 @@ def test_tokens_are_counted():
 
 def test_client_raises_its_own_errors():
     """Anthropic's client understands a gateway that is full."""
-    client = anthropic_of(served(Told("Hi"), limits=GatewayLimits(streams=0)))
+    client = anthropic_of(served(Told("Hi"), limits=GatewayLimits(max_streams=0)))
 
     with pytest.raises(anthropic.APIStatusError) as caught:
         client.messages.create(model="m", max_tokens=5, messages=HELLO)

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from serving import CALL, TOOL, WEATHER, Told, chunked, corpus, openai_of, posted, served, template
 
 from unrender import Usage
-from unrender.gateway import Calls, EngineCapabilities, EngineError, GatewayLimits, Piece, Sampler
+from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Piece, Sampler
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -72,7 +72,7 @@ def test_custom_tool_streams_its_text():
     tool: Any = {"type": "custom", "name": "run", "description": "Run code."}
     text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb \\"c\\""}}\n</tool_call>'
 
-    found = events(served(Told(chunked(text, 3)), calls=Calls.WRITTEN), tools=[tool])
+    found = events(served(Told(chunked(text, 3)), tool_calls="written"), tools=[tool])
     whole = openai_of(served(Told(text))).responses.create(model="m", input="Hello", tools=[tool])
 
     deltas = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]
@@ -121,7 +121,7 @@ def test_summary_of_reasoning_is_what_was_thought():
 @pytest.mark.parametrize("last", [EngineError("cut off"), Piece("", 0, "length")])
 def test_items_that_were_begun_are_in_the_response(text, summary, last):
     """However an answer ends, its response holds every item that was added to it, with what was said of it last."""
-    application = served(Told([*chunked(text, 4), last]), calls=Calls.WRITTEN)
+    application = served(Told([*chunked(text, 4), last]), tool_calls="written")
 
     found = checked(application, tools=[FLAT], reasoning={"summary": summary})
 
@@ -269,7 +269,7 @@ def test_every_ending_is_published():
         "response.completed": Told(ANSWER),
     }
     for kind, engine in endings.items():
-        assert checked(served(engine, limits=GatewayLimits(stored=10_000)), tools=[FLAT])[-1]["type"] == kind
+        assert checked(served(engine, limits=GatewayLimits(store_bytes=10_000)), tools=[FLAT])[-1]["type"] == kind
 
 
 def test_judge_refuses_what_is_wrong():
