@@ -54,7 +54,7 @@ class Config:
     shutdown_timeout: float = 30.0
     """Seconds to finish answers after SIGTERM."""
     cors: tuple[str, ...] = ()
-    """The origins whose pages may read answers in a browser."""
+    """Origins whose pages may read answers in a browser."""
     store: str = ""
     """The file that answers of Responses are stored in."""
     described: tuple[Mapping[str, Any], ...] = ()
@@ -105,7 +105,7 @@ class _File(Settings):
 
 
 class _Model(Settings):
-    """What is said of every model."""
+    """Settings that all backends share."""
 
     backend: str = ""
     name: str = ""
@@ -130,7 +130,7 @@ class _Model(Settings):
 
     def own_template(self) -> ChatTemplate:
         """Return the engine's own template, for a model that names none."""
-        said = "template: expected a model directory, a file or a hub id, since this engine tells none"
+        said = "template: expected a model directory, a file or a hub id, since this engine has none"
         raise invalid(said, param="template")
 
 
@@ -151,7 +151,7 @@ class _Remote(_Model, _Secret):
     idle_timeout: Wait = 300.0
 
     def connection(self, where: str) -> Connection:
-        """Return what speaks to the engine."""
+        """Return the connection to the engine."""
         if not self.url.startswith(("http://", "https://")):
             raise wrong(f"{where}.url", "the engine's address, e.g. http://127.0.0.1:8080", self.url)
         return Connection(
@@ -223,7 +223,7 @@ class _Transformers(_Model):
 
 
 _STORED = 10**9
-"""Bytes of answers in a file, where nothing else is said."""
+"""Default of `limits.store_bytes` with a `store`."""
 BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
@@ -240,7 +240,7 @@ _MEANT: Mapping[str, str] = {
     "api_key": "`key` or `key_env`",
     "urls": "`url`, the address of a proxy before engines that are alike, e.g. nginx with least_conn",
 }
-"""Settings under the names that others give them, or that are gone; what a model lacks for want of them would be said first."""
+"""Names from other projects, and removed settings, with their replacements."""
 
 
 _TWINS: Mapping[str, str] = {
@@ -252,11 +252,11 @@ _TWINS: Mapping[str, str] = {
     "path": "--gguf or --model",
     "key_env": "UNRENDER_ENGINE_KEY",
 }
-"""Settings → what says the same on the command line."""
+"""Settings and the command-line options for them."""
 
 
 def read_file(path: str, *, check: bool = False) -> Config:
-    """Read a TOML file. A `check` starts and asks no engine. Raises `Failure` that names the wrong setting."""
+    """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` that names the wrong setting."""
     try:
         return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), check=check)
     except OSError as error:
@@ -373,7 +373,7 @@ def sampler_template() -> ChatTemplate:
 
 
 def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
-    """Read who may use what; a setting that would open everything, or nothing, by mistake is an error."""
+    """Read the API keys and their models. Raises `Failure` for an entry that opens everything, or nothing, by mistake."""
     found: dict[str, frozenset[str]] = {}
     for i, entry in enumerate(entries):
         where = f"keys[{i}]"

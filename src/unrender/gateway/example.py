@@ -21,7 +21,7 @@ from unrender.gateway.failure import invalid
 
 _PIP = ("download", "--no-deps", "--only-binary", ":all:", "--retries", "1")
 _TERMINAL = 2
-"""Where pip says how far it is."""
+"""File descriptor for pip's progress."""
 
 
 def example_model(folder: Path | None = None) -> Path:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What went wrong."""
+    """Kind of failure."""
 
     INVALID = "invalid"
     UNAUTHENTICATED = "unauthenticated"

@@ -43,7 +43,7 @@ class GatewayLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """Who may use what. Without keys, everybody may use everything."""
+    """API keys and their models. Without keys, every client may use every model."""
 
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """A key → the names of the models it opens; "*" for all."""
@@ -77,7 +77,7 @@ def credential(headers: Mapping[bytes, bytes]) -> bytes:
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """One gateway. It keeps no state that a second one would miss, unless it is told to store answers: without kept ones prompts are rendered."""
+    """One gateway. It holds no state that a second one would miss, except stored answers: without kept answers, prompts are rendered."""
 
     models: Models
     limits: GatewayLimits = field(default_factory=GatewayLimits)

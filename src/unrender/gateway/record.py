@@ -1,4 +1,4 @@
-"""Says what has become of each request: numbers for Prometheus, and a line of JSON in the log; never its content.
+"""Records the outcome of each request: numbers for Prometheus, and a line of JSON in the log; never its content.
 
 Rules: labels have few values, and no text of a client's makes a new one: a model's name is the one it is served under. A
 stream is counted at its ends, never by the chunk.
@@ -93,7 +93,7 @@ class Metrics:
         """The answers that gave way, and their bytes, as far as they are counted."""
 
     def hold(self, kept: Conversations) -> None:
-        """Note what is kept of conversations."""
+        """Update the metrics of kept answers."""
         self._kept["conversations"].set(len(kept))
         self._kept["bytes"].set(kept.weight)
         before, self._evicted = self._evicted, (kept.evicted, kept.evicted_weight)
@@ -116,17 +116,17 @@ class Metrics:
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """What is known about a request while it is answered."""
+    """Facts about one request for the metrics and the log."""
 
     surface: str
     model: str = ""
     """The name under which the model is served; "" where none was found."""
     outcome: str = "ok"
-    """How it ended: "ok", "cancelled", or the kind of failure."""
+    """The outcome: "ok", "cancelled", or the kind of failure."""
     cancelled_by: str = ""
     """"client" or "shutdown", where it was cancelled."""
     rejected: str = ""
-    """Why it was refused before there was an answer, in a word."""
+    """Reason of a refusal before the answer began."""
     trace: str = ""
     """The id of the trace that it is part of."""
     begun: float = field(default_factory=time.monotonic)
@@ -139,7 +139,7 @@ class Record:
             self.framed_after = time.monotonic() - self.begun
 
     def cancel(self, by: str) -> None:
-        """Note that the answer was cancelled: `by` says who did not wait for it."""
+        """Note that the client, or the shutdown, cancelled the answer."""
         self.outcome, self.cancelled_by = "cancelled", by
 
     def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> float:

@@ -24,7 +24,7 @@ _log = logging.getLogger("unrender.gateway")
 _BACKLOG = 2048
 """Connections that may wait to be taken."""
 _COLLECT = (10_000, 20, 20)
-"""When the collector looks for circles of objects, of which a request leaves none: seldom, since it stops all streams."""
+"""Thresholds of the garbage collector: high, since it stops all streams, and requests leave no reference cycles."""
 _LAST = 1
 """Seconds that answers are given to break off, when time is up."""
 

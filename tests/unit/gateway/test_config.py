@@ -40,7 +40,7 @@ def test_file_is_read(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("row", corpus("settings"), ids=lambda row: row["said"])
 def test_mistake_is_named(row):
-    """What is wrong is named by its place."""
+    """Errors name the place of the mistake."""
     with pytest.raises(Failure) as caught:
         read(row["settings"])
 
@@ -57,7 +57,7 @@ def test_file_that_is_none_is_named(tmp_path):
 
 
 def test_every_engine_of_the_page_is_read(monkeypatch):
-    """What the page of settings shows is read as it stands there, and there is a file for each engine."""
+    """Every file on the page of settings is valid, and each engine has one."""
     text = (TEMPLATES.parent.parent / "docs" / "howto" / "serve-settings.md").read_text(encoding="utf-8")
     files = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
     monkeypatch.setenv("ENGINE_KEY", "secret")

@@ -1,4 +1,4 @@
-"""Who comes in, on every path: keys before bodies, bodies in time and within bounds, and each key only its own models."""
+"""Access to every path: keys before bodies, bodies in time and within bounds, and each key only its own models."""
 
 from __future__ import annotations
 

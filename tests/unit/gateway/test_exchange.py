@@ -111,7 +111,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type":
     ],
 )
 def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
-    """What an engine without grammars was only asked for is judged: asked for again, and named if it still lacks."""
+    """Answers of an engine without grammars are validated, asked for again, and warned about if they still break the promise."""
     name = said.partition(":")[0]
     asked_for = f"{name}: only asked for, since no grammar binds the engine"
     for stream, check, jobs in ((False, False, 2), (True, False, 1), (True, True, 2)):
@@ -191,7 +191,7 @@ def test_engine_that_cannot_count_gives_an_estimate():
 
 @pytest.mark.parametrize("value", [b"a\x01b", b"\xff", b"a\tb", b"x" * 600])
 def test_header_that_no_header_may_hold_is_not_handed_on(value):
-    """What an HTTP client would refuse to send does not go on to the engine, and the request is answered."""
+    """Headers that an HTTP client would refuse to send are not forwarded to the engine, and the request is answered."""
     engine = Told("Hi")
 
     answer = asked(served(engine), headers=[("traceparent", value), ("tracestate", b"a=b")])
@@ -201,7 +201,7 @@ def test_header_that_no_header_may_hold_is_not_handed_on(value):
 
 @pytest.mark.parametrize("row", corpus("too_long"), ids=lambda row: row["words"][:40])
 def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
-    """What an engine says of its context is the code, and the sentence, by which agents know to shorten a conversation."""
+    """Errors about the context get the code, and the sentence, that make agents shorten a conversation."""
     error = EngineError(row["words"], status=row["status"])
     application, begun = served(Told([error])), served(Told(["Hi", error]))
 

@@ -1,4 +1,4 @@
-"""What goes wrong on a network, on either side: the right error, no task or socket left, and other streams untouched."""
+"""Network faults, on either side: the right error, no task or socket left, and other streams untouched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AT_ONCE = {
     "defect": ([events({"error": {"code": 500, "message": "out of memory"}})], 502),
 }
 ENDS = {"/v1/chat/completions": b"[DONE]", "/v1/responses": b"response.failed", "/v1/messages": b"event: error"}
-"""What a stream ends with that has an error."""
+"""Last event of a stream with an error."""
 
 
 @asynccontextmanager
@@ -74,7 +74,7 @@ def test_engine_that_fails_at_once_gives_a_status(said, status):
 @pytest.mark.parametrize("more", [[30.0], [b"data: {nonsense}\n\n"], [b'data: {"error": "x"}\n\n'], []])
 @pytest.mark.parametrize("path", PATHS)
 def test_engine_that_fails_later_ends_the_stream(path, more):
-    """What came before is delivered, an error in the API's own shape follows, and another stream is untouched."""
+    """The text before the fault is delivered, an error in the API's own shape follows, and another stream is untouched."""
 
     async def run():
         async with between([SAID[:130], 0.02, *more], idle_timeout=0.6) as (gateway, engine):
@@ -145,7 +145,7 @@ BAD = [
 
 @pytest.mark.parametrize(("body", "said"), BAD)
 def test_malformed_request_is_a_400_in_the_apis_shape(body, said):
-    """What is not JSON, of a wrong type, or not the same for every reader is a 400 that says where, in the API's own shape."""
+    """Bodies that are not JSON, of a wrong type, or ambiguous give a 400 that names the place, in the API's own shape."""
     for path in PATHS:
         answer = posted(served(Told("Hi")), path, content=body)
         assert answer.status_code == 400

@@ -35,7 +35,7 @@ LITERALS = [
     *(b"1e999", b"-1e999", b"NaN", b"Infinity", b"1E400", b"-0"),
     *(b"9" * 5000, b'"\\ud800"', b"[" * 300 + b"]" * 300),
 ]
-"""What only bytes can say."""
+"""Bodies that only bytes can express."""
 MARK = "MARK-5c1d"
 QUERIES = ["limit=" + "9" * 5000, "limit=٣", "limit=1e3", "limit=-1", "limit=1_0", "order=x", "after=%00", "after=%ff", "model=%00", "%", "limit=5&limit=6"]  # fmt: skip
 NAMES = ["/v1/responses/%00", "/v1/responses/../x", "/v1/responses/x/input_items", "/v1/models/%ff", "/v1/models/a/b", "/v1/models/", "/v1/format", "/openapi.json", "/v1/models", "/health", "/ready", "/metrics", "/v1/nothing"]  # fmt: skip

@@ -117,7 +117,7 @@ REFUSED = {
 @pytest.mark.parametrize("path", IMAGES)
 @pytest.mark.parametrize(("url", "said"), REFUSED.values(), ids=REFUSED)
 def test_nothing_is_fetched_for_a_client(path, url, said):
-    """What is not the image itself is refused: neither the gateway nor an engine asks an address that a client names."""
+    """Images that are not data are refused: neither the gateway nor an engine asks an address that a client names."""
     engine = Told("No.", capabilities=EngineCapabilities(images="shown", seed=False))
 
     answer = posted(gateway(engine), path, json=body(path, url))
@@ -147,7 +147,7 @@ def test_what_cannot_be_shown_is_refused():
 
 
 def test_image_that_a_template_drops_is_refused():
-    """Where a template shows images only in some messages, an engine that marks them is not given one too many."""
+    """An engine with its own marks gets one for each image that the template shows, and no more."""
     first = ChatTemplate.from_string(
         "{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% elif loop.first %}"
         "{% for p in m.content %}{{ '<|vision|>' if p.type == 'image' else p.text }}{% endfor %}{% else %}later"

@@ -261,7 +261,7 @@ def test_what_did_not_end_well_is_not_kept(engine, more):
 
 
 def test_broken_answers_are_not_kept():
-    """An engine that breaks off, and a client that leaves, leave nothing behind."""
+    """An engine that breaks off, and a client that leaves, leave no task or socket."""
     broken, slow = Told(["It ", EngineError("cut")]), Told(["It ", 5.0, "rains."])
 
     async def leave(application: Any) -> None:
@@ -331,7 +331,7 @@ def test_policy_for_thoughts():
 
 
 def test_what_is_required_is_refused_otherwise():
-    """Where going on is required, a conversation with another answer gets an error with a code; new ones and known ones do not."""
+    """`extend = "required"` refuses conversations with an unknown answer by an error with a code; new and known ones pass."""
     chat = Conversation(extend="required")
     answer = chat.answer()
 
@@ -344,7 +344,7 @@ def test_what_is_required_is_refused_otherwise():
 
 
 def test_wrong_messages_are_named_by_their_place_in_the_conversation():
-    """What is wrong with a new message is said as it is without anything kept: by its place among all messages."""
+    """Errors of a new message name its place among all messages, as without a kept answer."""
     chat = Conversation()
     answer = chat.answer()
 

@@ -1,4 +1,4 @@
-"""What streams is what the whole answer says, and what comes back is accepted: every kind of break, all APIs, real SDKs."""
+"""Streams add up to the whole answer, and answers are accepted as history: every kind of break, all APIs, real SDKs."""
 
 from __future__ import annotations
 

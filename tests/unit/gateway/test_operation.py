@@ -57,7 +57,7 @@ def test_requests_tokens_and_times_are_counted():
 
 
 def test_answers_are_counted_by_how_they_could_be_read():
-    """What was clean, malformed, cut off or empty is counted apart: a parser's health at a glance."""
+    """Clean, malformed, cut off and empty answers are counted apart: a parser's health at a glance."""
     expected = {
         "clean": Told(CALL),
         "malformed": Told('<tool_call>\n{"name": "get_weather", "arguments": nonsense}\n</tool_call>'),
@@ -115,7 +115,7 @@ def test_engines_errors_are_counted_with_those_that_were_sent_again():
 
 
 def test_rejections_are_counted_by_their_reason():
-    """What is refused before an answer counts by its reason, in words of the gateway's own."""
+    """Refusals before an answer count by their reason, in the gateway's own words."""
     text = counted(Told("Hi"), {"model": SECRET}, {"n": -1})
     full = counted(Told("Hi"), limits=GatewayLimits(max_streams=0))
     closed = counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")}))

@@ -1,4 +1,4 @@
-"""What is found of an engine when it is tried, what follows from it, and where that is told."""
+"""Probes of engines: results, consequences, and reports."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "/v1/responses": ({"input": "Hello"}, "response.completed"),
     "/v1/messages": ({"messages": TURN, "max_tokens": 100}, "message_stop"),
 }
-"""What is asked, and how the stream ends."""
+"""Requests, and the ends of their streams."""
 
 
 def gateway() -> Any:

@@ -208,7 +208,7 @@ def newest(place):
 
 
 def test_store_that_fails_is_no_defect(tmp_path):
-    """Where the file cannot be used, answers come all the same, and what refers to one is a 503."""
+    """A file that cannot be used costs no answer; only requests that refer to a stored one get a 503."""
     (tmp_path / "answers.db").write_bytes(b"no database" * 1000)
 
     application = served(Told("Hi"), limits=ROOM, store=str(tmp_path / "answers.db"))

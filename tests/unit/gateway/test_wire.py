@@ -1,4 +1,4 @@
-"""What comes over a connection: any chunking gives the same, nobody waits for half a head, and wrong bytes end one connection alone."""
+"""Bytes on a connection: any chunking gives the same, half a head times out, and wrong bytes end one connection alone."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_half_a_head_is_not_waited_for(monkeypatch):
 
 @pytest.mark.slow
 def test_bytes_that_are_no_request_end_their_connection_alone(caplog):
-    """What is no HTTP, before a request, in its body or after it, gives a 400 or a closed connection, never a traceback."""
+    """Bytes that are not HTTP, before a request, in its body or after it, give a 400 or a closed connection, never a traceback."""
     good = f"{HEAD}{COUNTED}\r\n".encode() + BODY
     wrong = (b"\x16\x03\x01\r\n\r\n", f"{HEAD}{CODED}\r\nnone\r\n".encode(), b"GET /" + b"a" * 100_000)
 

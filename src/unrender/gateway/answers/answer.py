@@ -33,7 +33,7 @@ _TOO_LONG = re.compile(
     | expected\ a\ prompt\ of\ at\ most""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""How engines say that prompt and answer do not fit; agents shorten the conversation then, if they are told in vendors' words."""
+"""Engines' messages for a prompt that is too long. Agents shorten the conversation if the error uses the vendors' words."""
 _HEALS = 2
 """The most calls of one answer that are healed."""
 _HEALED = "a call broke; the model wrote the rest of it again, under the grammar of the answer"
@@ -52,10 +52,10 @@ class Answer:
     request_id: str
     headers: Mapping[str, str] = field(default_factory=dict)
     finished: Callable[[Surface], Awaitable[None]] | None = None
-    """Called with the finished answer, before its last frame is out."""
+    """Callback with the finished answer, called before its last frame is sent."""
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What went wrong at the engine, in a word each, those jobs included that were sent again."""
+    """The kind of each engine error, including those of jobs that were sent again."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
@@ -93,7 +93,7 @@ class Answer:
 
     @property
     def lacking(self) -> bool:
-        """Whether a finished choice breaks a promise that no grammar bound the engine to."""
+        """True when a finished choice breaks a promise that no grammar enforced."""
         engine = self.model.capabilities
         return any(self.prepared.lacking(engine, choice.outcome) for choice in self.choices)
 

@@ -37,31 +37,31 @@ class Choice:
         policy: unrender.Policy | None = None,
         heals: int = 0,
     ) -> None:
-        """`heals` is how often a call that breaks may be healed, at most."""
+        """`heals` is the maximum number of broken calls that are healed."""
         self.parser: unrender.Parser = turn.parser(policy=policy)
         self.healed: int = 0
         """The number of calls that broke and were healed."""
         self._turn, self._policy = turn, policy
         self._heals = 0 if logprobs or turn.continued else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
-        """The events in which a call broke, which nobody was told of, and the tokens of their piece."""
+        """The unsent events in which a call broke, and the number of tokens in their piece."""
         self.broken: int = 0
-        """How often something was met that the format does not allow."""
+        """Number of places that the format does not allow."""
         self.finish_reason: str | None = None
         self.stopped_by: str = ""
         """The stop text that has ended the content."""
         self.full: bool = False
         """The answer has as many calls as one may have."""
         self.usage: unrender.Usage | None = None
-        """What the engine has counted."""
+        """Token counts from the engine."""
         self._texts: list[str] = []
         self._stops = _Stops(stop) if stop else None
         self._before: list[unrender.Event] = []
-        """The events of a call that the prompt has begun and this answer goes on with."""
+        """The events of a call that the prompt begins and this answer continues."""
         self._skipped = 0
         """Calls that were there before."""
         if turn.continued:
-            # What was there before does not belong to this answer, except a call that is still open: clients need its name.
+            # Text that was there before is not part of this answer, except a call that is still open: clients need its name.
             begun = [event for event in self.parser.feed("") if isinstance(event, _OF_CALLS)]
             ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
             self._before = [event for event in begun if event.index not in ended]
@@ -73,7 +73,7 @@ class Choice:
         self._tokens = 0
         self._thinking = False
         self._reasoned: int | None = None
-        """How many tokens were generated when reasoning ended; None before that."""
+        """Number of tokens when reasoning ended; None before that."""
         self._length = 0
         self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
         """Tokens that may be content, with the place in the output where each ends."""
@@ -82,12 +82,12 @@ class Choice:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is wanted of the engine."""
+        """True when the rest of the engine's output is not needed."""
         return self.full or bool(self.stopped_by)
 
     @property
     def broke(self) -> bool:
-        """True after a call broke that might be healed: `healing` says how, and `release` gives it up."""
+        """True after a call broke that might be healed. `healing` tries that, and `release` returns the events unchanged."""
         return self._broke is not None
 
     def feed(self, piece: Piece) -> list[unrender.Event]:
@@ -111,13 +111,13 @@ class Choice:
         return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
 
     def healing(self, engine: EngineCapabilities) -> tuple[unrender.Healing | None, EngineGrammar | None]:
-        """Return how the call goes on that broke, and under which grammar; None where it stays as it is."""
+        """Return the continuation of the broken call and its grammar, or None where it can't be healed."""
         self._heals -= 1
         found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
         return found, grammar_of(found, replace(engine, lazy=False)).grammar if found else None
 
     def go_on(self, found: unrender.Healing) -> None:
-        """Be ready for the rest of a call that is healed: what was good of the answer was read, and the rest is forgotten."""
+        """Prepare for the rest of a healed call: keep the good part of the answer and drop what follows it."""
         kept = self.text[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
         self._before += _untold(self.parser.feed(kept), self._own or [])
@@ -139,12 +139,12 @@ class Choice:
 
     @property
     def text(self) -> str:
-        """All that the engine has written."""
+        """The engine's whole output so far."""
         return "".join(self._texts)
 
     @property
     def outcome(self) -> Outcome:
-        """How the choice ended. Call it after `finish`."""
+        """Message and finish reason of the choice. Read it after `finish`."""
         message: unrender.Message = self.parser.message if self._own is None else unrender.message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason

@@ -21,7 +21,7 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 _READ = frozenset(("role", "content", "tool_calls", *_REASONING))
 """The fields of an answer that are compared in a form of their own."""
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
-"""What a field holds that says nothing: `"refusal": null`, `"annotations": []`."""
+"""Values of fields that count as absent: `"refusal": null`, `"annotations": []`."""
 _TEXTS = ("text", "input_text", "output_text")
 """The types of parts that are text."""
 _EXACT = 2**53
@@ -40,7 +40,7 @@ class Place:
     """A digest of each answer's reasoning; b"" where there is none, or it was not sent."""
 
     def admits(self, sent: Place) -> bool:
-        """Return whether all reasoning that is sent is the reasoning that is known here."""
+        """Return True when all reasoning in `sent` equals the reasoning known here."""
         pairs = zip(self.thoughts, sent.thoughts, strict=True)
         return len(self.thoughts) == len(sent.thoughts) and all(not said or said == known for known, said in pairs)
 
@@ -54,12 +54,12 @@ class History:
     answer: Place | None = None
     """Those up to the last answer; None where there is no answer."""
     length: int = 0
-    """How many messages these are."""
+    """Number of these messages."""
     calls: tuple[str, ...] = ()
     """The ids of the last answer's calls, as they are sent; "" for a call without one."""
 
     def answered(self, message: unrender.Message) -> Place:
-        """Return the place behind an answer to these messages, as clients will send it back."""
+        """Return the place after an answer to these messages, in the form in which clients send it back."""
         return _after(self.end, {**message.to_openai()})
 
 
@@ -83,7 +83,7 @@ def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
 
 
 def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | None = None) -> Place:
-    """Return the place behind one more message; `calls` numbers those that a result may answer."""
+    """Return the place after one more message; `calls` maps call ids to numbers."""
     if message.get("role") == "assistant":
         said, ids = _answer(message), [_id(call) for call in _calls(message)]
         thoughts = (*place.thoughts, _thought(message))
@@ -94,7 +94,7 @@ def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | 
 
 
 def _answer(message: Mapping[str, Any]) -> Any:
-    """Return all that counts of an answer."""
+    """Return the parts of an answer that are compared."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else "".join(texts)
     # Anthropic's API refuses texts of nothing but white space, so clients leave them out.
@@ -107,7 +107,7 @@ def _answer(message: Mapping[str, Any]) -> Any:
 
 
 def _said(message: Mapping[str, Any], calls: Mapping[str, int]) -> Any:
-    """Return all that counts of another message; a result tells which call it answers by its number."""
+    """Return the parts of any other message that are compared; a result names its call by number."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else texts[0] if len(texts) == 1 else texts
     id = message.get("tool_call_id")

@@ -25,7 +25,7 @@ _OWN = 2000
 
 
 class Part(NamedTuple):
-    """Something that a turn holds, and others may hold as well."""
+    """A value that several turns may reference."""
 
     value: Any
     weight: int
@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeptAnswer:
-    """An answer that was given."""
+    """A finished answer."""
 
     place: Place
     turn: Turn
@@ -44,7 +44,7 @@ class KeptAnswer:
     calls: tuple[str, ...] = ()
     """The ids of its calls, as the client was told them."""
     parts: tuple[Part, ...] = ()
-    """What the turn holds, as `Conversations.weighed` tells."""
+    """Values that the turn references, from `Conversations.weighed`."""
 
     @property
     def own(self) -> int:
@@ -61,9 +61,9 @@ class Conversations:
     weight: int = 0
     """The bytes of all that is kept."""
     evicted: int = 0
-    """How many answers have given way."""
+    """Number of evicted answers."""
     evicted_weight: int = 0
-    """The bytes of these."""
+    """Bytes of the evicted answers."""
     _answers: OrderedDict[KeptAnswer, None] = field(default_factory=OrderedDict)
     """Those used last are at the end."""
     _alike: dict[bytes, list[KeptAnswer]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Conversations:
         return len(self._answers)
 
     def weighed(self, turn: Turn) -> tuple[Part, ...]:
-        """Return what a turn holds with its weight; what is kept already is not weighed again."""
+        """Return the values that a turn references, with their weights; those that are kept already are not weighed again."""
         # It takes a while for a conversation that is new here, so it is done where prompts are made.
         request, held = turn.request, turn.held()
         parts = (turn.prompt, request.tools, request.response_schema, turn.injected, *turn.media, *held)
@@ -157,4 +157,4 @@ class Shelf:
 
     all: Conversations
     sender: bytes
-    """Who that is, as a digest of the credential."""
+    """Digest of the sender's credential."""

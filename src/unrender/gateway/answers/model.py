@@ -29,29 +29,29 @@ class Model:
     """Other names for it; "*" for every name that nobody else has."""
     reasoning_field: ReasoningField = "reasoning_content"
     attempts: int = 2
-    """How often a job is sent to the engine, at most, before anything has come back."""
+    """Maximum number of times that a job is sent while the engine has returned nothing."""
     tool_calls: Calls = "auto"
     repair: Repairs = "format"
     """Which damaged calls are repaired, as in `Policy`."""
     heals: bool = True
-    """A call that breaks is written again from its good part, under a grammar, where the engine takes grammars."""
+    """Let the engine rewrite a broken call from its good part, under a grammar, where the engine supports grammars."""
     created: int = 0
     validate_streams: bool = False
     """Streamed answers that no grammar binds are validated before their first byte is sent, and asked for again where that fails."""
     probes: bool = False
-    """Its engine is tried when it is first there."""
+    """Probe the engine when it is first ready."""
     found: Findings = field(default_factory=Findings)
-    """What was found of the engine when it was tried."""
+    """Results of probing the engine."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """What the engine supports, as far as its claims were confirmed by a try."""
-        # What an engine says of itself is believed until a try has shown otherwise.
+        """Features of the engine, without a grammar dialect that the probe found ignored."""
+        # The stated features hold until the probe has shown otherwise.
         stated = self.backend.capabilities
         return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
 
     async def probe(self) -> bool:
-        """Try the engine, unless that has been done or is being done; returns whether it has been done now."""
+        """Probe the engine, unless that was done before or is in progress; return True when this call did it."""
         # Balancers ask `/ready` every second, and a try of a busy engine takes longer than that.
         if self.found.tried or self.found.trying:
             return False

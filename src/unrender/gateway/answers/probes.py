@@ -1,4 +1,4 @@
-"""Tries an engine out: whether grammars hold, markers come through, and prompts get a second first token.
+"""Probes an engine: whether grammars hold, markers come through, and prompts get a second first token.
 
 Strategy: a few tokens are generated at start. An answer that a grammar allows alone shows that the grammar holds; one that is a
 special token shows whether those are stripped; the engine's count of a prompt, beside its count of the prompt's text, shows
@@ -19,23 +19,23 @@ from unrender.gateway.failure import Failure
 from unrender.limits import MAX_SMALL
 
 WORD = "unrender"
-"""What a constrained answer is; nobody would say it otherwise."""
+"""The only answer that the probe's grammar allows; no model gives it without a grammar."""
 _FEW = 2
 """Tokens of an answer that is one special token, and the end."""
 _SECONDS = 30
-"""A busy engine is not waited for longer."""
+"""Time limit of a probe."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """What was found out about one model's engine; None for what is not known yet."""
+    """Probe results for one model's engine; None where unknown."""
 
     grammar: bool | None = None
-    """A grammar holds."""
+    """The engine enforces grammars."""
     markers: bool | None = None
-    """Special tokens come through."""
+    """The engine's output contains special tokens."""
     doubled: bool | None = None
-    """The engine writes the first token although the prompt has it."""
+    """The engine adds a first token although the prompt has one."""
     tried: bool = False
     trying: bool = False
 
@@ -48,7 +48,7 @@ class Findings:
         said = (
             (
                 self.grammar is False,
-                "the engine disregards grammars, so it gets none: calls and formats are only asked for",
+                "the engine ignores grammars, so it gets none: calls and formats are only requested",
             ),
             (self.markers is False, "the engine strips special tokens, so reasoning and calls cannot be read"),
             (self.doubled is True, "the engine adds the first token by itself, so prompts are sent without it"),
@@ -57,7 +57,7 @@ class Findings:
 
 
 async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
-    """Try an engine, and note what is found; an engine that fails or takes long leaves it unknown."""
+    """Probe an engine and set the results; they stay None for an engine that fails or takes too long."""
     if backend.capabilities.obeys:
         found.tried = True
         return

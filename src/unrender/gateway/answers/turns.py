@@ -63,7 +63,7 @@ _IMAGES = ("image", "image_url", "input_image")
 """The types of parts that are images."""
 _IMAGE_DATA = re.compile(r"data:image/[\w.+-]+;base64,")
 HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
-"""What a model is asked to try it out."""
+"""The request that probes a model."""
 _UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(content(rest())))
 """A turn whose answer is all content, whatever it looks like."""
 
@@ -85,12 +85,12 @@ Thoughts = Literal["template", "tool_cycle", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Tells how a prompt was made."""
+    """Source of a prompt: rendered, or extended from a kept answer."""
 
     history: History | None = None
-    """What was said until now; None where the answer will not be kept."""
+    """The conversation so far; None where the answer will not be kept."""
     parts: tuple[Part, ...] = ()
-    """What the turn holds, where it will be kept."""
+    """Values that the turn references, with their weights, where it will be kept."""
     reused: int = 0
     """Characters of the prompt that were there before: the last prompt, and the answer to it."""
     reason: str = ""
@@ -115,11 +115,11 @@ class Prepared:
     grammar: EngineGrammar | None = None
     warnings: tuple[str, ...] = ()
     grammar_result: str = "none"
-    """What became of the grammar: "none", where none was due; "built"; "cached"; "relaxed", where it holds less than was
-    asked; "unsupported", where there is none for what was asked."""
+    """Result of building the grammar: "none", where none was needed; "built"; "cached"; "relaxed", where it enforces less than the
+    request asks; "unsupported", where the request has none."""
     prompt_seconds: float = 0.0
     grammar_seconds: float | None = None
-    """None where none was due."""
+    """None where no grammar was needed."""
 
     def policy(self, engine: EngineCapabilities, calls: Calls, repair: Repairs) -> Policy:
         """Return the policy by which an answer is read, streamed or not."""
@@ -131,7 +131,7 @@ class Prepared:
         return Policy(calls="written" if written else "complete", repair=repair)
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
-        """Return the parameters that promise something which nothing makes the engine keep."""
+        """Return the parameters whose promise neither a grammar nor the engine enforces."""
         request = self.turn.request
         promises = {
             "tool_choice": request.call_required,
@@ -166,7 +166,7 @@ _T = TypeVar("_T")
 
 
 class Workers:
-    """So many threads, which every client uses one at a time.
+    """A thread pool in which each client uses one thread at a time.
 
     A client has one piece of work in the executor's queue at a time, and its next one is put at the end when that is done. So
     whoever comes waits for one piece of each client before it, not for all that they have asked for.
@@ -266,7 +266,7 @@ class Turns:
     def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
         """Keep a finished answer for the next request of its conversation, unless its text is not what the client was given."""
         origin, message = prepared.origin, outcome.message
-        # Behind a stop text, or in a call that failed, the text says more than the client knows of.
+        # After a stop text, or in a call that failed, the text says more than the client knows of.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
         if origin is None or origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
@@ -298,7 +298,7 @@ class Turns:
             raise _NotExtended("new", "there is no answer to continue")
         news = ask.messages[history.length :]
         if not news:
-            raise _NotExtended("no_news", "expected a message behind the last answer")
+            raise _NotExtended("no_news", "expected a message after the last answer")
         if images != "shown" and any(_marked(message) is not message for message in news):
             raise _NotExtended("media", "images are shown by a mark of the engine's")
         kept = shelf.all.find(history)
@@ -359,7 +359,7 @@ class Turns:
 
     @cached_property
     def _writes_bos(self) -> bool:
-        """Whether the template begins its prompts with the token for that."""
+        """True when the template begins prompts with its first token."""
         with suppress(Failure):
             return self._rendered(HELLO).prompt.startswith(self.template.template.bos_token)
         return False
@@ -386,7 +386,7 @@ class Turns:
 
 
 def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
-    """Raise `Failure` for what the engine does not take beside a prompt."""
+    """Raise `Failure` for media that the engine does not support."""
     for medium in turn.media:
         where = f"messages[{medium.message}].content"
         if medium.kind != "image" or not engine.images:
@@ -432,15 +432,15 @@ def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
 
 
 class Built(NamedTuple):
-    """What became of a grammar."""
+    """A grammar, or the reason why there is none."""
 
     grammar: EngineGrammar | None
     losses: tuple[str, ...] = ()
-    """What it does not hold."""
+    """Parts of the request that it does not enforce."""
 
     @property
     def result(self) -> str:
-        """What became of it, in a word."""
+        """Result of building it, as in `Prepared.grammar_result`."""
         return "unsupported" if self.grammar is None else "relaxed" if self.losses else "built"
 
 

@@ -1,4 +1,4 @@
-"""Defines what an engine is asked, what it returns, and what it can do; the sampler does it without a model."""
+"""Defines the interface of an engine: its job, its pieces and its features. The sampler is one without a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unrender.examples import example_answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapabilities:
-    """What an engine supports."""
+    """Features of an engine."""
 
     dialect: str = ""
     """The grammar that it takes: "gbnf", "structural_tag", "lark", "json_schema"; "" for none."""
@@ -31,7 +31,7 @@ class EngineCapabilities:
     """The names in `Job.sampling` that have an effect."""
     seed: bool = True
     images: str = ""
-    """Where a prompt shows images: "shown", by the template's own placeholders; "marked", by `IMAGE`; "" for nowhere."""
+    """Placeholders for images in a prompt: "shown" for the template's own, "marked" for `IMAGE`, "" for no images."""
 
 
 IMAGE = f"<image {secrets.token_hex(8)}>"
@@ -72,11 +72,11 @@ class Piece(NamedTuple):
 
     text: str
     tokens: int = 1
-    """How many tokens it is made of, as far as the engine tells."""
+    """Number of its tokens, as far as the engine reports it."""
     finish: str | None = None
     """"stop" or "length" in the last piece that has one."""
     usage: Usage | None = None
-    """What the engine has counted, in the last piece."""
+    """Token counts from the engine, in the last piece."""
     logprobs: tuple[Mapping[str, Any], ...] = ()
     """Its tokens, each as `scored` makes it, with its `top_logprobs`."""
     more: bool = False
@@ -84,7 +84,7 @@ class Piece(NamedTuple):
 
 
 _IMPOSSIBLE = -9999.0
-"""How OpenAI writes the log probability of what cannot be; JSON has no infinity."""
+"""OpenAI's log probability of an impossible token; JSON has no infinity."""
 
 
 def scored(text: str, logprob: float) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class EngineError(Exception):
 
     @property
     def kind(self) -> str:
-        """What went wrong, in a word: "busy", "refused", "failed", "unreachable" or "broke_off"."""
+        """Kind of error: "busy", "refused", "failed", "unreachable" or "broke_off"."""
         if self.status is None:
             return "unreachable" if self.transient else "broke_off"
         if self.status in (429, 503):
@@ -128,7 +128,7 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """What the engine supports."""
+        """Features of the engine."""
 
     def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield the answer's pieces. Raises `EngineError`. Closing the generator cancels the engine's work."""
@@ -140,11 +140,11 @@ class Backend(Protocol):
         """Return None when answers can be generated, else why not."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 _TOKEN = re.compile(r"\s?\w{1,16}|\s+|[^\w\s]", re.DOTALL)
-"""What counts as a token, mostly a word; together they are the whole text."""
+"""A token of the sampler, mostly a word; together they are the whole text."""
 
 
 class Sampler:
@@ -183,11 +183,11 @@ class Sampler:
         return len(_TOKEN.findall(text))
 
     async def ready(self) -> str | None:
-        """It always is."""
+        """Return None: the sampler is always ready."""
         return None
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing."""
 
 
 def free_cores(system: Path = Path("/sys")) -> int:

@@ -16,7 +16,7 @@ _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What one kind of engine accepts in addition to the parameters that all of them accept."""
+    """Features of one kind of engine, beyond the parameters that all of them support."""
 
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of every request."""
@@ -31,7 +31,7 @@ class Kind:
 
 
 _UNLIMITED = 4096
-"""What `max_tokens` is when nobody has set a limit and the engine does not say what fits; without it, engines stop after 16."""
+"""Default of `max_tokens` where the engine does not report its context; without it, engines stop after 16."""
 PLAIN = Kind()
 VLLM = Kind(
     fixed={
@@ -52,7 +52,7 @@ _SAMPLED = (
     *sorted(VLLM.sampling),
     *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
 )
-"""What is said of sampling in both forms."""
+"""Sampling parameters that both request forms share."""
 
 
 class Completions(HttpEngine):
@@ -86,7 +86,7 @@ class Completions(HttpEngine):
             data = event(line, self._where)
             # The usage comes after the piece with the finish reason, so that one is not the end; `[DONE]` is.
             if data is None and not finished:
-                raise EngineError("the engine broke off before its last word", where=self._where)
+                raise EngineError("the engine closed the stream before its final event", where=self._where)
             pieces = [] if data is None else self._pieces(data, job.logprobs)
             finished = finished or any(piece.finish for piece in pieces)
             return pieces, data is None
@@ -135,7 +135,7 @@ class Completions(HttpEngine):
         found = []
         for choice in data.listed("choices"):
             if choice.get("finish_reason") == "abort":
-                raise EngineError("the engine gave the request up", where=self._where)
+                raise EngineError("the engine aborted the request", where=self._where)
             text, ids = choice.text("text"), choice.get("token_ids")
             # vLLM lists the ids of a piece; of others a piece counts as one token.
             # A piece without text may have a token: half a character.

@@ -24,7 +24,7 @@ _MOST = 10**12
 _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
 _LOOKS = 5
-"""How often an answer is looked at in the time that it may be silent."""
+"""Number of checks within the idle timeout."""
 _QUICK = aiohttp.ClientTimeout(total=10)
 """For everything but generating."""
 
@@ -147,21 +147,21 @@ class Connection:
                     raise EngineError(said, where=where, status=response.status, transient=transient)
                 yield response
         except TimeoutError as error:
-            raise EngineError("the engine does not answer", where=where, transient=response is None) from error
+            raise EngineError("the engine does not respond", where=where, transient=response is None) from error
         except aiohttp.ClientError as error:
             # Until the first byte of its answer is here, the job may be sent again.
             begun = response is not None and bool(response.content.total_bytes)
-            said = "the engine broke off" if response else "the engine cannot be reached"
+            said = "the engine closed the stream" if response else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
 
 
 class HttpEngine:
-    """An engine behind a connection: it is sent JSON, and read line by line up to its last word."""
+    """An engine that is reached over HTTP: it receives JSON, and its answer is read line by line up to its last event."""
 
     path = ""
-    """Where jobs are sent."""
+    """Path for jobs."""
     health = "/health"
-    """What answers with a success once the engine can."""
+    """Path that answers with a success once the engine is ready."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -193,7 +193,9 @@ class HttpEngine:
                         yield piece._replace(more=True) if left else piece
                     if last:
                         return
-        raise EngineError("the engine broke off before its last word", where=self._where, transient=left is None)
+        raise EngineError(
+            "the engine closed the stream before its final event", where=self._where, transient=left is None
+        )
 
     async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:
         """Return the object that a path answers."""

@@ -32,7 +32,7 @@ _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 SLOTS = 4
 """Answers that are generated at a time by a server in this process; more wait."""
 _ERRORS = 1
-"""How much llama.cpp logs in this process."""
+"""Log level of llama.cpp in this process."""
 
 
 def llama_sampling(asked: Mapping[str, float]) -> dict[str, float]:

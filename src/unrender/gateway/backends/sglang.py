@@ -24,7 +24,7 @@ class SGLang(HttpEngine):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._incremental: bool | None = None
-        """Whether a frame holds only what is new; None while nobody has asked."""
+        """True when a frame holds only new text; None before the server was asked."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
@@ -49,7 +49,7 @@ class SGLang(HttpEngine):
             before, tokens = tokens, meta.number("completion_tokens")
             if finish in ("abort", "error"):
                 why = Said(reason if isinstance(reason, dict) else {}, self._where)
-                said = why.text("message")[:SHOWN] or "the engine gave the request up"
+                said = why.text("message")[:SHOWN] or "the engine aborted the request"
                 raise EngineError(said, where=self._where, status=why.number("status_code") or None)
             ended = None if finish is None else "length" if finish == "length" else "stop"
             usage = Usage(

@@ -34,7 +34,7 @@ _WAITING = 16
 _CONTEXT = 4096
 """Tokens, where the model does not say how many it takes."""
 _HALF = "\ufffd"
-"""What a tokenizer writes for half a character."""
+"""A tokenizer's replacement for half a character."""
 _PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))
 _BYTES = {chr(byte): byte for byte in _PLAIN}
 _BYTES |= {chr(256 + at): byte for at, byte in enumerate(byte for byte in range(256) if byte not in _PLAIN)}

@@ -22,7 +22,7 @@ class Door(H11Protocol):
 
     @property
     def app(self) -> Any:
-        """What uvicorn calls for each request."""
+        """The application that uvicorn calls for each request."""
         return self._answer  # kept in a field, it would be a circle that only the collector ends
 
     @app.setter
@@ -48,30 +48,30 @@ class Door(H11Protocol):
         await self._application(scope, receive, write)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request, but not for ever."""
+        """Start the time limit for the first request's head."""
         super().connection_made(transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client."""
+        """Cancel the time limit."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take more bytes; a body has its own limit of time (`limits.upload_timeout`)."""
+        """Read more bytes; a body has its own time limit (`limits.upload_timeout`)."""
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and not cycle.response_complete:
             self._stop_waiting()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request; of a body that nobody reads, the rest has a head's time as well."""
+        """Start the time limit for the next request's head, which the rest of an unread body shares."""
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._wait()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are no HTTP; in the middle of an answer there is no room for words."""
+        """Send a 400 for bytes that are not HTTP; in the middle of an answer, close the connection instead."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:

@@ -34,7 +34,7 @@ _log = logging.getLogger("unrender.gateway")
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 ID_HEADERS = ("x-request-id", "request-id")
-"""What OpenAI's clients, and Anthropic's, look for to name a request."""
+"""Headers with the request id that OpenAI's and Anthropic's clients read."""
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _FORWARDED = ("traceparent", "tracestate")
 """Headers that go on to the engine, unless they hold what no header may."""
@@ -71,7 +71,7 @@ class Exchange:
         self._stores = False
         """The answer will be stored."""
         self._items: Any = ()
-        """The items that it is the answer to, if it will."""
+        """The input items that are stored with it."""
         self._record = Record(surface=api.name)
         self._span: Span | None = None
         self._forwarded = self._traced()
@@ -266,7 +266,7 @@ class Exchange:
 
 
 def _warnings(ask: Ask, model: Model, prepared: Prepared) -> Iterator[str]:
-    """Yield what the client should know: above all, which parameters have no effect."""
+    """Yield warnings for the client: above all, parameters without effect."""
     engine = model.capabilities
     heeded = {**dict.fromkeys(engine.sampling, True), "logprobs": engine.logprobs, "seed": engine.seed}
     wanted = [*ask.sampling, *(name for name in ("logprobs", "seed") if getattr(ask, name) is not None)]

@@ -91,11 +91,11 @@ class Path:
     _: KW_ONLY
     method: str = "GET"
     body: type[Object] | None = None
-    """What is sent; None where nothing is."""
+    """Model of the request body; None without one."""
     answer: type[BaseModel] | None = None
-    """What comes back, where it is more than some object."""
+    """Model of the answer; None for any object."""
     media: str = "application/json"
-    """What the answer is written in."""
+    """Media type of the answer."""
     streams: bool = False
     """The answer may come as server-sent events."""
     query: Mapping[str, Schema] = field(default_factory=dict)

@@ -63,7 +63,7 @@ class StreamOptions(Object):
 
 
 class _Request(Sampling):
-    """What requests to both APIs may say."""
+    """Parameters that Chat Completions and Completions share."""
 
     stream_options: StreamOptions | None = None
     n: Choices | None = None
@@ -176,7 +176,7 @@ def read_prompt(body: Any) -> Ask:
 
 
 class _Chunks(Surface):
-    """What the streams of both APIs have in common."""
+    """The stream format that Chat Completions and Completions share."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)

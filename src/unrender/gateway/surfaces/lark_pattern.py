@@ -126,7 +126,7 @@ class _Writer:
         """Return a rule's right-hand side; groups that do not close, and signs after nothing, are no Lark."""
         parts, closers, size = [""], [""], 0
         ends = ("|", "(", "[")
-        """What no sign such as `*` may follow."""
+        """Tokens that no sign such as `*` may follow."""
         before = "|"
         for i, (kind, text) in enumerate(tokens):
             # `"a"+*` is no Lark, but Python and others read `a+*` in their own ways.

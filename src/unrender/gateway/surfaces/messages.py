@@ -35,7 +35,7 @@ from unrender.gateway.surfaces.surface import (
 from unrender.gateway.surfaces.tools import read_tools
 
 _SIGNATURE = "unrender"
-"""What signs a thinking block: clients keep signed ones only, and no one checks ours."""
+"""Signature of thinking blocks: clients keep only signed ones, and nothing checks ours."""
 _UNTHREADED = "thread_unsupported_request"
 """The code by which Anthropic's SDK learns that the whole conversation has to be sent, as its tool runner then does."""
 _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"}

@@ -42,7 +42,7 @@ from unrender.gateway.surfaces.tools import InputText, check_strict, custom_argu
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "unrender:"
-"""What our own encrypted content begins with. It is only encoded: the client may read what the model thought."""
+"""Prefix of our own encrypted content. It is only encoded: the client may read the reasoning."""
 
 
 def sealed(reasoning: str) -> str:
@@ -83,13 +83,13 @@ class Item(Object):
 
 
 class _Text(Object):
-    """How text is written."""
+    """Options of the text."""
 
     format: ResponseFormat = None
 
 
 class _Reasoning(Object):
-    """How much is thought."""
+    """Options of reasoning."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -323,7 +323,7 @@ class ResponsesSurface(BlockSurface):
         self._fresh: list[Mapping[str, Any]] = []
         """Those that no delta has carried yet."""
         self._completed = 0
-        """When the outcome was known, in seconds since 1970."""
+        """Time of the outcome, in seconds since 1970."""
 
     def begin(self) -> bytes:
         """Return the response without output."""

@@ -29,9 +29,9 @@ _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
 """Seconds that a database may be busy with another process."""
 _FULL, _ROOM = 0.95, 0.9
-"""How full the store may be, and how full it is after old answers have given way: making room for each answer alone would be slow."""
+"""Fill level at which old answers are deleted, and the level afterwards: making room for each answer alone would be slow."""
 _SEEN = 100
-"""How often it is looked at while it fills: all sizes are added up. What others have written since then has room above `_FULL`."""
+"""Number of size checks while the store fills, since each adds up all sizes. Other processes' answers fit above `_FULL` meanwhile."""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (

@@ -17,7 +17,7 @@ from unrender.gateway.surfaces.tools import Tools
 from unrender.limits import MAX_COUNT, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
 
 ReasoningField = Literal["reasoning_content", "reasoning"]
-"""What reasoning is called in Chat Completions."""
+"""Name of the reasoning field in Chat Completions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Ask:
     messages: tuple[Any, ...] = ()
     """The conversation in OpenAI's form."""
     raw: str | None = None
-    """A prompt that no template writes, for an answer that nobody reads; None for a conversation."""
+    """A raw prompt, whose answer is not parsed; None for a conversation."""
     tools: tuple[Any, ...] = ()
     tool_choice: Any = None
     parallel_tool_calls: bool = True
@@ -37,7 +37,7 @@ class Ask:
     template: Mapping[str, Any] = field(default_factory=dict)
     """Variables of the template, e.g. `enable_thinking`."""
     effort: str | None = None
-    """How much the model should think: "none", or one of OpenAI's words."""
+    """Reasoning effort: "none", or one of OpenAI's values."""
     continues: bool = False
     """The last message is the assistant's and is to be written on."""
     stream: bool = False
@@ -51,13 +51,13 @@ class Ask:
     """`temperature`, `top_p`, …, by OpenAI's and the engines' common names."""
     seed: int | None = None
     logprobs: int | None = None
-    """How many alternatives are wanted beside each token's own log probability; None when not even that is."""
+    """Number of alternatives for each token's log probability; None without log probabilities."""
     store: bool | None = None
     """The answer shall be stored, for later requests to refer to; None where the request does not say."""
     custom: frozenset[str] = frozenset()
     """The tools whose one argument, `input`, is free text."""
     unheeded: tuple[str, ...] = ()
-    """What the request says that has no effect; the answer names it."""
+    """Paths of ignored parameters; the answer lists them."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that the answer repeats."""
 
@@ -108,7 +108,7 @@ MESSAGE: dict[str, Any] = {
 
 
 class Sampling(Object):
-    """What every request may say."""
+    """Parameters that all APIs share."""
 
     model: str | None = None
     stream: bool | None = None
@@ -122,7 +122,7 @@ class Sampling(Object):
 
     @property
     def sampling(self) -> dict[str, float]:
-        """What steers sampling, by OpenAI's and the engines' common names."""
+        """Sampling parameters, by the names that OpenAI and the engines share."""
         values = {name: getattr(self, name) for name in STEERS}
         return {name: float(value) for name, value in values.items() if value is not None}
 
@@ -164,7 +164,7 @@ class Conversation:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.unheeded: list[str] = []
-        """The places of what has no effect."""
+        """Paths of ignored parameters."""
         self._names: dict[str, str] = {}
         """The ids of calls → the tools' names, which results do not say."""
 
@@ -196,7 +196,7 @@ def image(url: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one choice has ended."""
+    """Result of one choice."""
 
     message: unrender.Message
     reason: str | None = None
@@ -204,17 +204,17 @@ class Outcome:
     stopped_by: str = ""
     """The client's stop text that ended the content."""
     warnings: tuple[str, ...] = ()
-    """What was promised and is not there."""
+    """Promises of the request that the answer breaks."""
 
     @property
     def finish_reason(self) -> str:
-        """OpenAI's word for how it ended."""
+        """Finish reason, in OpenAI's words."""
         return unrender.finish_reason(self.message, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What all frames of an answer share."""
+    """Fields that all frames of an answer share."""
 
     id: str
     model: str
@@ -223,7 +223,7 @@ class Head:
     prompt_tokens: int = 0
     """Tokens of the prompt, as far as they are known before the engine has spoken."""
     warnings: tuple[str, ...] = ()
-    """What of the request has no effect, and what else the client should know."""
+    """Ignored parameters, and other remarks for the client."""
     reasoning_field: ReasoningField = "reasoning_content"
     stored: bool = False
     """The answer will be stored, for later requests to refer to."""
@@ -332,20 +332,20 @@ class Api(NamedTuple):
 
     name: str
     request: type[Object]
-    """What a request may say."""
+    """Model of a request."""
     read: Callable[[Any], Ask]
     surface: Callable[[Ask, Head], Surface]
     refusal: Callable[[Failure], dict[str, Any]]
     prefix: str
-    """What the ids of its answers begin with."""
+    """Prefix of response ids."""
     statuses: Mapping[Kind, int] = STATUSES
     """The HTTP statuses, where they differ from the other APIs'."""
     stores: bool = False
-    """Its answers may be stored."""
+    """Answers of this API can be stored."""
     conversation: str = "messages"
     """The field of a request that is the conversation."""
     counts: bool = False
-    """Its answers begin with what the prompt has cost."""
+    """Answers of this API begin with the prompt's token count."""
 
 
 def quoted(text: str) -> bytes:

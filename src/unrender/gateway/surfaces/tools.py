@@ -24,7 +24,7 @@ _WHOLE = re.compile(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u])))*+"
 )
-"""What of a JSON string can be decoded: up to its end, to an escape that is not all there, or to half a surrogate pair."""
+"""The part of a JSON string that can be decoded: up to its end, an incomplete escape, or half a surrogate pair."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class _Grammar(Object):
 
 class _Format(_Grammar):
     grammar: _Grammar | None = None
-    """Where the two are, in Chat Completions; Responses has them flat."""
+    """Chat Completions nests the two fields here; Responses has them flat."""
 
 
 class _Custom(Object):

@@ -170,7 +170,7 @@ def test_llama_server_is_given_triggers():
 
 
 def test_llama_server_gets_no_second_bos():
-    """Where the engine writes the first token itself, the template's own is left out."""
+    """The template's first token is left out where the engine adds it."""
     kind = KINDS["llama-server"]
     first = TURN.prompt[:8]
     others = {"/tokenize": {"tokens": [{"id": 1, "piece": first}]}}
@@ -191,7 +191,7 @@ def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
 
 
 def test_prompt_that_does_not_fit_is_not_sent():
-    """Where the context is known, and the prompt counted, what does not fit is refused as the engine would refuse it."""
+    """A prompt that exceeds a known context is refused as the engine would refuse it."""
     kind = replace(
         KINDS["vllm"],
         others={"/v1/models": {"data": [{"id": "m", "max_model_len": 300}]}, "/tokenize": {"count": 300}},
@@ -212,7 +212,7 @@ def test_request_that_is_given_up_is_an_error_with_the_engines_words(reason):
     _, (error,) = asyncio.run(generated(KINDS["sglang"], [events(frame)]))
 
     assert error.status == reason.get("status_code")
-    assert error.message == reason.get("message", "the engine gave the request up")
+    assert error.message == reason.get("message", "the engine aborted the request")
 
 
 def sglang_scored(*texts: str) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def sglang_scored(*texts: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("incremental", [False, True])
 def test_sglang_scores_each_token_once(incremental):
-    """Whether it says all again or only what is new; a token that holds half a character comes before its text."""
+    """Cumulative and incremental frames read alike; a token that holds half a character comes before its text."""
     kind = KINDS["sglang"]
     frames = [sglang("a", 1), sglang("a\ufffd", 2), sglang("aé", 3), sglang("aé", 4, {"type": "stop", "matched": 2})]
     scores = [["a"], ["a", "\ufffd"], ["a", "\ufffd", "\ufffd"], ["a", "\ufffd", "\ufffd", ""]]

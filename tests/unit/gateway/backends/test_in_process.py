@@ -242,7 +242,7 @@ def test_stop_text_ends_the_answer(model):
 
 @each_alone
 def test_client_that_goes_frees_the_engine(model):
-    """When nobody wants the rest, the model stops, and is free for the next answer; a closed connection costs no job."""
+    """The model stops when the client leaves, and is free for the next answer; a closed connection costs no job."""
     from unrender.gateway import Job  # noqa: PLC0415
 
     turn = model.turns.template.prepare(HELLO)

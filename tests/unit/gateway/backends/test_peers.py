@@ -1,4 +1,4 @@
-"""What vLLM and SGLang are sent, judged by their own request classes.
+"""Requests to vLLM and SGLang, validated by their own request classes.
 
 Optional: it runs where it is installed (`python3 scripts/run.py plugins`).
 """

@@ -147,7 +147,7 @@ def test_what_has_no_effect_is_named():
 
 @pytest.mark.parametrize("row", corpus("refusals"), ids=lambda row: row["path"])
 def test_mistake_is_named(row):
-    """What is wrong with a request is a 4xx in the API's own shape, which names the field where the API can."""
+    """Mistakes in a request give a 4xx in the API's own shape, which names the field where the API can."""
     answer = posted(served(Told("Hi")), row["path"], json=row["body"])
 
     assert answer.status_code == row["status"]
@@ -196,7 +196,7 @@ def test_text_is_passed_through():
 
 
 def test_prompt_begins_as_the_models_own_do():
-    """Where the template begins its prompts with a token that engines are told not to add, so does a raw prompt, once."""
+    """A raw prompt begins once with the first token of the template, which engines are told not to add."""
     source = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
     engine = Told("Hi")
     client = openai_of(served(engine, ChatTemplate.from_string(source, bos_token="<s>")))

@@ -58,7 +58,7 @@ def test_reasons_and_usage():
 
 
 def test_prefilled_answer_is_gone_on_with():
-    """Where the last message is the assistant's, the answer goes on with it and holds only what is new."""
+    """An answer continues the assistant's last message and holds only the new text."""
     engine = Told(" blue.<|end|>")
     messages = [*HELLO, {"role": "assistant", "content": "The sky is"}]
 

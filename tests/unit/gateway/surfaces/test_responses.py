@@ -160,7 +160,7 @@ def test_request_becomes_an_ask(row):
 
 
 def test_output_can_be_sent_back():
-    """What was answered goes into the next request as it is, reasoning included, and comes to the same message."""
+    """Output items, reasoning included, are input of the next request as they are, and mean the same message."""
     include = ["reasoning.encrypted_content"]
     whole, _ = both(Told(ANSWER), tools=[FLAT], include=include)
     output = [item.model_dump(exclude_none=True) for item in whole.output]
@@ -214,7 +214,7 @@ RENAMED = {
     "response.reasoning_text.delta": "response.reasoning.delta",
     "response.reasoning_text.done": "response.reasoning.done",
 }
-"""Where OpenAI's own name, which its clients read, is not the published one."""
+"""Names that OpenAI's clients read and that differ from the published ones."""
 FORMATS = ("json-tags", "tagged-key", "python-calls", "channels", "forced-open", "bracket-id", "")
 
 

@@ -121,7 +121,7 @@ HUGE = (
 
 @pytest.mark.parametrize("row", [row for row in LARK if row["said"]], ids=lambda row: row["name"])
 def test_texts_are_those_of_the_grammar(row):
-    """What the grammar says is matched whole, what it does not say is not; llguidance agrees where it is installed."""
+    """The pattern matches exactly the texts of the grammar; llguidance agrees where it is installed."""
     grammar, said, unsaid = row["grammar"], row["said"], row["unsaid"]
     pattern, told = told_of(grammar)
     assert (pattern is not None, told) == (True, [])
