@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -25,15 +24,13 @@ from unrender import Malformed, Turn
 from unrender.gateway.answers.model import Model, Models
 from unrender.gateway.failure import STATUSES, Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
-from unrender.gateway.http import openapi
 from unrender.gateway.http.body import Gone, read_json
 from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id
-from unrender.gateway.http.openapi import Path
 from unrender.gateway.surfaces import chat, messages
-from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS, ChatRequest, ParseRequest
-from unrender.gateway.surfaces.messages import MESSAGES, CountRequest
+from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS, ParseRequest
+from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
-from unrender.gateway.surfaces.surface import Api, Ask
+from unrender.gateway.surfaces.surface import Ask
 
 if TYPE_CHECKING:
     from unrender.gateway.telemetry import Telemetry
@@ -41,12 +38,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("unrender.gateway")
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-_NAMED = {"model": {"type": "string"}}
-_PAGE: Mapping[str, Any] = {
-    "order": {"enum": ["asc", "desc"]},
-    "limit": {"type": "integer", "minimum": 1, "maximum": 100},
-    "after": {"type": "string"},
-}
 
 
 def app(
@@ -83,11 +74,10 @@ def app(
         await asyncio.gather(*(model.backend.close() for model in gateway.models))
         await gateway.stored.close()
 
-    routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in paths.all]
     handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Gone: _left, Exception: _defect}
     told = (*ID_HEADERS, "x-unrender-warnings", "retry-after")
     cors = [Middleware(CORSMiddleware, origins, ["*"], ["*"], expose_headers=told)] if origins else []
-    application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers, middleware=cors)
+    application = Starlette(routes=paths.all, lifespan=lifespan, exception_handlers=handlers, middleware=cors)
     application.state.gateway = gateway
     return application
 
@@ -124,43 +114,37 @@ class Paths:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        stored, conversation = "/v1/responses/{id}", "An answer to a conversation, by"
-        self.all: Sequence[Path] = (
-            self._api("/v1/chat/completions", CHAT, openapi.ChatAnswer, f"{conversation} OpenAI's Chat Completions."),
-            self._api("/v1/responses", RESPONSES, openapi.ResponsesAnswer, f"{conversation} OpenAI's Responses."),
-            self._api("/v1/messages", MESSAGES, openapi.MessagesAnswer, f"{conversation} Anthropic's Messages."),
-            self._api(
-                "/v1/completions", COMPLETIONS, openapi.CompletionsAnswer, "How a text goes on; nothing is read."
-            ),
-            self._path("/v1/messages/count_tokens", self.count, method="POST", body=CountRequest),
-            self._path("/v1/render", self.render, method="POST", body=ChatRequest),
-            self._path("/v1/parse", self.parse, method="POST", body=ParseRequest),
-            self._path(stored, self.stored),
-            self._path(stored, self.delete, method="DELETE"),
-            self._path(f"{stored}/input_items", self.input_items, query=_PAGE, answer=openapi.Page),
-            self._path("/v1/models", self.models, answer=openapi.Page),
-            self._path("/v1/models/{name:path}", self.model),
-            self._path("/v1/format", self.format, query=_NAMED),
-            self._path("/openapi.json", self.openapi, open=True),
-            self._path("/metrics", self.metrics, media="text/plain", open=True),
-            self._path("/health", self.health, open=True),
-            self._path("/ready", self.ready, open=True),
+        stored = "/v1/responses/{id}"
+        apis = {
+            "/v1/chat/completions": CHAT,
+            "/v1/responses": RESPONSES,
+            "/v1/messages": MESSAGES,
+            "/v1/completions": COMPLETIONS,
+        }
+        self.all: Sequence[Route] = (
+            # An `Exchange` checks the key itself, since it counts refusals.
+            *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in apis.items()),
+            self._route("/v1/messages/count_tokens", self.count, "POST"),
+            self._route("/v1/render", self.render, "POST"),
+            self._route("/v1/parse", self.parse, "POST"),
+            self._route(stored, self.stored),
+            self._route(stored, self.delete, "DELETE"),
+            self._route(f"{stored}/input_items", self.input_items),
+            self._route("/v1/models", self.models),
+            self._route("/v1/models/{name:path}", self.model),
+            self._route("/v1/format", self.format),
+            *(Route(f"/{name}", getattr(self, name)) for name in ("metrics", "health", "ready")),
         )
         """Every path."""
 
-    def _api(self, path: str, api: Api, answer: type[BaseModel], summary: str) -> Path:
-        # These look at the key themselves, since an `Exchange` counts whom it refuses.
-        endpoint = Endpoint(self._gateway, api)
-        return Path(path, endpoint, summary, method="POST", body=api.request, answer=answer, streams=True)
-
-    def _path(self, path: str, handler: Callable[[Request], Awaitable[Response]], **more: Any) -> Path:
-        """Return a path whose key is looked at before anything else: before the body, too."""
+    def _route(self, path: str, handler: Callable[[Request], Awaitable[Response]], method: str = "GET") -> Route:
+        """Return a route that checks the key before anything else: before the body, too."""
 
         async def checked(request: Request) -> Response:
             self._opened(request)
             return _named(request, await handler(request))
 
-        return Path(path, handler if more.get("open") else checked, handler.__doc__ or "", **more)
+        return Route(path, checked, methods=[method])
 
     def _opened(self, request: Request) -> frozenset[str]:
         return self._gateway.keys.check(dict(request.scope["headers"]))
@@ -227,10 +211,6 @@ class Paths:
     def _stored(self, request: Request) -> tuple[bytes, str]:
         """Return whose answer is asked for, and its id."""
         return self._gateway.keys.owner(dict(request.scope["headers"])), request.path_params["id"]
-
-    async def openapi(self, _: Request) -> Response:
-        """Return what all paths take and give, as an OpenAPI document."""
-        return answered(openapi.document(self.all))
 
     async def metrics(self, _: Request) -> Response:
         """Return what was counted, for Prometheus."""

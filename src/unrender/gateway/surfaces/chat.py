@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Annotated, Any, ClassVar, cast
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field
 
 import unrender
 from unrender import Delta
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, Whole, texts, wrong
 from unrender.gateway.surfaces.surface import (
-    FUNCTION_TOOL,
-    MESSAGE,
     Api,
     Ask,
     Choices,
@@ -28,12 +26,10 @@ from unrender.gateway.surfaces.surface import (
     Limit,
     Many,
     Outcome,
-    ResponseFormat,
     Sampling,
     Seed,
     Stop,
     Surface,
-    ToolChoice,
     TopLogprobs,
     quoted,
 )
@@ -45,7 +41,6 @@ _DONE = b"data: [DONE]\n\n"
 _HOLE = "\0text\0"
 """Stands in a delta where its text will be."""
 _HOLE_JSON = json.dumps(_HOLE).encode()
-_PROMPT = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1}]}
 
 
 def with_content(message: Any) -> Any:
@@ -96,11 +91,11 @@ class ChatRequest(_Request):
         "add_generation_prompt": True,
     }
 
-    messages: Annotated[list[Annotated[Any, AfterValidator(with_content), WithJsonSchema(MESSAGE)]], Many]
-    tools: Annotated[list[Annotated[Any, WithJsonSchema(FUNCTION_TOOL)]], Many] | None = None
-    tool_choice: ToolChoice = None
+    messages: Annotated[list[Annotated[Any, AfterValidator(with_content)]], Many]
+    tools: Annotated[list[Any], Many] | None = None
+    tool_choice: Any = None
     parallel_tool_calls: bool | None = None
-    response_format: ResponseFormat = None
+    response_format: Any = None
     chat_template_kwargs: dict[str, Any] | None = None
     reasoning_effort: Effort | None = None
     continue_final_message: bool | None = None
@@ -123,7 +118,7 @@ class CompletionsRequest(_Request):
 
     neutral: ClassVar = {"best_of": 1, "logit_bias": {}, "suffix": ""}
 
-    prompt: Annotated[Any, WithJsonSchema(_PROMPT)]
+    prompt: Any
     echo: bool | None = None
     logprobs: Annotated[int, Field(ge=0, le=5), Whole] | None = None
 
@@ -394,7 +389,5 @@ def frame(chunk: Mapping[str, Any]) -> bytes:
     return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
 
 
-CHAT = Api("chat", ChatRequest, read, ChatSurface, refusal, "chatcmpl-")
-COMPLETIONS = Api(
-    "completions", CompletionsRequest, read_prompt, CompletionsSurface, refusal, "cmpl-", conversation="prompt"
-)
+CHAT = Api("chat", read, ChatSurface, refusal, "chatcmpl-")
+COMPLETIONS = Api("completions", read_prompt, CompletionsSurface, refusal, "cmpl-", conversation="prompt")

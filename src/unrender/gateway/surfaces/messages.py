@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 from pydantic_core import from_json
 
 import unrender
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, texts, wrong
 from unrender.gateway.surfaces.surface import (
-    BLOCK_TOOL,
     Api,
     Ask,
     BlockSurface,
@@ -85,7 +84,7 @@ class CountRequest(Sampling):
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     messages: Annotated[list[_Message], Many]
     system: str | list[Block] | None = None
-    tools: Annotated[list[Annotated[Any, WithJsonSchema(BLOCK_TOOL)]], Many] | None = None
+    tools: Annotated[list[Any], Many] | None = None
     tool_choice: _Choice | None = None
     thinking: _Thinking | None = None
     output_config: _Output | None = None
@@ -358,4 +357,4 @@ def refusal(failure: Failure) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": failure.message, **details}}
 
 
-MESSAGES = Api("messages", MessagesRequest, read, MessagesSurface, refusal, "msg_", {Kind.BUSY: 529}, counts=True)
+MESSAGES = Api("messages", read, MessagesSurface, refusal, "msg_", {Kind.BUSY: 529}, counts=True)

@@ -29,9 +29,7 @@ from unrender.gateway.surfaces.surface import (
     Limit,
     Many,
     Outcome,
-    ResponseFormat,
     Sampling,
-    ToolChoice,
     TopLogprobs,
     event,
     image,
@@ -85,7 +83,7 @@ class Item(Object):
 class _Text(Object):
     """Options of the text."""
 
-    format: ResponseFormat = None
+    format: Any = None
 
 
 class _Reasoning(Object):
@@ -104,7 +102,7 @@ class ResponsesRequest(Sampling):
     input: str | Annotated[list[Item], Many]
     instructions: str | None = None
     tools: Annotated[list[dict[str, Any]], Many] | None = None
-    tool_choice: ToolChoice = None
+    tool_choice: Any = None
     parallel_tool_calls: bool | None = None
     text: _Text | None = None
     reasoning: _Reasoning | None = None
@@ -479,6 +477,4 @@ def _cost(usage: unrender.Usage) -> dict[str, Any]:
     }
 
 
-RESPONSES = Api(
-    "responses", ResponsesRequest, read, ResponsesSurface, refusal, "resp_", stores=True, conversation="input"
-)
+RESPONSES = Api("responses", read, ResponsesSurface, refusal, "resp_", stores=True, conversation="input")

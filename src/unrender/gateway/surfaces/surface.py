@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 import unrender
 from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
@@ -70,41 +70,6 @@ TopLogprobs = Annotated[int, Field(ge=0, le=MAX_SHOWN_ITEMS), Whole]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Many: Any = Field(max_length=MAX_MESSAGES)
 Penalty = Annotated[float, Field(ge=-2, le=2)]
-
-# What follows is handed on as it is: the template's own reader says what is wrong with it. Only /openapi.json says its form.
-_TEXT = {"type": "string"}
-_OBJECT = {"type": "object"}
-_PARAMETERS = {
-    **_OBJECT,
-    "properties": {"type": {"default": "object"}, "properties": {**_OBJECT, "additionalProperties": _OBJECT}},
-}
-_FUNCTION = {"name": {**_TEXT, "minLength": 1}, "description": _TEXT}
-_FORMATS = {"type": {"enum": ["text", "json_object", "json_schema"]}}
-ToolChoice = Annotated[Any, WithJsonSchema({"anyOf": [{"enum": ["none", "auto", "required", None]}, _OBJECT]})]
-ResponseFormat = Annotated[
-    Any, WithJsonSchema({"type": ["object", "null"], "required": ["type"], "properties": _FORMATS})
-]
-FUNCTION_TOOL: dict[str, Any] = {
-    **_OBJECT,
-    "required": ["type", "function"],
-    "properties": {
-        "type": {"const": "function"},
-        "function": {**_OBJECT, "required": ["name"], "properties": {**_FUNCTION, "parameters": _PARAMETERS}},
-    },
-}
-BLOCK_TOOL: dict[str, Any] = {
-    **_OBJECT,
-    "required": ["name", "input_schema"],
-    "properties": {**_FUNCTION, "input_schema": _PARAMETERS},
-}
-MESSAGE: dict[str, Any] = {
-    **_OBJECT,
-    "required": ["role"],
-    "properties": {
-        "role": {"enum": ["system", "user", "assistant", "tool"]},
-        "content": {"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": _OBJECT}]},
-    },
-}
 
 
 class Sampling(Object):
@@ -331,8 +296,6 @@ class Api(NamedTuple):
     """One API: how a request is read, answered and refused."""
 
     name: str
-    request: type[Object]
-    """Model of a request."""
     read: Callable[[Any], Ask]
     surface: Callable[[Ask, Head], Surface]
     refusal: Callable[[Failure], dict[str, Any]]

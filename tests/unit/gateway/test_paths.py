@@ -1,0 +1,57 @@
+"""The paths that generate nothing."""
+
+from __future__ import annotations
+
+from serving import CALL, HELLO, TOOL, Told, asked, served, template
+
+
+def fetched(path, body=None):
+    return asked(served(Told("Hi")), "GET" if body is None else "POST", path, json=body)
+
+
+def test_models_are_listed_for_every_client():
+    """`/v1/models` lists the models under `data` and under `models`; one can be asked for by its name."""
+    listed, one = fetched("/v1/models").json(), fetched("/v1/models/m").json()
+
+    assert listed["data"] == listed["models"] == [one]
+    assert one["id"] == "m"
+    assert fetched("/v1/models/other").status_code == 404
+
+
+def test_format_is_shown():
+    """`/v1/format` gives the derived format."""
+    assert fetched("/v1/format").json()["tools"]["call_start"] == template().format.tools.call_start
+
+
+def test_prompt_is_rendered():
+    """`/v1/render` gives the prompt that the engine would get."""
+    answer = fetched("/v1/render", {"messages": HELLO}).json()
+
+    assert answer["prompt"] == template().prepare(HELLO).prompt
+    assert "<|end|>" in answer["stop"]
+
+
+def test_text_is_parsed():
+    """`/v1/parse` reads a text as the answer to a request, and says what could not be read."""
+    answer = fetched("/v1/parse", {"messages": HELLO, "tools": [TOOL], "text": f"Look.\n{CALL}"}).json()
+    broken = fetched("/v1/parse", {"messages": HELLO, "tools": [TOOL], "text": "<tool_call>\n{x"}).json()
+
+    assert answer["message"]["content"] == "Look."
+    assert answer["finish_reason"] == "tool_calls"
+    assert answer["malformed"] == []
+    assert broken["malformed"]
+    assert fetched("/v1/parse", {"messages": HELLO}).status_code == 400
+
+
+def test_unknown_paths_are_refused_in_the_same_shape():
+    """A path that is none, and a wrong method, get an error like all others."""
+    assert fetched("/v1/nothing").json()["error"]["message"] == "GET /v1/nothing: Not Found"
+    assert fetched("/v1/chat/completions").status_code == 405
+
+
+def test_own_template_passes():
+    """The template that comes with the gateway has reasoning and calls, and loses nothing."""
+    format = template().format
+
+    assert (format.reasoning.start, format.tools.mode.value) == ("<think>\n", "json_native")
+    assert template().capabilities.supports_tools
