@@ -83,7 +83,7 @@ def app(
 
 
 async def _left(_: Request, __: Exception) -> Response:
-    """Answer nobody: the client has gone."""
+    """Return a response that nobody reads: the client has gone."""
     return Response(status_code=STATUSES[Kind.INVALID])
 
 
@@ -168,13 +168,13 @@ class Paths:
         return Response(model.turns.template.format.to_json(), media_type="application/json")
 
     async def render(self, request: Request) -> Response:
-        """Return the prompt of a chat request, and what an engine is told with it."""
+        """Return the prompt of a chat request, with its stop texts and special tokens."""
         turn = await self._turn(request, chat.read(await self._read(request)))
         said = {name: getattr(turn, name) for name in ("prompt", "stop", "preserved_tokens", "begun")}
         return answered({**said, "warnings": turn.notes})
 
     async def parse(self, request: Request) -> Response:
-        """Return the message that a text means as the answer to a chat request."""
+        """Parse a text as the answer to a chat request."""
         body = await self._read(request)
         text = ParseRequest.read(body).text
         turn = await self._turn(request, chat.read({name: body[name] for name in body if name != "text"}))
@@ -196,32 +196,32 @@ class Paths:
         return answered({"input_tokens": counted} | ({} if exact else {"estimated": True}))
 
     async def stored(self, request: Request) -> Response:
-        """Return an answer of Responses that was stored."""
+        """Return a stored answer of Responses."""
         return answered((await self._gateway.stored.get(*self._stored(request))).response)
 
     async def delete(self, request: Request) -> Response:
-        """Forget an answer of Responses that was stored."""
+        """Delete a stored answer of Responses."""
         return answered(await self._gateway.stored.delete(*self._stored(request)))
 
     async def input_items(self, request: Request) -> Response:
-        """Return the items that a stored answer was given to, a page of them."""
+        """Return a page of the input items of a stored answer."""
         owner, id = self._stored(request)
         return answered(await self._gateway.stored.input_items(owner, id, dict(request.query_params)))
 
     def _stored(self, request: Request) -> tuple[bytes, str]:
-        """Return whose answer is asked for, and its id."""
+        """Return the owner and the id of the requested answer."""
         return self._gateway.keys.owner(dict(request.scope["headers"])), request.path_params["id"]
 
     async def metrics(self, _: Request) -> Response:
-        """Return what was counted, for Prometheus."""
+        """Return the metrics for Prometheus."""
         return Response(self._gateway.metrics.text(), media_type=_PROMETHEUS)
 
     async def health(self, _: Request) -> Response:
-        """Say that the process lives."""
+        """Return a fixed answer while the process runs."""
         return answered({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
-        """Say whether answers can be generated: every engine is there, and the gateway is not shutting down."""
+        """Return 200 when every engine is ready and the gateway is not shutting down, else 503 with the problems."""
         found = zip(self._gateway.models, await self.problems(), strict=True)
         problems = {model.name: why for model, why in found if why}
         if self._gateway.draining:
@@ -236,7 +236,7 @@ class Paths:
         return answered(status, STATUSES[Kind.BUSY] if problems else 200)
 
     async def problems(self) -> list[str | None]:
-        """Return for each model why it cannot answer, None where it can; an engine is tried when it is first there."""
+        """Return the problem of each model, None where it is ready. Probes an engine when it is first ready."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
     async def _turn(self, request: Request, ask: Ask) -> Turn:
@@ -259,7 +259,7 @@ async def _problem(model: Model) -> str | None:
 
 
 def _complaints(model: Model) -> list[str]:
-    """Return what an operator should know of a model's engine."""
+    """Return warnings about a model's engine for the operator."""
     engine = model.backend.capabilities
     none = "the engine takes no grammars: calls and formats are only asked for"
     told = [] if engine.dialect or engine.obeys else [none]

@@ -1,4 +1,4 @@
-"""Reads JSON from outside into pydantic models: mistakes are named by their place, and what nobody heeds is listed.
+"""Reads JSON from outside into pydantic models: errors name the place of the mistake, and ignored fields are listed.
 
 Null counts as absent in every field, as OpenAI's clients mean it.
 
@@ -46,7 +46,7 @@ class Object(BaseModel):
             raise max(found, key=_depth) from None  # of several forms, the one that was meant is wrong deepest inside
 
     def unheeded(self, where: str = "") -> Iterator[str]:
-        """Yield the places of what has no effect, here and in the objects that fields hold."""
+        """Yield the paths of ignored fields, here and in nested objects."""
         for name in type(self).model_fields:
             if isinstance(inner := getattr(self, name), Object):
                 yield from inner.unheeded(f"{where}{name}.")

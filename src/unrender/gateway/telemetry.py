@@ -90,7 +90,7 @@ class Span:
 
 
 def _attributes(record: Record, answer: Answer | None) -> dict[str, Any]:
-    """Return what is told of a request, and of its answer as far as there is one."""
+    """Return the span's attributes of a request and its answer."""
     if answer is None:
         return {}
     ask, usage = answer.ask, usage_of(answer)

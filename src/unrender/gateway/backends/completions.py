@@ -113,7 +113,7 @@ class Completions(HttpEngine):
         return await self._beside(body, job) if job.turn.media else body
 
     def _path(self, job: Job) -> str:
-        """Return where a job is sent: completions take no images."""
+        """Return the path for a job: completions don't support images."""
         return self._kind.tokens_in if job.turn.media else self.path
 
     async def _beside(self, body: dict[str, Any], job: Job) -> dict[str, Any]:

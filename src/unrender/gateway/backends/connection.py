@@ -34,7 +34,7 @@ Reader = Callable[[bytes], tuple[list[Piece], bool]]
 
 
 class _Silence:
-    """Breaks an answer off that has been silent for too long, and is waited for. One timer serves it, however often it is read."""
+    """Idle timeout of one answer: fails a pending read after too much silence. It needs one timer, however many reads there are."""
 
     __slots__ = ("_content", "_idle", "_loop", "_read", "_vain", "timer", "waiting")
 
@@ -168,19 +168,19 @@ class HttpEngine:
         self._where: str = connection.url + self.path
 
     def _path(self, job: Job) -> str:  # noqa: ARG002
-        """Return where a job is sent."""
+        """Return the path for a job."""
         return self.path
 
     async def _body(self, job: Job) -> dict[str, Any]:
-        """Return what is sent for a job."""
+        """Return the request body for a job."""
         raise NotImplementedError
 
     def _reader(self, job: Job) -> Reader:
-        """Return what reads the lines of one answer."""
+        """Return a reader for the lines of one answer."""
         raise NotImplementedError
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield what the engine writes."""
+        """Yield the pieces of the engine's answer."""
         body, read = await self._body(job), self._reader(job)
         left: int | None = None
         async with aclosing(self._connection.lines(self._path(job), body, job.headers)) as reads:
@@ -206,7 +206,7 @@ class HttpEngine:
         return None
 
     async def ready(self) -> str | None:
-        """Ask for its health."""
+        """Return None when the engine is healthy, else the problem."""
         return await self._connection.problem(self.health)
 
     async def close(self) -> None:
@@ -296,7 +296,7 @@ def event(line: bytes, where: str) -> Said | None:
 
 
 def _reason(data: bytes) -> str:
-    """Return what an engine says in an error's body."""
+    """Return the message in an engine's error."""
     try:
         return _words(json.loads(data))
     except (ValueError, RecursionError):
