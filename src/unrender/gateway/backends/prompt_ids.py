@@ -13,15 +13,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 
 from unrender import Turn
+from unrender.limits import MAX_FILE
 
-_MOST = 16_000_000
-"""Ids that are kept, of four bytes each."""
+_SIZE = 4
+"""Bytes of an id."""
 
 
 class PromptIds:
     """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS."""
 
-    def __init__(self, tokenize: Callable[[str], Awaitable[list[int]]], *, most: int = _MOST) -> None:
+    def __init__(self, tokenize: Callable[[str], Awaitable[list[int]]], *, most: int = MAX_FILE // _SIZE) -> None:
         self._tokenize = tokenize
         self._most = most
         self._count = 0

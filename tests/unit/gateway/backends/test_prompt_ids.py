@@ -55,7 +55,7 @@ def frame(id: int, text: str, finish: str | None = None) -> dict[str, Any]:
 def answered(sampled: Any = SAMPLED) -> bytes:
     """Return what vLLM streams."""
     *others, last = sampled
-    frames = [*(frame(id, text) for id, text in others), frame(*last, "stop")]
+    frames = [*(frame(id, text) for id, text in others), frame(last[0], last[1], "stop")]
     return events(*frames, {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": len(sampled)}})
 
 
