@@ -21,7 +21,10 @@ Said = Sequence[bytes | float]
 
 
 class EngineServer:
-    """Answers each path with what it is told; a mapping as JSON. A stream ends with the connection, as bluntly as can be."""
+    """Answers each path with what it is told; a mapping as JSON; a function is given the body of the request.
+
+    A stream ends with the connection, as bluntly as can be.
+    """
 
     def __init__(self, answers: Mapping[str, Any], *, status: int = 200) -> None:
         self.answers = answers
@@ -46,6 +49,7 @@ class EngineServer:
             path, body, headers = await _request(reader)
             self.asked.append((path, body, headers))
             answer = self.answers.get(path, {"error": {"message": f"no {path} here"}})
+            answer = answer(body) if callable(answer) else answer
             status = self.status if path in self.answers else 404
             said = [json.dumps(answer).encode()] if isinstance(answer, Mapping) else answer
             writer.write(f"HTTP/1.1 {status} X\r\nconnection: close\r\n\r\n".encode())

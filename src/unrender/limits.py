@@ -80,7 +80,8 @@ CACHE_BYTES = 128_000_000  # bytes
 MAX_STORED = 256  # entries
 """Analyses on disk, and grammars of one model in the gateway; the oldest go first."""
 MAX_FILE = 64_000_000  # bytes
-"""Bytes of a model's file that is read whole, of a string in a GGUF file, and of a line of a batch."""
+"""Bytes of a model's file that is read whole, of a string in a GGUF file, of a line of a batch, and of the token ids
+that the gateway keeps for one engine."""
 MAX_DOCUMENT = 1_000_000  # characters
 """Bytes of a user's format or of a stored analysis; characters of a drawn answer and of a text in the playground; steps to read a prefill,
 of which each character takes at least one."""

@@ -65,6 +65,8 @@ class Job:
     """Headers that are handed on, e.g. `traceparent`."""
     messages: Sequence[Mapping[str, Any]] = ()
     """The conversation that the prompt shows, in OpenAI's form; engines read the prompt."""
+    prompt_ids: Sequence[int] | None = None
+    """The prompt's token ids, for an engine that takes ids; None for one that takes text."""
 
 
 class Piece(NamedTuple):
@@ -81,6 +83,8 @@ class Piece(NamedTuple):
     """Its tokens, each as `scored` makes it, with its `top_logprobs`."""
     more: bool = False
     """The next piece is there already, so this one's frames may wait for it."""
+    ids: tuple[int, ...] = ()
+    """Its token ids, where the engine sends them."""
 
 
 _IMPOSSIBLE = -9999.0

@@ -1,14 +1,16 @@
-"""Talks to engines with OpenAI's `/v1/completions`: all that vLLM offers, and the common part of any other."""
+"""Talks to engines with OpenAI's `/v1/completions`, and to vLLM with token ids in place of text where it takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
+from unrender.gateway.backends.prompt_ids import PromptIds
 
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
@@ -27,7 +29,7 @@ class Kind:
     tokenize: str = ""
     """The path that counts tokens; "" for none."""
     tokens_in: str = ""
-    """The path that takes a prompt's tokens, and images beside them; "" for none."""
+    """The path that takes a prompt's token ids, and images with them; "" for none."""
 
 
 _UNLIMITED = 4096
@@ -67,6 +69,9 @@ class Completions(HttpEngine):
         self._model = model
         self._context: int | None = None
         """Tokens that prompt and answer may have together, 0 where the engine does not say; None while nobody has asked."""
+        self._takes_ids: bool | None = None if kind.tokens_in else False
+        """The engine answers token ids with text; None while nobody has asked."""
+        self._prompt_ids = PromptIds(self._tokens_of)
 
     @property
     def capabilities(self) -> EngineCapabilities:
@@ -77,6 +82,40 @@ class Completions(HttpEngine):
         dialect = "structural_tag" if self._kind.constrains else ""
         images = "shown" if self._kind.tokens_in else ""
         return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling, images=images)
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield what the engine writes. With token ids, the prompt continues the very ids that were sampled before."""
+        if job.turn.media or await self._ids_taken():
+            job = replace(job, prompt_ids=await self._prompt_ids.of(job.turn))
+        texts: list[str] = []
+        ids: list[int] = []
+        finished = False
+        async with aclosing(super().generate(job)) as pieces:
+            async for piece in pieces:
+                texts.append(piece.text)
+                ids += piece.ids
+                finished = finished or bool(piece.finish)
+                yield piece
+        if job.prompt_ids is not None and finished and ids:
+            await self._prompt_ids.keep(job.turn, job.prompt_ids, "".join(texts), ids)
+
+    async def _ids_taken(self) -> bool:
+        """Ask once whether the engine answers token ids with text.
+
+        vLLM before 0.33 has the path, and answers with ids alone: it ignores `output_mode`. Its schema says which it is.
+        """
+        if self._takes_ids is None:
+            try:
+                schema: Any = await self._connection.json("/openapi.json")
+                paths, request = schema["paths"], schema["components"]["schemas"]["GenerateRequest"]["properties"]
+                self._takes_ids = {self._kind.tokens_in, self._kind.tokenize} <= {*paths} and "output_mode" in request
+            except EngineError as error:
+                if error.status is None:
+                    raise
+                self._takes_ids = False
+            except (KeyError, TypeError):
+                self._takes_ids = False
+        return self._takes_ids
 
     def _reader(self, job: Job) -> Reader:
         finished = False
@@ -110,25 +149,27 @@ class Completions(HttpEngine):
             body["logprobs"] = job.logprobs
         if job.grammar is not None:
             body["structured_outputs"] = {"structural_tag": job.grammar.text}
-        return await self._beside(body, job) if job.turn.media else body
+        return body if job.prompt_ids is None else self._with_ids(body, job)
 
     def _path(self, job: Job) -> str:
-        """Return the path for a job: completions don't support images."""
-        return self._kind.tokens_in if job.turn.media else self.path
+        """Return the path for a job: completions take neither token ids nor images."""
+        return self.path if job.prompt_ids is None else self._kind.tokens_in
 
-    async def _beside(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
-        """Return a request as the tokens of its prompt, whose placeholders the engine widens for the images beside them."""
+    def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
+        """Return a request with the prompt's token ids, and its images, for which the engine widens the placeholders."""
         sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
         # How many tokens an image takes is the engine's knowledge: without a limit, it takes what is left.
-        if job.limit is not None:
-            sampled["max_tokens"] = job.limit
+        limit = job.limit if job.turn.media else body["max_tokens"]
+        if limit is not None:
+            sampled["max_tokens"] = limit
+        parts = [{"type": "image_url", "url": medium.data} for medium in job.turn.media]
         return {
             **{name: body[name] for name in ("model", "stream", "stream_options")},
-            "token_ids": (await self._tokenized(job.turn.prompt)).get("tokens"),
-            "content_parts": [{"type": "image_url", "url": medium.data} for medium in job.turn.media],
+            "token_ids": list(job.prompt_ids or ()),
+            **({"content_parts": parts} if parts else {}),
             "sampling_params": sampled,
             "output_mode": "text",
-            "reasoning_ended": True,
+            "reasoning_ended": True,  # a grammar binds the whole answer, its reasoning included
         }
 
     def _pieces(self, data: Said, top: int | None) -> list[Piece]:
@@ -141,7 +182,8 @@ class Completions(HttpEngine):
             # A piece without text may have a token: half a character.
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
-            found.append(Piece(text, tokens, choice.ending("finish_reason"), None, logprobs))
+            known = tuple(ids) if isinstance(ids, list) and all(map(_is_id, ids)) else ()
+            found.append(Piece(text, tokens, choice.ending("finish_reason"), None, logprobs, ids=known))
         if isinstance(data.get("usage"), dict):
             usage = Usage(
                 prompt_tokens=data.number("usage", "prompt_tokens"),
@@ -182,7 +224,9 @@ class Completions(HttpEngine):
         most = len(job.turn.prompt.encode(errors="replace"))
         if job.limit is not None and (not context or job.limit + most <= context):
             return job.limit
-        counted = await self.count(job.turn.prompt) if context else None
+        counted = None
+        if context:
+            counted = await self.count(job.turn.prompt) if job.prompt_ids is None else len(job.prompt_ids)
         if counted is not None and counted >= context:
             said = f"the maximum context length is {context} tokens, and the prompt has {counted}"
             raise EngineError(said, where=self._where, status=400)
@@ -199,11 +243,28 @@ class Completions(HttpEngine):
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
         return await self._query(self._kind.tokenize, body)
 
+    async def _tokens_of(self, text: str) -> list[int]:
+        """Return the ids of a text. Raises `EngineError` where the engine sends something else."""
+        ids = (await self._tokenized(text)).get("tokens")
+        if not isinstance(ids, list) or not all(map(_is_id, ids)):
+            where = f"{self._connection.url}{self._kind.tokenize}"
+            raise EngineError(f"tokens: expected a list of token ids, found {ids!r:.80}", where=where)
+        return ids
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**32
+
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     """Return log probabilities in the form of chat completions; what is none is left out."""
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # of the path that takes images
-        return [token for token in logprobs["content"] if isinstance(token, dict)]
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # of the path that takes ids
+        return [
+            token
+            | {"top_logprobs": [one for other in _objects(item.get("top_logprobs"))[:top] for one in _scored(other)]}
+            for item in _objects(logprobs["content"])
+            for token in _scored(item)
+        ]
     tokens, values, others = (
         found if isinstance(logprobs, dict) and isinstance(found := logprobs.get(name), list) else []
         for name in ("tokens", "token_logprobs", "top_logprobs")
@@ -214,3 +275,14 @@ def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
         for text, value, alternatives in zip(tokens, values, beside or [[]] * len(tokens), strict=False)
         for token in score(text, value)
     ]
+
+
+def _objects(items: Any) -> list[dict[str, Any]]:
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _scored(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a token with its own bytes, which may be half a character."""
+    own = item.get("bytes")
+    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
+    return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

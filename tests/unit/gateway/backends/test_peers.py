@@ -78,7 +78,7 @@ def test_vllm_takes_images_beside_tokens():
     scores = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
     job, image = shown()
     others = {**MODELS, "/tokenize": {"tokens": [1, 2], "count": 2}}
-    body = sent("vllm", job, others)
+    body = sent("vllm", dataclasses.replace(job, prompt_ids=[1, 2]), others)
     request = protocol.GenerateRequest.model_validate(body)
 
     assert set(body) <= set(protocol.GenerateRequest.model_fields)

@@ -1,0 +1,217 @@
+"""vLLM with token ids in place of text, before a server that answers `/tokenize` and `/inference/v1/generate` as vLLM's code does."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from engine_server import MAKERS, EngineServer, events
+from serving import HELLO, TOOL, template
+
+from unrender.gateway import EngineError, EngineGrammar, Job
+from unrender.gateway.backends.prompt_ids import PromptIds
+
+PATH = "/inference/v1/generate"
+TURN = template().prepare(HELLO, tools=[TOOL])
+STOP = next(iter(TURN.stop))
+SPECIAL = {text: 200_000 + at for at, text in enumerate(dict.fromkeys([*TURN.preserved_tokens, *TURN.stop]))}
+SAMPLED = ((150_000, "It "), (150_001, "rains."), (SPECIAL[STOP], STOP))
+"""Tokens that the tokenizer below would never choose: it has one for each character."""
+SCHEMA = {
+    "paths": {PATH: {}, "/tokenize": {}},
+    "components": {"schemas": {"GenerateRequest": {"properties": {"token_ids": {}, "output_mode": {}}}}},
+}
+
+
+def encoded(text: str) -> list[int]:
+    """Return the ids of a text: special tokens have theirs, and so has each character."""
+    ids = []
+    while text:
+        token = next((special for special in SPECIAL if text.startswith(special)), text[0])
+        ids.append(SPECIAL.get(token) or ord(token))
+        text = text[len(token) :]
+    return ids
+
+
+def tokenized(body: Any) -> dict[str, Any]:
+    assert body["add_special_tokens"] is False
+    ids = encoded(body["prompt"])
+    return {"count": len(ids), "max_model_len": 9000, "tokens": ids}
+
+
+def frame(id: int, text: str, finish: str | None = None) -> dict[str, Any]:
+    scores = [
+        {"token": text, "logprob": -0.5, "bytes": [*text.encode()]},
+        {"token": "x", "logprob": -1.5, "bytes": [120]},
+    ]
+    content = [{**scores[0], "top_logprobs": scores}]
+    choice = {"index": 0, "text": text, "token_ids": [id], "finish_reason": finish, "logprobs": {"content": content}}
+    return {"request_id": "generate-tokens-1", "output_mode": "text", "choices": [choice]}
+
+
+def answered(sampled: Any = SAMPLED) -> bytes:
+    """Return what vLLM streams."""
+    *others, last = sampled
+    frames = [*(frame(id, text) for id, text in others), frame(last[0], last[1], "stop")]
+    return events(*frames, {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": len(sampled)}})
+
+
+def vllm(**others: Any) -> dict[str, Any]:
+    models = {"data": [{"id": "m", "max_model_len": 9000}]}
+    return {"/openapi.json": SCHEMA, "/v1/models": models, "/tokenize": tokenized, PATH: [answered()], **others}
+
+
+async def generated(backend: Any, turn: Any, **more: Any) -> list[Any]:
+    return [piece async for piece in backend.generate(Job(turn=turn, request_id="r1", **more))]
+
+
+def run(answers: dict[str, Any], act: Any) -> Any:
+    async def with_server() -> Any:
+        async with EngineServer(answers) as server:
+            backend = MAKERS["vllm"](server.url, idle=5)
+            try:
+                return await act(backend, server)
+            finally:
+                await backend.close()
+
+    return asyncio.run(with_server())
+
+
+def sent(server: EngineServer) -> list[Any]:
+    return [body for path, body, _ in server.asked if path == PATH]
+
+
+def test_ids_go_in_and_come_out():
+    """The prompt's ids, the grammar and the sampling are sent; texts, ids, log probabilities and usage come back."""
+
+    async def act(backend, server):
+        grammar = EngineGrammar(dialect="structural_tag", text="{}")
+        pieces = await generated(backend, TURN, grammar=grammar, logprobs=1, limit=9, seed=3, sampling={"top_k": 5})
+        return pieces, sent(server)
+
+    pieces, (body,) = run(vllm(), act)
+
+    assert body["token_ids"] == encoded(TURN.prompt)
+    assert (body["model"], body["stream"], body["output_mode"], body["reasoning_ended"]) == ("m", True, "text", True)
+    sampling = body["sampling_params"]
+    assert sampling["structured_outputs"] == {"structural_tag": "{}"}
+    assert (sampling["max_tokens"], sampling["seed"], sampling["logprobs"], sampling["top_k"]) == (9, 3, 1, 5)
+    assert "content_parts" not in body
+    assert [(piece.ids, piece.text) for piece in pieces if piece.ids] == [((id,), text) for id, text in SAMPLED]
+    assert [piece.finish for piece in pieces if piece.finish] == ["stop"]
+    assert pieces[0].logprobs[0]["top_logprobs"] == [{"token": "It ", "logprob": -0.5, "bytes": [73, 116, 32]}]
+    assert pieces[-1].usage.prompt_tokens == 7
+
+
+def test_next_prompt_extends_the_sampled_ids():
+    """The ids of the next prompt begin with those of the last prompt and of its answer, and spell the whole prompt."""
+    text = "".join(text for _, text in SAMPLED)
+    following = TURN.next(text, [{"role": "user", "content": "And tomorrow?"}])
+
+    async def act(backend, server):
+        await generated(backend, TURN)
+        await generated(backend, following)
+        return sent(server)
+
+    first, second = run(vllm(), act)
+
+    before = [*first["token_ids"], *(id for id, _ in SAMPLED)]
+    assert second["token_ids"] == [*before, *encoded("".join(piece.text for piece in following.appended))]
+
+
+def test_token_that_says_more_than_its_text_is_not_continued():
+    """Behind a stop text vLLM cuts the text and not the token: the next prompt is encoded as a whole."""
+    torn = (*SAMPLED[:2], (150_002, STOP))
+    following = TURN.next("".join(text for _, text in torn), [{"role": "user", "content": "And tomorrow?"}])
+
+    async def act(backend, server):
+        await generated(backend, TURN)
+        await generated(backend, following)
+        return sent(server)
+
+    *_, second = run(vllm(**{PATH: [answered(torn)]}), act)
+
+    assert second["token_ids"] == encoded(following.prompt)
+
+
+OLDER = {
+    "no schema": None,
+    "no path": {"paths": {"/tokenize": {}}, "components": {"schemas": {}}},
+    "ids alone": SCHEMA | {"components": {"schemas": {"GenerateRequest": {"properties": {"token_ids": {}}}}}},
+    "no object": [],
+}
+
+
+@pytest.mark.parametrize("schema", OLDER.values(), ids=OLDER)
+def test_server_without_it_completes_text(schema):
+    """A server that has no such path, or answers with ids alone, is asked once, and then sent text."""
+    text = events({"choices": [{"text": "Hi", "token_ids": [5], "finish_reason": "stop"}]})
+    answers = vllm(**{"/v1/completions": [text]})
+    answers |= {"/openapi.json": schema if schema != [] else [b"[]"]}
+    if schema is None:
+        del answers["/openapi.json"]
+
+    async def act(backend, server):
+        pieces = [*await generated(backend, TURN), *await generated(backend, TURN)]
+        return pieces, [path for path, *_ in server.asked]
+
+    pieces, paths = run(answers, act)
+
+    assert "".join(piece.text for piece in pieces) == "HiHi"
+    assert (paths.count("/openapi.json"), paths.count("/v1/completions"), paths.count(PATH)) == (1, 2, 0)
+
+
+def test_leaving_closes_the_connection():
+    """Whoever leaves an answer closes the connection, which is how vLLM learns of it."""
+    first = events(frame(150_000, "It "), done=False)
+
+    async def act(backend, server):
+        async with aclosing(backend.generate(Job(turn=TURN, request_id="r1"))) as pieces:
+            assert (await anext(pieces)).text == "It "
+        await asyncio.wait_for(server.gone.wait(), 5)
+
+    run(vllm(**{PATH: [first, 5.0]}), act)
+
+
+def test_prompt_that_does_not_fit_is_not_sent():
+    """The ids say how long a prompt is: what does not fit is refused before it is sent."""
+    models = {"data": [{"id": "m", "max_model_len": 5}]}
+
+    async def act(backend, server):
+        with pytest.raises(EngineError, match="maximum context length is 5 tokens"):
+            await generated(backend, TURN)
+        return sent(server)
+
+    assert run(vllm(**{"/v1/models": models}), act) == []
+
+
+@pytest.mark.parametrize("tokens", [None, "ids", [1, "2"], [-1], [True], [2**32]])
+def test_tokens_that_are_none_are_an_error(tokens):
+    """What is no list of ids is the engine's error."""
+
+    async def act(backend, _):
+        with pytest.raises(EngineError, match="expected a list of token ids"):
+            await generated(backend, TURN)
+
+    run(vllm(**{"/tokenize": {"tokens": tokens}}), act)
+
+
+def test_ids_are_kept_within_their_bound():
+    """What was used longest ago gives way."""
+    text = "Fine."
+    following = TURN.next(text, [{"role": "user", "content": "And?"}])
+
+    async def act(most):
+        async def tokenize(text):
+            return encoded(text)
+
+        ids = PromptIds(tokenize, most=most)
+        await ids.keep(TURN, [7], text, [8])
+        await ids.keep(replace(TURN, prompt="other"), [1], text, [2])
+        return (await ids.of(following))[:2]
+
+    assert asyncio.run(act(4)) == [7, 8]
+    assert asyncio.run(act(3)) == encoded(following.prompt)[:2]
