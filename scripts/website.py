@@ -137,7 +137,7 @@ _KINDS: Mapping[str, str] = {
 BY_USE: Mapping[str, Sequence[str]] = {
     "Load a template": ("ChatTemplate", "LoadedTemplates", "Format", "declared_format"),
     "Ask for an answer": ("Turn", "Request", "Tool", "ToolChoice", "Media", "Injection", "prefill", "Trigger", "TriggerKind"),
-    "Read an answer": ("Parser", "Message", "ToolCall", "CallStatus", "Span", "Healing", "rescue", "detect_format"),
+    "Read an answer": ("Parser", "AnswerStream", "Message", "ToolCall", "CallStatus", "Span", "Healing", "rescue", "detect_format"),
     "Events": (
         "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
         "MessageFinished",

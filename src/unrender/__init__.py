@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from unrender.messages.wire import ToolCall as ToolCall
     from unrender.messages.wire import ToolCallBody as ToolCallBody
     from unrender.messages.wire import ToolChoice as ToolChoice
+    from unrender.parser.answer_stream import AnswerStream as AnswerStream
     from unrender.parser.completions import ChoiceStream as ChoiceStream
     from unrender.parser.completions import ChunkBody as ChunkBody
     from unrender.parser.completions import Completion as Completion
@@ -96,6 +97,7 @@ _HOMES = {
     "unrender.machine.policy": "Policy",
     "unrender.masks": "AssistantMask assistant_mask",
     "unrender.messages.wire": "CallStatus Message MessageBody Request Tool ToolBody ToolCall ToolCallBody ToolChoice",
+    "unrender.parser.answer_stream": "AnswerStream",
     "unrender.parser.completions": "ChoiceStream ChunkBody Completion CompletionBody Delta Usage deltas finish_reason",
     "unrender.parser.message": "message_of",
     "unrender.parser.prompt_tail": "prefill",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
@@ -20,8 +20,10 @@ from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCall
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import CallStatus, Message, Request, ToolCall
+from unrender.messages.wire import CallStatus, Message, ReasoningField, Request, ToolCall
 from unrender.nodes import Grammar
+from unrender.parser.answer_stream import AnswerStream
+from unrender.parser.completions import ChunkBody, Completion
 from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
@@ -239,6 +241,57 @@ class Turn(Constrained):
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
+
+    def stream(
+        self,
+        chunks: Iterable[str] | AsyncIterable[str],
+        *,
+        strict: bool = False,
+        policy: Policy | None = None,
+        ids: IdMaker | None = None,
+    ) -> AnswerStream[Event]:
+        """Return the events of an answer whose text comes in chunks, from an iterable or an async iterable.
+
+        Its `message` is the message so far; the parser is finished where the chunks end. `strict`, `policy` and `ids` are as for
+        `parser`.
+
+        >>> from unrender import ChatTemplate
+        >>> answer = ChatTemplate.from_string("{{ messages[0].content }}").turn().stream(["Hi", "!"])
+        >>> list(answer)
+        [ContentText(text='Hi'), ContentText(text='!'), MessageFinished()]
+        >>> answer.message.content
+        'Hi!'
+        """
+        parser = self.parser(strict=strict, policy=policy, ids=ids)
+        return AnswerStream(parser, chunks, added=parser.feed, finished=parser.finish)
+
+    def openai_chunks(
+        self,
+        chunks: Iterable[str] | AsyncIterable[str],
+        *,
+        model: str,
+        policy: Policy | None = None,
+        ids: IdMaker | None = None,
+        reasoning_field: ReasoningField = "reasoning_content",
+    ) -> AnswerStream[ChunkBody]:
+        """Return the bodies of OpenAI's `chat.completion.chunk` for an answer whose text comes in chunks, ready to send.
+
+        The first has the role, the last the finish reason. `model` is the name to send, and `reasoning_field` the name of reasoning;
+        `policy` and `ids` are as for `parser`.
+
+        >>> from unrender import ChatTemplate
+        >>> bodies = ChatTemplate.from_string("{{ messages[0].content }}").turn().openai_chunks(["Hi"], model="m")
+        >>> [body["choices"][0]["delta"] for body in bodies]
+        [{'role': 'assistant', 'content': ''}, {'content': 'Hi'}, {}]
+        """
+        parser = self.parser(policy=policy, ids=ids)
+        choice = Completion(model=model, reasoning_field=reasoning_field).choice()
+
+        def finished() -> Iterator[ChunkBody]:
+            yield from choice.chunks(parser.finish())
+            yield from choice.end(parser.message)
+
+        return AnswerStream(parser, chunks, added=lambda text: choice.chunks(parser.feed(text)), finished=finished)
 
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return how the model can mend the first call of its answer that broke; None where there is nothing to mend.

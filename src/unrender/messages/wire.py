@@ -6,6 +6,7 @@ recursion, so that one which holds itself ends at the deepest level that is allo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -37,6 +38,14 @@ class ToolCallBody(TypedDict):
     type: Literal["function"]
     function: FunctionCallBody
     status: NotRequired[str]
+
+
+class ToolMessageBody(TypedDict):
+    """The message that answers a call with its result."""
+
+    role: Literal["tool"]
+    tool_call_id: str
+    content: str
 
 
 class MessageFields(TypedDict, total=False):
@@ -102,6 +111,20 @@ class ToolCall:
         if self.status is not CallStatus.COMPLETE:
             call["status"] = self.status.value
         return call
+
+    def result(self, value: Any) -> ToolMessageBody:
+        """Return the message that answers the call: `value` is the result, text or JSON data.
+
+        Raises `MessageError` for a value that is neither.
+
+        >>> ToolCall(name="now", arguments="{}", id="a1").result({"hour": 12})
+        {'role': 'tool', 'tool_call_id': 'a1', 'content': '{"hour": 12}'}
+        """
+        try:
+            content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise MessageError(f"result of {self.name!r:.60}: expected text or JSON data; {error}") from error
+        return {"role": "tool", "tool_call_id": self.id, "content": content}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

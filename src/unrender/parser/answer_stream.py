@@ -1,0 +1,76 @@
+"""Answers as they are generated: events, or bodies of OpenAI's, made of chunks of text as these come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from unrender.errors import MessageError
+from unrender.messages.wire import Message
+from unrender.parser.streaming import Parser
+
+Item = TypeVar("Item")
+
+
+class AnswerStream(Generic[Item]):
+    """One answer, read as it is generated: iterate with `for`, or with `async for` where the chunks come from an async iterable.
+
+    Each chunk is read when the stream is asked for what it makes; at the end of the chunks the parser is finished. A stream can be read
+    once. `message` is the message so far.
+
+    Raises `MessageError` for chunks that can't be iterated so, and for a chunk that is not text.
+    """
+
+    __slots__ = ("_added", "_chunks", "_finished", "_items", "_later", "_parser")
+
+    def __init__(
+        self,
+        parser: Parser,
+        chunks: Iterable[str] | AsyncIterable[str],
+        *,
+        added: Callable[[str], Iterable[Item]],
+        finished: Callable[[], Iterable[Item]],
+    ) -> None:
+        self._parser, self._chunks, self._added, self._finished = parser, chunks, added, finished
+        self._items, self._later = self._read(), self._read_later()
+
+    @property
+    def message(self) -> Message:
+        """The message so far; at the end of the stream, the whole message."""
+        return self._parser.message
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        return next(self._items)
+
+    def __aiter__(self) -> AsyncIterator[Item]:
+        return self
+
+    async def __anext__(self) -> Item:
+        return await anext(self._later)
+
+    def _read(self) -> Iterator[Item]:
+        if isinstance(self._chunks, str) or not isinstance(self._chunks, Iterable):
+            raise MessageError(f"chunks: expected an iterable of texts, found {type(self._chunks).__name__}")
+        for number, chunk in enumerate(self._chunks):
+            yield from self._added(_text(chunk, number))
+        yield from self._finished()
+
+    async def _read_later(self) -> AsyncIterator[Item]:
+        if not isinstance(self._chunks, AsyncIterable):
+            raise MessageError(f"chunks: expected an async iterable of texts, found {type(self._chunks).__name__}")
+        number = 0
+        async for chunk in self._chunks:
+            for item in self._added(_text(chunk, number)):
+                yield item
+            number += 1
+        for item in self._finished():
+            yield item
+
+
+def _text(chunk: object, number: int) -> str:
+    if not isinstance(chunk, str):
+        raise MessageError(f"chunks[{number}]: expected text, found {type(chunk).__name__}")
+    return chunk
