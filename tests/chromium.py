@@ -1,4 +1,4 @@
-"""What checks a page in a real Chromium: a script for Node.js that prints one line of JSON for each of its checks.
+"""Checks of a page in a real Chromium: a script for Node.js that prints one line of JSON for each check.
 
 `python3 scripts/run.py browser` installs what this needs; without it `NEEDED` skips the tests, and says so.
 """

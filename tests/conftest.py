@@ -1,4 +1,4 @@
-"""What every test run shares: Hypothesis profiles, and a loud word when the vendors' data are missing."""
+"""Setup of every test run: Hypothesis profiles, and a clear message when the vendors' data are missing."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Call = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Said:
-    """What an answer says."""
+    """The content of an answer."""
 
     content: str = ""
     reasoning: str = ""

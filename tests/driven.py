@@ -1,4 +1,4 @@
-"""What is asked of every engine's plug-in in the same way: a template's name → its tokenizer, and a turn with two tools."""
+"""Templates for the tests of every engine's plug-in: a template's name → its tokenizer, and a turn with two tools."""
 
 from __future__ import annotations
 

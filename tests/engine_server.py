@@ -123,4 +123,4 @@ def _engine(kind: str, at: str | Connection, **how: Any) -> Backend:
 
 
 MAKERS = {kind: partial(_engine, kind) for kind in _MAKERS}
-"""What makes an engine of each kind, which speaks to an address, or over a connection."""
+"""Constructors of each kind of engine, for an address or over a connection."""

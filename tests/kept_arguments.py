@@ -88,9 +88,9 @@ class Written:
     text: str
     arguments: dict[str, Any]
     start: int = 0
-    """Where in the text the arguments begin: up to there it is the same for all."""
+    """Start of the arguments in the text; before it, all texts are the same."""
     end: int = 0
-    """Where they end."""
+    """End of the arguments."""
 
 
 def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Written | None:
@@ -114,7 +114,7 @@ def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Writt
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read: the text of the message with its ids, the arguments of complete calls, and the words that events name."""
+    """The result of parsing: the message's text with its ids, the arguments of complete calls, and the words of events."""
 
     said: str
     calls: tuple[dict[str, Any], ...]

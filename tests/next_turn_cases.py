@@ -30,7 +30,7 @@ SYSTEM: Message = {"role": "system", "content": "Be as brief as Wendeline."}
 
 @dataclass(frozen=True)
 class Said:
-    """What an answer says."""
+    """The content of an answer."""
 
     thought: str = ""
     content: str = ""
@@ -152,7 +152,7 @@ class Case:
     reasons: tuple[str, ...] = ()
     """The reasons with which it may be refused. Empty: any."""
     may_refuse: bool = False
-    """Whether a refusal is right as well."""
+    """If true, a refusal is right as well."""
     variables: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `turn.next`."""
@@ -164,7 +164,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case."""
+    """The outcome of a case."""
 
     word: str
     """right, refused, wrong, pieces (they do not fit the messages), accepted (what must be refused)."""

@@ -89,7 +89,7 @@ def _event(item: object) -> bytes:
 
 @dataclass(slots=True)
 class Heard:
-    """What one client has heard: the lines of text with the time when each came."""
+    """The lines that one client received, each with its time."""
 
     name: int
     tokens: int

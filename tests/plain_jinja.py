@@ -59,7 +59,7 @@ class Shape:
     empty: str | None = ""
     thought: str = "reasoning_content"
     marks: tuple[str, str, str] = ("", "", "")
-    """What is around a thought in the content, and between them, for a template that has no field for it."""
+    """Markers around a thought in the content, and between them, for a template that has no field for it."""
     parts: bool = False
     bare_tools: bool = False
     result_parts: bool = False

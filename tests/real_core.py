@@ -1,4 +1,4 @@
-"""What stands in for an engine's core, the process that has the weights: transformers' model on one thread, token by token.
+"""A fake engine core, the process that has the weights: transformers' model on one thread, token by token.
 
 An engine's own server is what is tested with it. Usable only where torch and transformers are installed.
 """
@@ -24,7 +24,7 @@ class Held(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a request says about its tokens."""
+    """Token settings of a request."""
 
     prompt: tuple[int, ...]
     limit: int

@@ -76,7 +76,7 @@ class Real:
     keeps: bool = False
     """Its rounding depends on how much of a prompt it has read before, and with it what it says at temperature 0."""
     forced: int
-    """How many forced calls are asked for: a slow engine has less time."""
+    """Number of forced calls: a slow engine has less time."""
     plugin: bool = False
     """The engine's own server answers, with our plug-in in it; no gateway is there."""
     holds_schemas: bool = False

@@ -46,7 +46,7 @@ class Held:
 
 
 class Scheduler:
-    """What SGLang's other processes talk to: one answer after the other."""
+    """A fake of the scheduler that SGLang's other processes talk to: one answer after the other."""
 
     def __init__(self, file: Path, server: Any, ports: Any) -> None:
         self._core = Core(file)

@@ -39,7 +39,7 @@ class Held:
 
 
 class Client:
-    """What vLLM's frontend talks to: one answer after the other."""
+    """A fake of the engine client that vLLM's frontend talks to: one answer after the other."""
 
     engine_ranks_managed = (0,)
 

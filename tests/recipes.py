@@ -23,9 +23,9 @@ from unrender.format.data import plain_data
 
 ANALYSIS = Path(__file__).parent / "corpus" / "analysis.jsonl"
 UNEXPECTED = derivation.UNEXPECTED
-"""What a diagnostic begins with that reports a defect of the analysis itself."""
+"""Prefix of diagnostics that report a bug in the analysis."""
 DERIVED = ("format", "capabilities", "rules", "diagnostics")
-"""What of a row is made of its template."""
+"""Fields of a row that are derived from its template."""
 _MESSAGES = (
     "{% macro name(call) %}{{ call.function.name }}{% endmacro %}"
     "{% macro args(call) %}{{ call.function.arguments | tojson }}{% endmacro %}"

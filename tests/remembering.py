@@ -41,7 +41,7 @@ Operation = Callable[[Any, "Held"], Any]
 
 
 class Held(list[Any]):
-    """What a caller has in hand: arguments that it gave, and objects that it got."""
+    """The objects in a caller's hands: arguments that it gave, and results that it got."""
 
     def given(self, value: Any) -> Any:
         """Return an argument, the caller's own."""

@@ -104,7 +104,7 @@ class Row:
 
     @property
     def usual(self) -> bool:
-        """Whether it is read as parsers do when they are told nothing."""
+        """Return whether the row is read with a parser's defaults."""
         return not {"policy", "strict", "finish"} & set(self.data)
 
     def parser(self) -> Parser:

@@ -27,7 +27,7 @@ MODULES = {
     "testing": ["unrender.testing.plugin", "unrender.testing.chat"],
     "tools": ["pydantic"],
 }
-"""What each extra is for."""
+"""Modules that need each extra."""
 SOURCE = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>"
     "{% endfor %}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"

@@ -1,4 +1,4 @@
-r"""What a client makes of an answer's stream, without any client: frames added up to the answer that comes whole.
+r"""A client's view of a stream, without any client: frames added up to the same answer as the whole response.
 
 >>> chat = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n'
 >>> added_up("/v1/chat/completions", chat)
@@ -14,7 +14,7 @@ from typing import Any
 _ONCE = ("id", "type", "role", "index", "finish_reason")
 """Fields that a later delta replaces; all other texts go on."""
 _OWN = ("id", "call_id", "created_at", "completed_at", "usage", "index", "signature", "encrypted_content")
-"""What differs between any two answers, or is said of a stream alone."""
+"""Fields that differ between any two answers, or occur in a stream alone."""
 
 
 class Broken(Exception):

@@ -187,7 +187,7 @@ def test_a_schema_is_read_as_the_row_says(at: int) -> None:
 
 @each_slice
 def test_what_is_generated_is_admitted(at: int) -> None:
-    """What types arguments agrees with what generates them, and refuses what another judge of the schema refuses."""
+    """Typing of arguments agrees with their generation, and refuses the same values as another judge of the schema."""
     for row in schema_rows()[at::SLICES]:
         if "error" in row:
             continue

@@ -1,4 +1,4 @@
-"""What a user imports: complete, unique, and light."""
+"""The public names: complete, unique, and light to import."""
 
 from __future__ import annotations
 

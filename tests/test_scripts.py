@@ -248,7 +248,7 @@ def test_a_section_ends_before_the_next_release(tmp_path: Path, monkeypatch: pyt
 
 
 def test_examples_are_modules(tmp_path: Path) -> None:
-    """What the documentation shows as Python is a module for each page, sessions without their prompts."""
+    """The documentation's Python becomes a module for each page, sessions without their prompts."""
     release.examples(tmp_path / "examples")
 
     modules = {path.stem: ast.parse(path.read_text("utf-8")) for path in (tmp_path / "examples").glob("*.py")}
@@ -317,14 +317,14 @@ def test_a_release_says_where_the_project_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_that_is_none_stops_a_release(tmp_path: Path, name: str) -> None:
-    """What is no address is refused, with what is expected."""
+    """A setting that is no address is refused, and the error says what is expected."""
     with pytest.raises(SystemExit, match=f"release: expected .*{name}: "):
         release.settle(tmp_path, {**SETTINGS, name: "me"})
 
 
 @cases
 def test_a_tag_insists_on_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metadata: str, said: str) -> None:
-    """What was built without them is not published."""
+    """A build without settings isn't published."""
     monkeypatch.setattr(release, "DIST", tmp_path)
     with zipfile.ZipFile(tmp_path / "unrender-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("unrender-1.dist-info/METADATA", metadata)

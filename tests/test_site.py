@@ -70,7 +70,7 @@ def test_links_between_files_become_links_between_pages() -> None:
 
 @pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
 def test_no_file_is_hidden(page: str) -> None:
-    """What an example reads, its reader can see: no file lies in a comment."""
+    """A reader can see all files that an example reads: none lies in a comment."""
     assert not re.search(
         r"^<!-- file: \S+\n", (ROOT / website.source_of(page)).read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -173,7 +173,7 @@ def test_the_page_of_unrender_has_every_name_once() -> None:
 
 
 def test_a_link_opens_the_playground_with_a_template() -> None:
-    """What is packed into the address is what the page unpacks: JSON, deflated, in letters that an address may have."""
+    """The page unpacks the state that is packed into the address: JSON, deflated, in letters that an address may have."""
     packed = website.playground_link("{{ a }}").partition("#v1=")[2]
 
     state = json.loads(zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), -15))

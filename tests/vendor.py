@@ -1,4 +1,4 @@
-"""Where the vendors' own templates and the recorded cases lie: never in this repository, sometimes not at all.
+"""Folders of the vendors' own templates and the recorded cases: never in this repository, sometimes not at all.
 
 Rules: a test that reads them parametrises over what these functions return, so that without the data it is skipped;
 the closing summary of the run then says in plain words that the conformance run did not take place.

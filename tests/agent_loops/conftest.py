@@ -1,4 +1,4 @@
-"""What a run of the loops leaves: transcripts, a line of JSON for each loop, and figures that are told at the end."""
+"""Output of the agent loops: transcripts, a line of JSON for each loop, and figures printed at the end."""
 
 from __future__ import annotations
 

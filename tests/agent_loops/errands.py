@@ -22,7 +22,7 @@ Arguments = Mapping[str, Any]
 
 
 class ToolFailed(Exception):
-    """What a tool could not do; its sentence is the result, marked as an error where the API can."""
+    """A tool failed; the message is its result, marked as an error where the API can do that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is asked, what may be used, and how to see whether it is done."""
+    """A question, the tools for it, and a check that the task is done."""
 
     name: str
     question: str
@@ -161,7 +161,7 @@ TASKS: Sequence[Task] = [Task(name=name, done=_DONE[name], **row) for name, row 
 
 @dataclass(slots=True)
 class Desk:
-    """Where one task is done: a folder of its own, and the calls that came."""
+    """The workplace of one task: a folder of its own, and the calls that came."""
 
     task: Task
     folder: Folder

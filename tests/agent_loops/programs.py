@@ -40,7 +40,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a loop is run."""
+    """Options of a loop."""
 
     stream: bool
     tokens: int = TOKENS

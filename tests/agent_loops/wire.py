@@ -1,4 +1,4 @@
-"""What went over the wire between a program and the gateway, and what a judge of histories says of it.
+"""Requests and responses between a program and the gateway, and a judge of the histories in them.
 
 Rules: the judge knows the three APIs' own forms and nothing of unrender. It looks at what the program sent back as history: each call has one
 result, under an id that the gateway gave, and is a call that a tool was given.
@@ -21,7 +21,7 @@ Call = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Wire:
-    """Where the gateway is; keeps each request and its answer."""
+    """The gateway's address; keeps each request and its answer."""
 
     address: str
     exchanges: list[dict[str, Any]] = field(default_factory=list)

@@ -48,7 +48,7 @@ def held(address: str) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_site(held: Mapping[str, Any], check: str) -> None:
-    """What the check's name says is true of the site."""
+    """The check passes on the site."""
     assert held[check] is True
 
 

@@ -69,7 +69,7 @@ def held(address: str, alone: str) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_page(held: Mapping[str, Any], check: str) -> None:
-    """What the check's name says is true of the page."""
+    """The check passes on the page."""
     assert held[check] is True
 
 

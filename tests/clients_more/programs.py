@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - each package is imported where it is used: a part of them may be installed
-"""What people's own client packages do with the gateway, a class for each: five things that each of their programs does.
+"""Programs that use other client packages with the gateway, a class for each; all of them do the same five things.
 
 `chat` returns the answer to one question, `streamed` its pieces, `tool` the answer that comes after a tool was called, `structured` the
 answer as the package reads it. `refusal` is the name of the error, or of one that it is made from, by which the package says that a
@@ -22,7 +22,7 @@ from tables import case_rows
 
 
 class Person(BaseModel):
-    """What a structured answer is read into."""
+    """The type of a structured answer."""
 
     name: str
     age: int

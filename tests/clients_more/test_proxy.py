@@ -136,7 +136,7 @@ def test_error_goes_through(client: openai.OpenAI) -> None:
 
 
 def test_key_is_the_proxys(proxy: str) -> None:
-    """Who has no key of the proxy's does not get to the gateway."""
+    """The proxy refuses a client without one of its keys."""
     # Without a database it knows no keys but its own, and says so with another status.
     with pytest.raises((openai.AuthenticationError, openai.BadRequestError), match=r"No connected db|Authentication"):
         openai.OpenAI(base_url=f"{proxy}/v1", api_key="sk-other", max_retries=0).models.list()

@@ -16,7 +16,7 @@ from composed.parts import CALLS, FRAMES, ODDITIES, THOUGHTS, Calls, Frame, Thou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a template is made of."""
+    """The parts of a template."""
 
     frame: str
     thoughts: str

@@ -20,7 +20,7 @@ ID = "«call.id»"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """How turns are written: what is before and after what a role says."""
+    """The text around each role's message."""
 
     answer: tuple[str, str]
     question: tuple[str, str]
@@ -36,7 +36,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thoughts:
-    """How reasoning is written."""
+    """The text around reasoning."""
 
     start: str = ""
     end: str = ""
@@ -58,7 +58,7 @@ class Thoughts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """How calls are written."""
+    """The text of calls and around them."""
 
     call: str
     start: str = ""
@@ -67,7 +67,7 @@ class Calls:
     after_content: str = ""
     """Between content and the first call."""
     ends_with: str | None = None
-    """What ends a turn of calls, where it is another than of content."""
+    """The end of a turn of calls, where it isn't that of content."""
     only_first: bool = False
 
 

@@ -82,7 +82,7 @@ NOT_REBUILT = {
         if any(arguments for _, arguments in said.calls)
     },
 }
-"""What a template renders and its format does not reproduce, with the reason."""
+"""Shapes that a template renders and its format doesn't reproduce, with the reason."""
 _UNEVEN = {
     "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "no line break after an empty block",
     "vllm-deepseekv31": "the indentation of the template's own lines is written, and differs from shape to shape",
@@ -90,7 +90,7 @@ _UNEVEN = {
     "vllm-llama4_json": "a line break before the header of calls and prompts, none before that of content",
 }
 LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES}
-"""Where white space differs between shapes, so that no joint fits all."""
+"""Templates whose white space differs between shapes, so that no joint fits all."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What holds of every template, a test for each property: ours, the vendors', and those that no package has.
+"""Properties of every template, a test for each: ours, the vendors', and those that no package has.
 
 What a template writes is read back, and accepted by its grammars in every dialect; what is read goes into the next prompt; no argument
 is lost in silence; no grammar's lexeme is lost to a longer one. `pytest -m full` asks more of some.
@@ -96,7 +96,7 @@ def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
 @pytest.mark.few(20)
 @each_template
 def test_no_lexeme_is_lost(name):
-    """Where several lexemes are allowed, none goes on where another is complete and may be followed so."""
+    """Of several lexemes at one place, none can continue where another is complete and may be followed by the same text."""
     template = template_named(name)
     try:
         turns = [
@@ -237,7 +237,7 @@ BARE = {"type": "function", "function": {"name": "look_up"}}
 
 @each_template
 def test_a_mask_refuses_nothing_that_is_rendered(name: str) -> None:
-    """Where a prompt is made of tools that nothing describes, so is a mask: the model's answers and call, and no result."""
+    """A mask holds the model's answers and call, and no result, also where the prompt needs tools that nothing describes."""
     template = template_named(name)
     answers = [
         user("One?"),
@@ -288,7 +288,7 @@ def read(parser: Parser) -> Message:
 @pytest.mark.few(40)
 @each_template
 def test_nothing_of_an_earlier_turn_reaches_the_answer(name):
-    """Where the model says nothing, nothing is read but what the generation prompt itself says, known or searched for."""
+    """An empty answer gives no more than the generation prompt's own text, whether the prefill is given or searched for."""
     template = template_named(name)
     for label, conversation in CONVERSATIONS.items():
         for turn, tools in asked(template, conversation):

@@ -18,7 +18,7 @@ from unrender import ChatTemplate, Turn
 from unrender.format import Format
 
 _SPECIAL = ("<", "|", "[/", "[T", "[A", "[E", "[S", "[I", "[B", "◁")
-"""What special tokens begin with or hold; the judge shares no code with the parser."""
+"""Beginnings and parts of special tokens; the judge shares no code with the parser."""
 
 
 def words_of(format: Format) -> list[str]:

@@ -88,7 +88,7 @@ def _as_text(arguments: Any) -> str:
 
 @dataclass(slots=True)
 class Said:
-    """What an answer says, by one reading or the other."""
+    """The content of an answer, by one reading or the other."""
 
     reasoning: str = ""
     content: str = ""
@@ -239,7 +239,7 @@ CONVERSATIONS = {
 @pytest.mark.parametrize("said", CONVERSATIONS.values(), ids=CONVERSATIONS)
 @pytest.mark.parametrize("effort", ["low", "high"])
 def test_what_the_library_writes_is_read_back(said, effort, template):
-    """What it renders of an answer after the prompt is that answer."""
+    """An answer that the library renders after the prompt is read back."""
     calls = [
         {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for at, (name, arguments) in enumerate(said.get("tool_calls", ()))

@@ -1,4 +1,4 @@
-"""What a template demands of ids is learnt, and everything obeys it: grammars, our own ids, and those of other systems in the history."""
+"""A template's demands on ids are learnt, and all ids obey them: in grammars, our own, and other systems' in the history."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_ids_are_as_a_template_demands(demand):
 
 
 def test_an_id_that_is_taken_stays():
-    """What is as the template demands is written as it is."""
+    """An id that the template accepts isn't changed."""
     chat = template(WITH_ID, calls="c.id | length != 12", complaint="ids must have 12 characters")
     function = {"name": "now", "arguments": "{}"}
     said = {"role": "assistant", "tool_calls": [{"id": "abcdefghijk0", "type": "function", "function": function}]}

@@ -120,7 +120,7 @@ def test_a_loop_works_in_every_declared_format(tool_format: str) -> None:
 
 @each_template
 def test_calls_that_a_template_drops_are_kept(name: str) -> None:
-    """Where a template offers tools and drops calls, the next prompt shows call and result all the same."""
+    """If a template offers tools but drops calls, the next prompt still shows call and result."""
     check_lacks(name, "supports_tool_calls")
     if not template(name).capabilities.supports_tools:
         pytest.skip("tools are put in by us")
@@ -135,7 +135,7 @@ def test_calls_that_a_template_drops_are_kept(name: str) -> None:
 
 @each_template
 def test_a_written_call_continues_what_was_generated(name: str) -> None:
-    """Where nothing is begun by the prompt, the next prompt extends this prompt and the answer, as caches need it."""
+    """Without a prefill, the next prompt extends this prompt and the answer, as caches need it."""
     check_lacks(name, "supports_tool_calls")
     turn = template(name).prepare(QUESTION, tools=[TOOL])
     if turn.begun or turn.format.reasoning.end or turn.format.content.start:

@@ -1,4 +1,4 @@
-"""What users of other systems reported, read here: the rows of `tests/corpus/issues.jsonl`, each with its issue's address.
+"""Issues of other systems, read here: the rows of `tests/corpus/issues.jsonl`, each with its issue's address.
 
 A row has the `template` of a vendor or a `source` of our own, the types of each tool's arguments, and the `text` in our own words;
 `docs/explanation/issues.md` tells of each.

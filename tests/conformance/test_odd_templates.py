@@ -120,7 +120,7 @@ def test_what_is_misread_is_warned_of(why, template, shape):
 
 @pytest.mark.parametrize(("start", "end"), [("", ""), ("[", "]")])
 def test_a_fence_in_content_is_no_empty_call(start, end):
-    """Where nothing but fences is around a call, a block of code and a bracket stay in content."""
+    """If only fences surround a call, a block of code and a bracket stay in content."""
     calls = Calls(start=start, end=end, call="```tool\n«f | tojson»\n```", separator=", ")
     turn = ChatTemplate.from_string(composed(CHATML, TIGHT, calls)).prepare(HELLO, tools=TOOLS)
 
@@ -129,7 +129,7 @@ def test_a_fence_in_content_is_no_empty_call(start, end):
 
 
 def test_a_prompt_without_its_words_begins_no_reasoning():
-    """Where only words of the prompt begin reasoning, and thinking is off, grammar and parser both know content alone."""
+    """If thinking is off, and only words of the prompt begin reasoning, grammar and parser allow content alone."""
     source = (
         "{%- for m in messages -%}<|{{ m.role }}|>{%- if m.reasoning_content -%}{{ m.reasoning_content + '\\n[FINAL]\\n' }}{%- endif -%}"
         "{{ m.content }}<|end|>{%- endfor -%}{%- if add_generation_prompt -%}<|assistant|>"
@@ -180,7 +180,7 @@ PROMPTED = (
 
 @cases
 def test_calls_are_as_in_the_prompts_own_example(example, answer):
-    """Where the template writes no calls; the format says that no answer shows them."""
+    """If the template writes no calls, the syntax is that of its example, and a warning says that no answer shows it."""
     template = ChatTemplate.from_string(PROMPTED.replace("EXAMPLE", example))
     with pytest.warns(FormatWarning, match="as in the prompt's own example"):
         _ = template.format

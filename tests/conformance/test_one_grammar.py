@@ -58,7 +58,7 @@ UNWRITTEN = {
 
 TEMPLATES = pytest.mark.parametrize("name", all_template_paths())
 FEW = {"three tools", "some call", "one at a time"}
-"""What CI asks of templates that no package has; `-m full` asks the rest."""
+"""Requests that CI tries on templates that no package has; `-m full` tries all."""
 
 
 def subjects(requests: Iterable[str]) -> pytest.MarkDecorator:
@@ -95,7 +95,7 @@ class Subject:
 
     @cached_property
     def draw(self) -> Callable[[int], Any]:
-        """What draws the answer of a seed, with its parts."""
+        """Return a function that draws the answer of a seed, with its parts."""
         return remainder_of(replace(self.turn, begun=prefill(self.turn.format, self.turn.prompt))).drawer()
 
 
@@ -302,7 +302,7 @@ def check_mutants(asked: Subject, count: int) -> None:
 @BOTH_ENGINES
 @subjects(["one at a time"])
 def test_the_dialects_agree_on_damaged_answers(subjects_of):
-    """What one dialect rejects the others reject, too."""
+    """The dialects reject the same damaged answers."""
     for found in subjects_of:
         check_mutants(found, 12)
 

@@ -1,4 +1,4 @@
-"""What we gave as an answer is accepted as history: by every template, through every API, however the model broke it off.
+"""Our own answers are accepted as history: by every template, through every API, also where the model broke them off.
 
 Rules: answers are drawn from the template's own grammar, and broken. They come back as each API gave them, whole and as
 clients put streams together, with a result for every call and a new question.

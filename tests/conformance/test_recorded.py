@@ -28,7 +28,7 @@ ARGUED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("disa
 """By kind of cases: the ids of those that are argued, and why."""
 MOST_ARGUED = 8
 BARS = {"wellformed": 15, "recovery": 47}
-"""How many compared cases may be argued: wellformed by the issue, recovery as counted (see docs/reference/leniency.md)."""
+"""Number of compared cases that may be argued: wellformed by the issue, recovery as counted (see docs/reference/leniency.md)."""
 COUNTED_IDS = ("qwen3_call", "call_xml")
 RECORDED = [*vendor_cases("outputs"), *vendor_cases("more-outputs")]
 OUTPUTS = [case for case in RECORDED if case["template"] in all_vendor_templates()]

@@ -58,7 +58,7 @@ def renderer():
 
 
 def test_calls_of_a_real_library_are_read(renderer):
-    """What the library writes of an answer is read back: content, and calls with their ids and arguments."""
+    """An answer that the library writes is read back: content, and calls with their ids and arguments."""
     template = ChatTemplate.from_renderer(renderer, bos_token="<s>", eos_token="</s>")
     turn = template.prepare([USER], tools=TOOLS)
     arguments = {"city": 'Aix "en" Provence\n', "days": 3}
@@ -112,7 +112,7 @@ def served(tmp_path_factory):
 
 @pytest.mark.engine
 def test_an_endpoint_that_renders_is_a_renderer(served):
-    """What llama-server's `/apply-template` writes has the format of the template that it renders."""
+    """Prompts of llama-server's `/apply-template` have the format of the template that it renders."""
     source, address = served
 
     def write(messages, tools=None, add_generation_prompt=True, enable_thinking=True):

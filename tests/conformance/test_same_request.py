@@ -124,9 +124,9 @@ REFUSED = {
     "an image": "messages[0].content[1]: the template shows no image",
     "a question of nothing": "messages[1].content: expected text or a list of parts",
 }
-"""What is an error: an image that nobody sees, of templates that show none, and what is malformed, of all."""
+"""Errors: an image, of templates that show none, and a malformed message, of all."""
 NAMED_ALONE = {"documents", "documents and tools", "thought, said and called"}
-"""Where a note may stand for a text: few templates have a place for documents, or for a thought and words before a call."""
+"""Texts that a note may replace: few templates have a place for documents, or for a thought and words before a call."""
 
 
 def texts(content: Any) -> list[str]:

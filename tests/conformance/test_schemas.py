@@ -69,7 +69,7 @@ def test_the_reader_of_gbnf_reads_gbnf(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("dialect", "read", "native"), DIALECTS)
 @pytest.mark.parametrize("keyword", json_schema.KEYWORDS, ids=lambda keyword: keyword.name)
 def test_a_keyword_is_enforced_as_the_table_says(keyword, dialect, read, native):
-    """What the schema admits is accepted; the rest is rejected, unless the table says that the rule is wider."""
+    """Values that the schema admits are accepted; others are rejected, unless the table says that the rule is wider."""
     accepts = read(written(c.schema(keyword.schema), dialect))
 
     assert [text for text in keyword.right if not accepts(text)] == []
@@ -101,7 +101,7 @@ def counts(name: str) -> Counter[Verdict]:
 @SUITE
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_accepted_against_its_schema_in_silence(name: str) -> None:
-    """Where a grammar is wider than the schema, a warning says so."""
+    """A grammar that is wider than the schema comes with a warning."""
     wrong = [(test.schema, test.data) for test, verdict in json_schema.verdicts(name) if verdict is Verdict.SILENT]
 
     assert wrong == []
@@ -111,7 +111,7 @@ def test_nothing_is_accepted_against_its_schema_in_silence(name: str) -> None:
 @SUITE
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_refused_in_silence_without_a_reason(name: str) -> None:
-    """Where a grammar is narrower, it is for one of the argued reasons, or a warning says so."""
+    """A grammar that is narrower has one of the argued reasons, or comes with a warning."""
     wrong = [
         (test.file, test.schema, test.data)
         for test, verdict in json_schema.verdicts(name)
@@ -133,7 +133,7 @@ def test_most_instances_are_decided_right(name: str) -> None:
 
 
 def test_an_argued_refusal_is_one_of_the_type_that_is_implied() -> None:
-    """What counts as argued by its type is refused by JSON Schema itself once the types are written down."""
+    """Values refused for an implied type are refused by JSON Schema itself once the types are written down."""
     implied = [test for test, verdict in json_schema.verdicts("GBNF") if verdict is Verdict.IMPLIED]
 
     assert all(test.valid for test in implied)

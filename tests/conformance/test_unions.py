@@ -43,7 +43,7 @@ def tools(schema: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", SYNTAXES)
 @pytest.mark.parametrize("union", UNIONS)
 def test_a_value_of_a_union_is_what_it_is(union, name):
-    """What a template writes for it is read as the same value, and accepted by the grammar, which writes no other."""
+    """A value that a template writes is read as the same value, and accepted by the grammar, which writes no other."""
     schema, values = UNIONS[union]
     # Nested tags write nothing at all for null, and an empty list as an empty text.
     values = [value for value in values if name != "tagged-key" or value not in (None, [])]

@@ -147,7 +147,7 @@ class Subject:
 
     @property
     def style(self) -> str:
-        """What tells kinds of wrong readings apart: the mode of calls and how their strings are written."""
+        """The kind of a wrong reading: the mode of calls and the spelling of their strings."""
         tools = self.format.tools
         return f"({tools.mode}, {tools.arguments.codec.strings}, {self.format.reasoning.mode})"
 

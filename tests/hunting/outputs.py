@@ -38,7 +38,7 @@ _ODD: list[str] = T["_ODD"]
 _FIELD = re.compile(r'("\w+" ?: ?)("[^"]*"|[-.\w]+|\{[^{}]*\}|\[[^\[\]]*\])')
 _VALUE = re.compile(r'"[^"]*"|-?\d[\d.]*|\btrue\b|\bfalse\b|\bnull\b|\{\}')
 _VALUES: list[str] = T["_VALUES"]
-"""What may be where a value was."""
+"""Replacements for a value."""
 
 
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:

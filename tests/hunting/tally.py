@@ -1,4 +1,4 @@
-"""What a hunt counts and keeps: inputs tried, inputs refused, and one minimised failure of each kind.
+"""Results of a hunt: inputs tried, inputs refused, and one minimised failure of each kind.
 
 A generator is a module in this folder with three names:
 
@@ -36,7 +36,7 @@ class Failure:
     kind: str
     """A short name for the promise and how it broke, the same for all inputs that break it alike."""
     detail: str
-    """What was expected and what was found."""
+    """Expected and found."""
     input: str
     """The smallest input that fails, as `replay` reads it."""
 
@@ -70,7 +70,7 @@ def drawing(**more: Any) -> settings:
 
 
 class Generator(Protocol):
-    """What each module of a generator exposes."""
+    """The interface of a generator module."""
 
     NAME: str
 

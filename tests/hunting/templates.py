@@ -39,7 +39,7 @@ SECONDS = 20
 _ALL_SECONDS = 90
 """Processor time of all steps together."""
 _PATIENCE = 20
-"""How many times that a child may take by the clock on the wall before it is ended: it may be waiting."""
+"""Wall-clock limit of a child, in multiples of its CPU time: it may be waiting."""
 _TRIALS = 40
 """Attempts to make one failure smaller."""
 _OWN = Path(__file__).resolve().parent.parent / "templates"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is n
 @given(cases())
 @drawing(max_examples=30)
 def test_engines_accept_what_random_formats_write(case: Data) -> None:
-    """What is sampled of a random Format is accepted in every dialect by the engine that reads it."""
+    """Samples of a random Format are accepted in every dialect, by the engine that reads it."""
     check_case(case)
 
 

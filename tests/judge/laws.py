@@ -168,7 +168,7 @@ def _runs(outcome: Outcome) -> Iterator[tuple[int, int]]:
 
 
 def _free_words(format: Format) -> bool:
-    """Whether words without a meaning may stand in a call: `ANY` and `TYPE` slots."""
+    """Return whether words without a meaning may stand in a call: `ANY` and `TYPE` slots."""
     parts = [part for syntax in syntaxes(format) for part in (*syntax.function, *syntax.arguments.entry)]
     return Slot.ANY in parts or Slot.TYPE in parts
 

@@ -1,4 +1,4 @@
-"""What the judge says, and what it sees of one reading."""
+"""The judge's verdict, and its view of one reading."""
 
 from __future__ import annotations
 

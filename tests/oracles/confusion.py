@@ -50,7 +50,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What is at a position, and the position after it: a lexeme, the entry of a rule, or nothing."""
+    """The item at a position, and the position after it: a lexeme, the entry of a rule, or nothing."""
 
     lexeme: Lexeme | None
     rule: str | None

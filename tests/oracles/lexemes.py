@@ -47,7 +47,7 @@ Lexeme = Node | Ending | Json
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How far free text has been read.
+    """A position in free text.
 
     `prefix` is the part of a stop that was just read. `text` is the whole text, as long as it may be an exception.
     """
@@ -62,7 +62,7 @@ Reading = frozenset[Rest] | Read
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """How two lexemes at the same place get in each other's way.
+    """A conflict of two lexemes at the same place.
 
     `onward`: the characters with which the second goes on after a text of the first. `shared`: some text belongs to
     both.

@@ -1,4 +1,4 @@
-"""What a lexer that prefers the longest lexeme would lose is found in lowered rules."""
+"""Lexemes that a longest-match lexer would lose are found in lowered rules."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_two_ways_after_the_same_lexeme_are_read_side_by_side() -> None:
 
 
 def test_a_rule_is_followed_by_what_is_after_its_own_reference() -> None:
-    """What follows another reference to the same rule is not beside it."""
+    """Text after another reference to the same rule doesn't compete with it."""
     shared = Sequence((A, Optional(B)))
 
     assert lost(Choice((Sequence((Literal("x"), Ref("s"), Literal("c"))), Ref("s"))), s=shared) == set()

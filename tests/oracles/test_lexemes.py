@@ -1,4 +1,4 @@
-"""What a lexer that prefers the longest lexeme sees of a lexeme, and what two of them do to each other."""
+"""Lexemes in a longest-match lexer, and conflicts of two of them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Family:
     atomic: int = 0
     """Characters of an argument that are held back on purpose: the id that names the call comes after it."""
     markers: tuple[str, ...] = ()
-    """What mutations insert."""
+    """Texts that mutations insert."""
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> Family:

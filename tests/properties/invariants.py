@@ -1,4 +1,4 @@
-"""What holds for every parser and every text: assertions that take a text and feed it.
+"""Invariants of every parser and every text: assertions that take a text and feed it.
 
 Strategy: one reading at one chunking is checked by itself (`check_events`, `check_spans`); readings are then compared.
 """

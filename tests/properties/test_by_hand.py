@@ -46,7 +46,7 @@ def test_outputs_are_read_alike_at_every_chunking(made: ByHand) -> None:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_broken_outputs_are_read_alike_at_every_chunking(made: ByHand, data: st.DataObject) -> None:
-    """What the grammar does not allow is content; strict parsers raise at one place, and copies go on alike."""
+    """Text that the grammar doesn't allow is content; strict parsers raise at one place, and copies go on alike."""
     text = data.draw(broken(made))
 
     check(made.parser, text)
@@ -81,7 +81,7 @@ def test_drawn_grammars_keep_the_promises(grammar: Grammar, seed: int) -> None:
 
 
 def test_text_that_is_final_is_forgotten() -> None:
-    """Where a grammar has cuts, a parser holds no more at the end of a long answer than at the end of a short one."""
+    """A parser of a grammar with cuts holds no more at the end of a long answer than at the end of a short one."""
     sizes = []
     for times in (3, 300):
         parser = LINES.parser()

@@ -25,7 +25,7 @@ _TEXTS = ("content", "reasoning")
 
 
 Match = tuple[int, tuple[tuple[str, str], ...]]
-"""Where the match ends, and the text of each tag in it."""
+"""The end of the match, and the text of each tag in it."""
 
 
 class Recogniser:
@@ -184,7 +184,7 @@ def check(grammar: Grammar, seed: int) -> None:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(grammars(), st.integers(0, 1 << 30))
 def test_the_machine_agrees_with_the_recogniser(grammar, seed):
-    """What matches, and the text of every tag, are the same in every chunking."""
+    """The match, and the text of every tag, are the same in every chunking."""
     check(grammar, seed)
 
 

@@ -99,7 +99,7 @@ def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> No
 
 @pytest.mark.parametrize("name", ["note", "unheard_of"])
 def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> None:
-    """What may be null or a number is held; as soon as it can only be text, it streams."""
+    """A value that may be null or a number is held; as soon as it can only be text, it streams."""
     parser = Parser(TAGGED.format, REQUEST, policy=AS_WRITTEN)
     parser.feed(f"<tool_call>\n<function=now>\n<parameter={name}>\n")
 
@@ -118,7 +118,7 @@ def test_arguments_before_the_name_wait_for_it() -> None:
 
 
 def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
-    """Whether a call inside reasoning counts is known when reasoning goes on, or the output ends."""
+    """A call inside reasoning counts or not as soon as reasoning goes on, or the output ends."""
     parser = Parser(COUNTED.format, REQUEST)
 
     assert parser.feed("<think>So<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>")[1:] == []

@@ -1,4 +1,4 @@
-"""What goes straight through comes out exactly as the machine would have read it, chunk by chunk."""
+"""Text that takes the fast path comes out exactly as the machine would have read it, chunk by chunk."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FORMATS = 8
 LONGEST = 120
 """Longest answer whose beginnings are read, in characters."""
 BEGINNINGS = 30
-"""How many of them; over all formats, all kinds come up."""
+"""Number of beginnings; over all formats, all kinds come up."""
 
 
 @pytest.mark.few(4)
@@ -65,7 +65,7 @@ def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
 
 
 def test_a_failure_can_be_replayed() -> None:
-    """What is kept holds all that it needs: the Format, the prompt, the tools and the text."""
+    """A kept failure has all that a replay needs: the Format, the prompt, the tools and the text."""
     subject = lossless.Subject.of(Format().to_dict(), None, True)
     case = {"prompt": "", "offers": True, "text": "Hi", "seed": 0, "format": subject.format.to_dict()}
 

@@ -1,4 +1,4 @@
-"""What a process did before changes no result: each step of a shuffled session gives what it gives in a fresh process.
+"""Earlier work of a process changes no result: each step of a shuffled session gives what it gives in a fresh process.
 
 A session runs in a process of its own, with half of its templates cached on disk, in one of the `WAYS`: in turn, in threads, or in a
 forked child whose parent's threads are at work; with a vandal, which changes whatever it is given as far as it lets itself be changed.

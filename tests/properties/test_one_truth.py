@@ -1,4 +1,4 @@
-"""What a stream says, a whole answer says: under both policies for calls, at every chunking, for whatever breaks.
+"""A stream and a whole answer agree: under both policies for calls, at every chunking, for whatever breaks.
 
 Rules: the judge is what a client does with deltas, and the roles of characters; it knows nothing of how a call is read.
 """

@@ -1,4 +1,4 @@
-"""What fuzzing and hunting have found once holds for ever: `fuzz/regressions/`, one input a file."""
+"""Inputs that fuzzing and hunting once found stay fixed: `fuzz/regressions/`, one input a file."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_a_streamed_value_is_the_one_read_whole(schema: Any, text: str) -> None:
     "case", [case for case in vendor_cases("schemas") if "schema" in case], ids=lambda case: case["id"]
 )
 def test_recorded_schemas_type_their_own_values(case: dict[str, Any]) -> None:
-    """What a recorded schema accepts as JSON is a value of the type that its raw text is read as."""
+    """A JSON value that a recorded schema accepts has the type that its raw text is read as."""
     schema = case["schema"]
     try:
         unsupported_keywords(schema)

@@ -101,7 +101,7 @@ def test_a_state_of_a_turn() -> None:
 
 
 def test_quoted_tokens_are_kept() -> None:
-    """What the tokenizer said of special tokens before holds after."""
+    """A restored parser keeps earlier knowledge of special tokens."""
     parser = Parser(TAGGED.format, REQUEST, special_tokens=["<tool_call>", "<function="])
     parser.feed("a <tool_call> b <func", special=False)
 

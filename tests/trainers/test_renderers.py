@@ -31,7 +31,7 @@ class Family:
     more: tuple[str, ...] = ()
     """Tokens that their renderer demands, and the template does not have."""
     stop: tuple[str, str] = ("", "")
-    """What is sampled after content and after calls, where that is not part of their rendering."""
+    """Text sampled after content and after calls, where it isn't part of their rendering."""
     one_call: bool = False
     id: str = "call_{}abcdefg"
 

@@ -129,7 +129,7 @@ def test_the_trainer_samples(tokenizer: Any, tmp_path: Path) -> None:
 
 
 def test_calls_that_fail_are_answered(tokenizer: Any) -> None:
-    """What a tool raises is its result, and a broken call ends a conversation."""
+    """An exception of a tool is its result, and a broken call ends a conversation."""
 
     class Trainer:
         processing_class = tokenizer

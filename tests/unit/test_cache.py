@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 def test_a_value_is_made_once():
-    """What is asked for again is the same object."""
+    """A value is the same object when it is requested again."""
     cache: Cache[list[int]] = Cache(limit=10)
 
     first = cache.made("a", lambda: [1], len)
@@ -121,7 +121,7 @@ def _serve(template: ChatTemplate, at: int, kind: str) -> None:
 @pytest.mark.parametrize("name", ["json-tags", "named-tags"])
 @pytest.mark.parametrize("kind", ["few", "many", "long", "gbnf", "lark"])
 def test_the_weight_is_that_of_the_memory(name, kind):
-    """What requests with tools of their own leave behind weighs as much as it takes, give or take a half."""
+    """Values that requests with their own tools leave in the cache weigh what they take in memory, give or take a half."""
     template = ChatTemplate.from_string((TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8"))
     for at in range(5):
         _serve(template, 1000 + at, kind)
@@ -160,7 +160,7 @@ def test_memory_is_bounded(monkeypatch):
 
 
 def test_bytes_are_those_of_each_part_once():
-    """What two values share is counted once, and classes and functions are not."""
+    """A part that two values share is counted once, and classes and functions are not."""
     text = "x" * 1000
 
     assert bytes_of([text, text]) == sys.getsizeof([text, text]) + sys.getsizeof(text)

@@ -153,7 +153,7 @@ def test_continued_reasoning(template):
 
 
 def test_continued_after_a_prefill(template):
-    """What the generation prompt would write after the header gives way to what is continued."""
+    """The continued text replaces the generation prompt's own text after the header."""
     begun = {"role": "assistant", "reasoning_content": "I", "content": None}
 
     turn = template.prepare([USER, begun], continue_final_message="reasoning", enable_thinking=False)
@@ -172,7 +172,7 @@ def test_continued_first_message():
 
 
 def test_continued_arguments_after_an_empty_thought(template):
-    """What is continued may be the text of a call, in the middle of a value; GBNF writes the rest."""
+    """The continued text may end in a call, in the middle of a value; GBNF writes the rest."""
     begun = '<call>{"name": "weather", "arguments": {"city": "Pa'
 
     turn = template.prepare([USER, {"role": "assistant", "content": begun}], tools=[TOOL], continue_final_message=True)
@@ -185,7 +185,7 @@ def test_continued_arguments_after_an_empty_thought(template):
 
 @cases
 def test_message_that_cannot_be_continued(template, last, continued, message):
-    """What cannot be continued is refused with its place."""
+    """A message that can't be continued is refused with its place."""
     with pytest.raises(MessageError, match=message):
         template.prepare([USER, last], continue_final_message=continued)
 
@@ -228,7 +228,7 @@ def test_roles_of_the_template_are_known():
 
 
 def test_developer_is_the_system_where_unknown(template):
-    """What the developer says reaches a template that knows only the system's role."""
+    """A developer message reaches a template that has only the system role."""
     knowing = ChatTemplate.from_string(
         "{% for m in messages %}{{ m.role if m.role != 'developer' else 'D' }}:{{ m.content }} {% endfor %}"
     )
@@ -434,7 +434,7 @@ def now(utc: bool) -> str:
 
 
 def test_a_function_is_a_tool():
-    """What people have as tools is rendered, offered and called like OpenAI's form of it."""
+    """A Python function is rendered, offered and called like OpenAI's form of it."""
     template = ChatTemplate.from_file(Path(__file__).parent.parent / "templates" / "json-tags.jinja")
     plain = {
         "type": "function",
@@ -500,7 +500,7 @@ def test_a_result_is_rendered_as_its_json():
 
 
 def test_thoughts_that_nobody_can_read_are_named():
-    """What of a conversation has no effect is a warning with its place."""
+    """A part of a conversation without effect is a warning with its place."""
     answer = {
         "role": "assistant",
         "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "A"}],

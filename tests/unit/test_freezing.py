@@ -61,7 +61,7 @@ def test_every_way_to_change_is_closed():
 
 
 def test_frozen_data_are_copies():
-    """What was frozen no longer depends on what it was made of; tuples and mappings of any kind are alike."""
+    """Frozen data doesn't depend on the original; tuples and mappings of any kind are alike."""
     own = copy.deepcopy(DATA)
     data = frozen(own)
     own["a"].append(2)

@@ -137,7 +137,7 @@ def test_content_is_continued():
 
 @cases
 def test_a_request_binds_what_is_generated(request_, yes, no):
-    """What the dialect accepts is read without a complaint; what is refused for its number of calls is reported."""
+    """Text that the dialect accepts is read without a complaint; text refused for its number of calls is reported."""
     bound = turn(**request_)
     accepts = lark_reader(bound.lark())
 

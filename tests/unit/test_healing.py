@@ -83,7 +83,7 @@ def test_any_place_may_break(name, before):
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
 @cases
 def test_good_beginning_is_kept(name, text, good, dialect):
-    """What is kept ends where doubt begins: before a wrong value, a string that was not closed, a marker in a value."""
+    """The kept text ends where doubt begins: before a wrong value, a string that was not closed, a marker in a value."""
     turn = prepared(name)
     healing = turn.heal(text)
 
@@ -162,7 +162,7 @@ def test_refused_number_in_each_format(template):
 
 @pytest.mark.parametrize("begun", [10, 21, 40])
 def test_call_that_the_prompt_began(begun):
-    """What the prompt wrote of a call counts as its beginning, its name included."""
+    """The part of a call that the prompt wrote counts as its beginning, its name included."""
     turn, whole = prepared("json"), WHOLE["json"][1]
     turn = replace(turn, prompt=turn.prompt + whole[:begun], begun=whole[:begun])
     text = whole[begun:].replace("12", "noon")

@@ -1,4 +1,4 @@
-"""What is loaded when: nothing that is not used."""
+"""Modules are loaded only when they are used."""
 
 from __future__ import annotations
 

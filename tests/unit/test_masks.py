@@ -82,7 +82,7 @@ def test_what_the_model_wrote_is_read_as_the_message(path):
 
 
 def test_the_prompts_own_words_are_not_the_models():
-    """What the generation prompt writes belongs to the prompt, also where the history writes the same."""
+    """Text of the generation prompt belongs to the prompt, also where the history writes the same."""
     messages = [CHAT[0], {"role": "assistant", "content": "Noon.", "reasoning_content": "Hm."}]
 
     assert said(ChatTemplate.from_string(DROPS_REASONING), messages) == ["Hm.</think>Noon.<|end|>"]
@@ -99,7 +99,7 @@ def test_borders_are_found_where_the_history_changes():
 
 
 def test_a_turn_without_an_end_ends_before_the_next_header():
-    """Where nothing ends a turn, the header of the next message does."""
+    """Without an end of its own, a turn ends at the header of the next message."""
     first, last = said(ChatTemplate.from_string(NO_END), CHAT)
 
     assert first.strip() == "Which city?"
@@ -143,7 +143,7 @@ def test_an_answer_that_is_not_shown_is_an_error():
 
 
 def test_a_refusal_is_the_templates_own():
-    """When the template raises, its words are in the error."""
+    """An exception of the template is in the error, in its own words."""
     refuses = ChatTemplate.from_string("{% if messages|length > 3 %}{{ raise_exception('too long') }}{% endif %}x")
 
     with pytest.raises(TemplateError, match="too long"):

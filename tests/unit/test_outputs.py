@@ -35,7 +35,7 @@ def full_disk():
 
 
 def test_a_failure_leaves_what_was_there():
-    """When the disk is full, the old file is whole, nothing lies beside it, and the error names the file."""
+    """If the disk is full, the old file is whole, nothing lies beside it, and the error names the file."""
     Path("a.txt").write_bytes(b"old")
 
     with full_disk(), pytest.raises(OSError, match="a.txt") as told:
@@ -47,7 +47,7 @@ def test_a_failure_leaves_what_was_there():
 
 
 def test_a_file_keeps_its_rights_and_a_link_its_end():
-    """What a link leads to is replaced, not the link; rights stay, and a new file has those that are usual."""
+    """A link's target is replaced, not the link; rights stay, and a new file has the usual ones."""
     Path("a.txt").write_bytes(b"old")
     Path("a.txt").chmod(0o640)
     Path("link").symlink_to("a.txt")

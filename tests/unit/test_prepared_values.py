@@ -82,7 +82,7 @@ HOSTILE: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "place"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_values_are_an_error_that_names_the_place(template, arguments, place):
-    """What is nested too deeply, holds itself or is not JSON is a `MessageError`, never another exception."""
+    """A value that is nested too deeply, holds itself or isn't JSON is a `MessageError`, never another exception."""
     with pytest.raises(MessageError, match=place) as caught:
         template.prepare(**{"messages": HELLO} | arguments())
 
@@ -90,7 +90,7 @@ def test_hostile_values_are_an_error_that_names_the_place(template, arguments, p
 
 
 def test_deep_values_are_rendered(template):
-    """What is less deep is rendered: a schema of 200 objects in each other has 400 levels."""
+    """Values below the limit are rendered: a schema of 200 objects in each other has 400 levels."""
     value: dict[str, Any] = {"type": "string"}
     for _ in range(200):
         value = {"type": "object", "properties": {"a": value}}

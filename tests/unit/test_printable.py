@@ -1,4 +1,4 @@
-"""What a terminal obeys, or hides, is written as its number; all else stays."""
+"""Characters that a terminal obeys, or hides, are written as their numbers; all others stay."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_each_id_belongs_to_the_piece_that_it_begins_in(tokenizer):
 
 
 def test_merges_are_those_of_the_whole_text():
-    """Where no special token is spelled, pieces are encoded as the rendered prompt is."""
+    """Pieces without special tokens are encoded as the rendered prompt is."""
     made = byte_level(vocabulary={"Ġ": 0, "a": 1, "Ġa": 2, "x": 3, "Ċ": 4}, merges=[("Ġ", "a")])
 
     encoded = PromptEncoder(made).prompt([(" ", False), ("a", True)])
@@ -180,7 +180,7 @@ def test_a_special_token_of_one_letter_cannot_be_spelled():
 
 
 def test_a_tokenizer_without_offsets(tokenizer):
-    """Where a tokenizer keeps no offsets, decoding says to which piece an id belongs."""
+    """If a tokenizer keeps no offsets, decoding shows to which piece an id belongs."""
 
     class Slow:
         added_tokens_decoder = tokenizer.get_added_tokens_decoder()

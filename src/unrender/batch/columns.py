@@ -17,7 +17,7 @@ Values = Sequence[Any]
 
 
 class Kind(Enum):
-    """What a column holds."""
+    """Types of columns."""
 
     TEXT = "text"
     TEXTS = "texts"

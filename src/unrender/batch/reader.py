@@ -43,7 +43,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make
 _PARSERS = 1_000
 """Parsers that are kept, each for other tools or another beginning."""
 _QUESTION = [{"role": "user", "content": "Hello"}]
-"""What an answer is taken to answer where its row does not show it."""
+"""The conversation of an answer whose row shows none."""
 
 
 class Reader:
@@ -102,7 +102,7 @@ class Reader:
 
     @property
     def format(self) -> Format:
-        """How answers are read: as given, or derived from the template."""
+        """The format of the answers: as given, or derived from the template."""
         if self._format is None:
             assert self._template is not None
             self._format = self._template.format.ended_by(self._template.loaded.eos_token)

@@ -16,7 +16,7 @@ _QUOTED = 80
 
 
 class Status(StrEnum):
-    """How well an answer could be read."""
+    """Outcome of reading an answer."""
 
     COMPLETE = "complete"
     """All of it, as the format writes it or near enough."""
@@ -94,7 +94,7 @@ def _conversation(value: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one row means."""
+    """The result for one row."""
 
     message: Message = field(default_factory=Message)
     status: Status = Status.COMPLETE

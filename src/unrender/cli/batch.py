@@ -32,9 +32,9 @@ from unrender.cli.terminal import (
 from unrender.explain import Replay, replay
 
 _STREAM_FIELDS = ("", "data", "event", "id", "retry")
-"""What lines of an event stream begin with; an empty name is a comment."""
+"""Field names of an event stream; an empty name is a comment."""
 _DONE = "[DONE]"
-"""How OpenAI's streams end."""
+"""Last event of OpenAI's streams."""
 
 
 @click.command(short_help="Show what came out when.")

@@ -39,7 +39,7 @@ from unrender.outputs import STANDARD_STREAM
 T = TypeVar("T")
 
 DEFAULT_SECONDS = 120.0
-"""What each of several templates may take."""
+"""Time limit per template, where there are several."""
 
 
 def examining_options(command: Command) -> Command:

@@ -30,7 +30,7 @@ _CHOICES = ("auto", "none", "required")
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 _TEMPLATE_FILES = (".jinja", ".json", ".gguf")
-"""What is read of a folder."""
+"""File types that are read in a folder."""
 _READ, _WRITTEN = "unrender.read", "unrender.written"
 _NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"documents", "template_kwargs"}
 """The arguments of `prepare` that have options of their own."""

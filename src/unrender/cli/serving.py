@@ -40,7 +40,7 @@ _NAMING = {
     "url": "URL",
     "engine_model": "--engine-model",
 }
-"""What names an engine, by its parameter. The first two are engines of their own, beside which nothing else is one."""
+"""Options that name an engine, by parameter. The first two can't be combined with any other."""
 _SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -414,7 +414,7 @@ _ENGINES: Mapping[str, Callable[[Subject], Iterator[Way]]] = {
 
 
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
-"""Where the page of a static folder takes Pyodide from, if nothing else is said."""
+"""Default address of Pyodide for the page of a static folder."""
 
 
 @click.command(short_help="See a template's format in a browser.")

@@ -57,7 +57,7 @@ ROLES: Mapping[str, str] = {
     "id": YELLOW,
     "malformed": RED,
 }
-"""How the parts of an answer look, wherever one is printed: the colours of the documentation's film."""
+"""Styles of the parts of an answer, wherever one is printed: the colours of the documentation's film."""
 _SIGNS: Mapping[str, str] = {
     "passed": GREEN,
     "skipped": DIM,

@@ -102,7 +102,7 @@ def test_a_machine_that_stood_still_once_stops_nothing(monkeypatch):
 
 
 def test_the_first_limit_that_was_met_is_the_one_that_is_said():
-    """What is met later changes nothing."""
+    """Limits that are met later change nothing."""
     spent = Spent(Limits(analysis_renderings=2, analysis_characters=1))
     spent.add(Rendering(text="xx"))
     assert spent.is_over
@@ -165,7 +165,7 @@ def test_what_compiles_slowly_is_refused(source):
 
 
 def test_limits_of_the_source_can_be_changed():
-    """Who wants to compile more, may."""
+    """A higher limit lets a larger template compile."""
     source = "{{ 1" + "+1" * 100 + " }}"
 
     assert template_of(source).render([]).text == "101"
@@ -199,7 +199,7 @@ BARE = "{% for m in messages %}{% if m.role == 'assistant' %}ANSWER{% else %}{{ 
 
 @cases
 def test_templates_without_headers_are_analysed(answer):
-    """Where nothing is before an answer, nothing is looked for: a blank marker is not a marker."""
+    """Without a header, analysis searches for none: a blank marker is not a marker."""
     for call in ("", CALLS.replace("BEFORE", ""), CALLS.replace("BETWEEN", " ")):
         analysis = analyze(template_of(BARE.replace("ANSWER", answer + call)))
 

@@ -18,7 +18,7 @@ PROMPTS = {
 @pytest.mark.parametrize(("prompt", "before", "begun"), PROMPTS.values(), ids=PROMPTS)
 @pytest.mark.parametrize("tools", [None, [TOOL]])
 def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
-    """Where prompt and history differ, what the prompt writes is a header: grammars are written, samples read as drawn."""
+    """If prompt and history differ, the prompt's text is a header: grammars are written, samples read as drawn."""
     source = f"{{% set before = {before!r} %}}{MESSAGES}{{% if add_generation_prompt %}}{prompt}{{% endif %}}"
     template = ChatTemplate.from_string(source)
 

@@ -189,7 +189,7 @@ def test_what_is_given_up_is_said_first():
 
 @pytest.mark.parametrize("word", ["plain", "final"])
 def test_names_of_modes_are_not_markers(word):
-    """What every prompt begins and no answer has is a header, also where it is spelled like a mode of the format."""
+    """Text that begins every prompt and is in no answer is a header, also if it is spelled like a mode of the format."""
     asking = f"{{% if add_generation_prompt %}}<bot>{word}|{{% endif %}}"
     text = "{% for m in messages %}<{{ 'bot' if m.role == 'assistant' else m.role }}>{{ m.content }}</>{% endfor %}"
 

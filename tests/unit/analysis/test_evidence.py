@@ -47,7 +47,7 @@ def test_each_comparison_has_its_two_texts(analysis):
 
 
 def test_split_gives_both_texts_again():
-    """What both share and what each has alone make up the texts."""
+    """The shared parts and those that differ make up both texts."""
     left, right = Shown(what="", text="a b c"), Shown(what="", text="a x c")
     split = Evidence(part="", comparison="", finding="", left=left, right=right).split
 

@@ -33,5 +33,5 @@ def test_tolerated_markers_count_where_the_template_knows_them() -> None:
 
 
 def test_markers_with_quotes_or_braces_are_no_tokens() -> None:
-    """What a template writes around a value is text; a marker without such characters may be a token."""
+    """Text that a template writes around a value is no token; a marker without quotes or braces may be one."""
     assert list(special_tokens(['<a="b"><c>', "<d={x}>[E]", "<f>"])) == ["<c>", "[E]", "<f>"]

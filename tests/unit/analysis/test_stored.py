@@ -203,11 +203,11 @@ LEFT = {
     f"{OURS}-c2.tmp": '{"unrender": "ana',
     f"{OURS[:-1]}1.json": '{"unrender": "analysis", "x',
 }
-"""What stopped processes leave, and an old analysis."""
+"""Files left by stopped processes, and an old analysis."""
 
 
 def test_only_its_own_files_are_removed(folder, monkeypatch):
-    """What is too much and has our names and our first words goes; whatever others keep in the folder stays."""
+    """Surplus files with our names and first words are removed; whatever others keep in the folder stays."""
     monkeypatch.setattr(stored, "MAX_STORED", 1)
     folder.mkdir()
     for name, text in {**FOREIGN, **LEFT}.items():
@@ -274,7 +274,7 @@ def test_home_is_where_the_user_lives(tmp_path, monkeypatch):
 
 
 def test_files_that_change_while_a_process_runs_are_not_mixed_up(folder, monkeypatch, tmp_path):
-    """What is kept under the digest of a declared format was made with that one, not with what a file says later."""
+    """An analysis stored under the digest of a declared format was made with that one, not with a later version of its file."""
     own = tmp_path / "own"
     own.mkdir()
     declared = {"name": "own", "why": "So it is.", "evidence": {}, "format": {"version": 1, "ignored": ["<|one|>"]}}

@@ -15,7 +15,7 @@ def test_an_answer_is_written(why, format, said, text):
 
 
 def test_a_tuple_is_a_list():
-    """What is frozen has tuples."""
+    """Frozen lists are tuples."""
     listed = Format(tools=CallSyntax(function=("<f>", Slot.NAME, ":", Slot.ARGUMENTS), arguments=Arguments()))
 
     assert said_in(listed, calls=[("f", {"a": (1, (2,))}, "")]) == '<f>f:{"a": [1, [2]]}'

@@ -108,7 +108,7 @@ def test_what_is_read(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "continued" in row], ids=lambda row: row["why"])
 def test_text_to_continue(row):
-    """What comes before content that goes on, where the message has no thought."""
+    """The text before content that is continued, where the message has no thought."""
     format, request = asked(row)
 
     assert begun_text("", "Hi", format, request, thinks=False, where="") == row["continued"]

@@ -111,14 +111,14 @@ def test_messages_are_rendered(template):
 
 
 def test_variables_decide_what_is_begun(template):
-    """Where a row shows no prompt, the template's own with the given variables tells what is begun."""
+    """If a row shows no prompt, the prefill is that of the template with the given variables."""
     read = [Reader(template, thinking=thinking)({"text": ["rain?</think>Yes"]}) for thinking in (True, False)]
 
     assert [batch["reasoning"] for batch in read] == [["rain?"], [""]]
 
 
 def test_last_message_is_the_answer(reader):
-    """Where there is no text, the content of the last message is read: what servers without a parser recorded."""
+    """Without a text, the content of the last message is read: servers without a parser record that."""
     messages = [{"role": "user", "content": "Rain?"}, {"role": "assistant", "content": CALL}]
     read = reader({"messages": [messages, messages[:1]]})
 
@@ -203,7 +203,7 @@ def test_format_alone_renders_nothing(template):
 
 
 def test_pickle_needs_no_analysis(reader):
-    """What is sent to a worker holds the derived format, so that the worker analyses nothing."""
+    """A pickled reader holds the derived format, so that a worker analyses nothing."""
     sent = pickle.dumps(reader)
 
     with patch("unrender.analysis.derivation.analyze", side_effect=AssertionError("analysed")):
@@ -225,7 +225,7 @@ def test_reads_numpy_like_arrays(reader):
 
 @pytest.mark.parametrize("batch", ["text", 3, [1]])
 def test_refuses_what_is_no_batch(reader, batch):
-    """What is not a batch is the caller's mistake."""
+    """A value that is not a batch is the caller's mistake."""
     with pytest.raises(MessageError, match="batch: expected columns"):
         reader(batch)
 

@@ -92,7 +92,7 @@ def test_explanations_are_bounded(asked):
 
 
 def test_a_format_is_kept(run):
-    """What is shown can be read back, and compared with the template; what is in effect may be the user's own."""
+    """A printed format can be read back and compared with the template; the format in effect may be the user's own."""
     Path("kept.json").write_text(run("format", "show", T).stdout, encoding="utf-8")
 
     assert Format.from_json(Path("kept.json").read_text(encoding="utf-8")).reasoning.end == "</think>"

@@ -73,7 +73,7 @@ class Terminal(io.StringIO):
 
 
 def test_documents_reach_pipes_exactly():
-    """What programs read comes as it is, and to a terminal as it can be shown."""
+    """Programs get a document unchanged, and a terminal gets it in printable form."""
     document, screen = "a\x1b\tb\nc", Terminal()
 
     with contextlib.redirect_stdout(screen):
@@ -109,7 +109,7 @@ def test_printing_takes_time_by_the_length():
 @pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_stops_are_looked_up():
-    """Where reading stopped many times, the stretches between are found without asking each stop for each."""
+    """Pieces between many stops are found without trying every stop for every piece."""
     spans = [Span(Role.CONTENT, at, at + 2) for at in range(0, 100_000, 2)]
 
     pieces = list(answers._pieces(spans, range(1, 100_000, 2)))
@@ -120,7 +120,7 @@ def test_stops_are_looked_up():
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_words_of_a_table_stay_whole(monkeypatch, columns):
-    """Where the words have no room beside the numbers, they are below them; no word is broken."""
+    """Words without room beside the numbers are printed below them; no word is broken."""
     monkeypatch.setenv("COLUMNS", str(columns))
     rules = "history-not-prefix-stable, special-tokens-injectable, reasoning-dropped-from-history"
 

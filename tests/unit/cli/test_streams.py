@@ -1,4 +1,4 @@
-"""What commands read and write: settings, never the same file twice, `-` wherever a file is named, and streams that end early."""
+"""Input and output of commands: settings, never the same file twice, `-` for every file, and streams that end early."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_no_command_writes_onto_its_input(run, command, link):
 
 
 def test_a_folders_template_is_an_input(run):
-    """What is read of a folder is kept as well; a report beside it is none of that."""
+    """Files read from a folder can't be overwritten; a report beside them can."""
     Path("model").mkdir()
     Path("model", T).write_bytes(Path(T).read_bytes())
 

@@ -119,7 +119,7 @@ def test_bad_file_stops_nothing(run):
 
 
 def test_nothing_left_exits_with_0(run):
-    """What is ignored is not reported and does not fail."""
+    """Ignored rules aren't reported and don't fail."""
     found = json.loads(run("lint", "chat_template.jinja", "--json").stdout)["chat_template.jinja"]
     ignored = [word for finding in found for word in ("--ignore", finding["rule"])]
 
@@ -170,7 +170,7 @@ def ask(name: str) -> str:
 
 @pytest.mark.slow
 def test_each_name_has_its_outcome_in_order():
-    """What hangs, dies or fails stops nothing, and everything comes in the order in which it was asked."""
+    """A template that hangs, dies or fails stops nothing, and results keep the order of the names."""
     names = ["one", "hangs", "fails", "two", "dies", "breaks", "three"]
 
     outcomes = examine(names, ask, timeout=5, jobs=2)
@@ -193,7 +193,7 @@ def test_single_name_is_asked_here():
 
 @pytest.mark.slow
 def test_warnings_of_processes_are_escaped(capfd):
-    """What another process warns of reaches the terminal as text."""
+    """Warnings of another process reach the terminal as text."""
     examine(["warns", "one"], ask, timeout=20, jobs=1)
 
     assert "warning: \\x1b[31mmind\n" in capfd.readouterr().err

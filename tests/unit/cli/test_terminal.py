@@ -1,4 +1,4 @@
-"""What a terminal sees: every command on a real pseudo-terminal, with ids, names, markers, paths and errors that attack it."""
+"""A terminal's view: every command on a real pseudo-terminal, with ids, names, markers, paths and errors that attack it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCES = str(Path(unrender.__file__).parents[1])
 HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\rFAKE\x1b[95m\ud800"
 """A window's title, colours in 7 and 8 bits, text that runs backwards, a line separator, markup, and half a character."""
 ARRIVED = re.compile(r"\\(x1b|u001b)\\*\]0;pwned", re.IGNORECASE)
-"""What is left of `HOSTILE` when it is shown instead of obeyed."""
+"""The text of `HOSTILE` when it is shown instead of obeyed."""
 NOWHERE = HOSTILE[:-1]
 """The same without half a character, which no command line can be given."""
 FILE_NAME = os.fsdecode(b"\xff" + NOWHERE.replace("/", "").encode())
@@ -233,7 +233,7 @@ def test_reader_that_leaves_early_is_no_error(folder):
 
 @pytest.mark.slow
 def test_encoding_that_lacks_characters_is_no_error(folder):
-    """Where the output's encoding lacks characters, they are written as their numbers, and JSON stays JSON."""
+    """Characters that the output's encoding lacks are written as their numbers, and JSON stays JSON."""
     commands = [("inspect", M), ("format", "show", M), ("parse", M, "--stream", "--json")]
     done = subprocess.run(
         [sys.executable, "-c", DRIVER],
@@ -308,7 +308,7 @@ def test_what_others_log_is_escaped(run, monkeypatch):
 
 
 def test_error_of_a_hub_is_one_line(run, monkeypatch):
-    """What a hub's client says in many lines is told in one."""
+    """An error of a hub's client in many lines is printed in one."""
 
     class Hub:
         @staticmethod

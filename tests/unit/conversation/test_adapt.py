@@ -9,14 +9,14 @@ SHAPED = {"id": "a", "type": "function", "function": {"name": "f", "arguments": 
 
 
 def test_calls_may_be_in_a_tuple():
-    """What is not a call is left out."""
+    """Items that aren't calls are left out."""
     messages = [{"role": "assistant", "tool_calls": (CALL, "x")}]
 
     assert shape_messages(messages, Capabilities()) == [{"role": "assistant", "content": "", "tool_calls": [SHAPED]}]
 
 
 def test_short_ids_are_kept():
-    """What was made short once is short enough."""
+    """An id that was shortened once is short enough."""
     short = Capabilities(requires_short_id=True, supports_tool_role=True, supports_string_arguments=True)
     shaped = shape_messages(
         [{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "a", "content": "x"}], short

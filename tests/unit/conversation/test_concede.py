@@ -103,7 +103,7 @@ def test_an_answer_is_asked_for():
 
 
 def test_parts_become_text():
-    """Where all of them are texts."""
+    """Parts become text if all of them are texts."""
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     shown = said("user", [*parts, {"type": "image", "image": "x"}])
 

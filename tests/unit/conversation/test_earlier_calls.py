@@ -19,7 +19,7 @@ def read(arguments, *, as_text):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": ' * 600 + "1" + "}" * 600])
 def test_deep_nesting_stays_text(text):
-    """What is nested more deeply than anything can be rendered is text."""
+    """Arguments nested more deeply than anything can be rendered stay text."""
     assert object_of(text) is None
     assert values_of(text) == {"arguments": text.strip()}
 

@@ -309,7 +309,7 @@ CALLS_KEEP = chat(
 
 
 def test_a_thought_that_is_kept_with_its_call_is_no_reason_to_render_anew():
-    """Whether a template leaves out thoughts may depend on what comes with them."""
+    """A template may keep a thought or leave it out by the text that comes with it."""
     turn = CALLS_KEEP.prepare([ASK], tools=[TOOL])
     call = '<think>Hm</think><call>{"name": "now", "arguments": {"city": "Rome"}}</call>'
     result = {"role": "tool", "name": "now", "content": "noon"}

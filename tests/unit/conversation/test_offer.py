@@ -50,7 +50,7 @@ def test_several_calls_are_one_run():
 
 @pytest.mark.parametrize("arguments", ["{broken", "[1]", '"text"'])
 def test_arguments_that_are_no_object_are_not_lost(arguments):
-    """What cannot be read as arguments is still in the text."""
+    """Arguments that can't be parsed stay in the text."""
     call = {"function": {"name": "f", "arguments": arguments}}
 
     (message,) = write_calls([assistant("", call)], declared_format("kimi-xml"))
@@ -104,5 +104,5 @@ def test_parts_of_a_result_stay_parts():
 
 
 def test_a_format_without_calls_writes_none():
-    """What has no syntax is not invented."""
+    """A format without a call syntax writes no calls."""
     assert write_calls([assistant("Hm.", CALL)], Format())[0]["content"].startswith("Hm.")

@@ -1,4 +1,4 @@
-"""What is done for a template, by what it can do itself."""
+"""Additions to a template, by its own capabilities."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_template_without_tools_gets_the_default():
 
 
 def test_a_template_that_writes_calls_keeps_its_syntax():
-    """Where only the offer is missing, nothing but the offer is added."""
+    """If only the offer of tools is missing, only the offer is added."""
     plan = plan_tools(SPEAKING, can(tool_calls=True, tool_role=True), "auto")
 
     assert (plan.format, plan.format_name, plan.offers) == (SPEAKING, "", True)
@@ -53,7 +53,7 @@ def test_a_template_that_writes_calls_keeps_its_syntax():
 
 
 def test_calls_that_a_template_drops_are_written():
-    """Where tools are offered and calls dropped, as a declared format completes it, calls become text."""
+    """A template that offers tools but drops calls gets them as text, in the syntax of a declared format."""
     plan = plan_tools(SPEAKING, can(tools=True, tool_role=True), "auto")
 
     assert (plan.offers, plan.writes_calls, plan.writes_results) == (False, True, False)

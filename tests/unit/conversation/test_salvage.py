@@ -48,7 +48,7 @@ def test_calls_in_content_are_found(text: str) -> None:
 
 @cases
 def test_what_is_in_doubt_stays_text(text: str) -> None:
-    """What may be no call stays content, character for character."""
+    """Text that may be no call stays content, character for character."""
     found = rescue({"role": "assistant", "content": text}, [WEATHER])
 
     assert (found.content, found.tool_calls) == (text, ())

@@ -34,7 +34,7 @@ def test_tools_that_differ_in_the_type_of_a_number_are_not_equal():
 
 
 def test_changing_tools_afterwards_changes_nothing_that_was_read():
-    """What a request says of tools is fixed when it is made; the next request has what is said then."""
+    """Tools are fixed when the request is made; the next request has the changed ones."""
     tools = [deepcopy(TOOL)]
     before = read_offer(tools)
     tools[0]["function"]["parameters"]["properties"]["zone"]["enum"].append("b")

@@ -134,7 +134,7 @@ TYPED = beside(__file__, "typed.jinja")
 @pytest.mark.filterwarnings("ignore::unrender.TemplateWarning")
 @cases
 def test_tools_that_a_template_cannot_describe_are_described_with_single_types(schema, shown):
-    """What a macro of types raises at is no reason to refuse the request; the schema that calls obey stays as it is."""
+    """A type that the template's macro raises at is simplified in the prompt; the schema that calls obey stays as it is."""
     parameters = {"type": "object", "properties": {"a": schema}, "required": None}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
 
@@ -164,7 +164,7 @@ def test_calls_that_a_template_does_not_show_are_named(shows, tools):
 
 
 def test_what_stays_refused_has_the_first_reason():
-    """Where nothing helps, the template's words about the conversation as it was given are the error."""
+    """If nothing helps, the error is the template's own, about the conversation as it was given."""
     template = ChatTemplate.from_string(
         "{% if messages %}{{ raise_exception(messages | length ~ ' messages') }}{% endif %}"
     )

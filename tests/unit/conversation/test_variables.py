@@ -1,4 +1,4 @@
-"""What is said to a template beside the conversation: switches, amounts, documents, and its own variables."""
+"""Arguments of a template beside the conversation: switches, amounts, documents, and its own variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OFF_BY_DEFAULT = THINKING.replace("SWITCH", "not thinking")
 
 @cases
 def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
-    """What is meant for `prepare`, and not for a template, is no variable of another template."""
+    """A misspelled argument of `prepare` is not taken for a template's variable."""
     with pytest.raises(MessageError, match=f"^{typo}: expected an argument of prepare.*did you mean '{meant}'"):
         ChatTemplate.from_string(SWITCHED).prepare([USER], **{typo: "required"})
 
@@ -78,7 +78,7 @@ def test_a_switch_that_is_not_there_is_a_warning():
 
 
 def test_a_value_that_is_refused_changes_nothing():
-    """What a variable may not be is not among the values that change the prompt."""
+    """A value that the template refuses is not among the values that change the prompt."""
     source = "{{ raise_exception('no') if effort is defined and effort is not string }}{{ effort }}" + PLAIN
 
     assert ChatTemplate.from_string(source).variables["effort"].changes == ("low", "high")
@@ -129,7 +129,7 @@ WORD = (
 
 @cases
 def test_switches_are_the_templates_own(source, said, written, thinking, note):
-    """What applications call thinking becomes what the template calls it; what it has no place for is named."""
+    """An application's word for thinking becomes the template's; a switch without a place in the template is named."""
     turn = ChatTemplate.from_string(globals()[source]).prepare([USER], **said)
 
     assert written in turn.prompt
@@ -166,7 +166,7 @@ SEPARATED = "{% for m in messages %}<{{ m.role }}>{{ m.content + sep_token }}{% 
 
 @cases
 def test_a_variable_that_the_template_needs_is_never_made_up(source, way):
-    """What analysis gave to render at all never comes into a prompt: the error says how to give the variable."""
+    """A value that analysis made up never reaches a prompt: the error says how to give the variable."""
     with pytest.raises(TemplateError, match=way):
         ChatTemplate.from_string(source).prepare([USER])
 

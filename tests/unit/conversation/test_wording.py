@@ -86,7 +86,7 @@ def test_schemas_are_whole():
 
 @pytest.mark.parametrize(("parallel", "supported"), [(False, True), (True, False)])
 def test_one_call_is_said_to_be_the_most(parallel, supported):
-    """Where only one call may be written, the model is told so, and shown no other form."""
+    """If only one call may be written, the instructions say so, and show no other form."""
     syntax = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
 
     text = instructions(syntax, TOOL, parallel_tool_calls=parallel)
@@ -156,7 +156,7 @@ def test_ids_counters_and_missing_arguments_are_explained():
     ],
 )
 def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
-    """What the request wants of calls, and of words before them, is what the model is told."""
+    """The instructions tell the model which calls, and which words before them, the request asks for."""
     syntax = declared_format("qwen3").tools
     other = wrapped({"name": "other", "parameters": {"properties": {"a": {}}}})
 
@@ -167,7 +167,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
 
 
 def test_an_answer_in_json_is_asked_for_in_words():
-    """Where an answer without calls is JSON, no words to the user are asked for."""
+    """If an answer without calls is JSON, the instructions ask for no words to the user."""
     text = instructions(declared_format("qwen3").tools, TOOL, response_schema={})
 
     assert "Any other answer is JSON alone." in text

@@ -78,7 +78,7 @@ def test_an_answer_in_json_may_be_a_call_instead():
 
 @cases
 def test_generation_starts_where_the_prompt_ends(begun, texts):
-    """What is begun is finished: open reasoning is closed, a prefilled answer goes on."""
+    """A grammar continues the prefill: open reasoning is closed, a prefilled answer goes on."""
     assert accepted(["<think>again</think>\nHi", *texts], begun) == texts
 
 
@@ -94,7 +94,7 @@ def test_generation_starts_where_the_prompt_ends(begun, texts):
     ids=lambda value: f"{value!r:.20}",
 )
 def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(begun, choice, monkeypatch):
-    """Where no answer begins as the prompt does, what may follow is a warning's weaker claim; a sample is read as it was drawn."""
+    """If no answer begins like the prompt, a warning says that the beginning isn't enforced; a sample is read as it was drawn."""
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 10_000)  # The bound itself takes seconds.
     request = Request(tools=TOOLS, tool_choice=choice)
     answer = Turn(prompt="", format=FORMAT, request=request, begun=begun)
@@ -141,7 +141,7 @@ def test_large_schemas_do_not_blow_up():
 
 
 def test_lazy_gbnf_serves_from_the_first_marker_too():
-    """Where there are triggers, the grammar also accepts what begins at one, even when reasoning was open."""
+    """A grammar with triggers also accepts text that begins at one, even if reasoning was open."""
     lazy = turn_of(begun="<think>")
     eager = turn_of(begun="<think>", tool_choice=ToolChoice.REQUIRED)
 
@@ -160,7 +160,7 @@ def test_samples_are_answers():
 
 
 def test_formats_without_calls_write_content():
-    """Where the format has no calls, tools change nothing."""
+    """In a format without calls, tools change nothing."""
     answer = turn_of(replace(FORMAT, tools=CallSyntax()))
 
     assert lark_reader(answer.lark())("Hi")

@@ -39,7 +39,7 @@ def test_a_pattern_is_not_made_deterministic() -> None:
 
 
 def test_many_ways_to_go_on_are_told_apart() -> None:
-    """What may be left out before a hundred others is compared with all of them."""
+    """An optional part before a hundred others is compared with all of them."""
     others = choice(*(f"x{number}" for number in range(100)))
     turn = turn_of(sequence(optional("x1y"), others, "y"))
 
@@ -50,7 +50,7 @@ def test_many_ways_to_go_on_are_told_apart() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [40, 150])
 def test_more_ways_than_are_compared_are_said(count: int) -> None:
-    """Where too many arguments may follow each other to compare them all, a warning says what Lark may refuse."""
+    """If too many arguments may follow each other to compare them all, a warning says that Lark may refuse some texts."""
     properties = {f"key{number}": {"type": "string"} for number in range(count)}
     tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": properties}}}
     turn = ChatTemplate.from_file(TEMPLATE.with_name("call-words.jinja")).prepare(

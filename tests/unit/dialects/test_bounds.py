@@ -60,7 +60,7 @@ def ordinary(count: int) -> list[Tool]:
 @DIALECTS
 @SYNTAXES
 def test_a_written_grammar_leaves_no_garbage(syntax, write):
-    """What it takes to write a grammar is freed at once: none of it is in a circle, where it would wait for the collector."""
+    """All objects of a written grammar are freed at once: a reference cycle would keep them until the collector runs."""
     write(answer(syntax, *ordinary(2)))
     asked = answer(syntax, *ordinary(3))  # What was written before would be remembered.
     gc.freeze()  # What there was before is not looked through.
@@ -86,7 +86,7 @@ def test_no_dialect_is_much_longer_than_another(syntax):
 
 
 def test_a_short_structural_tag_is_a_tree():
-    """What is short stays in the engine's own words."""
+    """A short structural tag uses the engine's own elements."""
     written = answer(JSON, *ordinary(1)).structural_tag()
 
     assert written["format"]["type"] == "or"
@@ -103,7 +103,7 @@ def test_length_is_linear_in_the_tools(syntax, write):
 
 
 UNCOMPARED = "Lark: too many ways to go on"
-"""How the warning begins that says what Lark may refuse; every schema is exact all the same."""
+"""Prefix of the warning that Lark may refuse some texts; every schema is exact all the same."""
 
 
 @pytest.mark.slow
@@ -196,7 +196,7 @@ def test_only_what_is_too_deep_takes_any_value(syntax, write):
 
 
 def test_a_tool_with_too_many_arguments_takes_any():
-    """Where no one argument is too much, any arguments may be given, and the other tools stay exact."""
+    """A tool with too many arguments, none of them too large, takes any; the other tools stay exact."""
     many = Tool(name="many", parameters={"properties": {f"p{number}": {} for number in range(60)}})
     asked = replace(answer(JSON, many, *ordinary(1)), limits=Limits(tool_parts=50))
 
@@ -240,7 +240,7 @@ def test_a_response_schema_that_is_too_much_is_an_error():
 
 
 def test_steps_are_bounded():
-    """What takes more than the budget's steps is an error, not a hang."""
+    """A grammar that takes more steps than the limit is an error, not a hang."""
     asked = replace(answer(PYTHONIC, *ordinary(9)), limits=Limits(grammar_steps=50))
 
     with pytest.raises(GrammarError, match="more than 50 steps"):

@@ -76,7 +76,7 @@ def test_a_structural_tag_says_what_it_can_in_its_own_words():
 
 
 def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
-    """What refers to itself is not a tree, and handed over in one piece."""
+    """A recursive grammar is not a tree, and becomes one piece of EBNF."""
     again = sequence("<call>", until("<call>"), optional(ref("again")))
     written = turn_of(Grammar(sequence(until("<call>"), ref("again")), {"again": again})).structural_tag()
 

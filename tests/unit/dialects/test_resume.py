@@ -1,4 +1,4 @@
-"""What the prompt has already written is taken off the grammar."""
+"""The grammar of the rest of an answer, after the text that the prompt has written."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_classes_are_obeyed():
 
 
 def test_a_grammar_without_end_is_an_error():
-    """When no text ends, there is nothing to draw."""
+    """A grammar in which no text ends has no sample."""
     with pytest.raises(GrammarError, match="no text of it ends"):
         turn_of(Grammar(ref("a"), {"a": sequence("x", ref("a"))}), Request(tools=None)).sample(1)
 

@@ -61,7 +61,7 @@ def test_what_prose_may_hold_counts_only_with_a_name():
 
 
 def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
-    """Where the prompt ends in the marker, the name of a tool is the first sign."""
+    """If the prompt ends in the marker, the trigger is the name of a tool."""
     marked = Format(tools=replace(CALLS, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)))
     first, other = triggers_of(marked, REQUEST, ">>>")
 
@@ -81,14 +81,14 @@ def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
     ],
 )
 def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
-    """Where a call is due, impossible, or the answer has a schema, nothing is waited for."""
+    """If a call is due or impossible, or the answer has a schema, the grammar applies from the start."""
     assert triggers_of(PLAIN, request_) == ()
 
 
 @pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
 @pytest.mark.parametrize("after", ["", "[", "[\n"])
 def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
-    """What is after the token, a misspelt name included, does not keep the grammar asleep."""
+    """Text after the token doesn't delay the trigger, not even a misspelt name."""
     calls = replace(CALLS, section_start=token + after, call_start="")
 
     assert triggers_of(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
@@ -104,7 +104,7 @@ def test_a_bracket_is_no_token() -> None:
 
 
 def test_a_token_that_opens_every_part_is_no_trigger() -> None:
-    """Where reasoning begins with the same token, all of the opener has to be there."""
+    """If reasoning begins with the same token, the trigger is the whole opener."""
     calls = replace(CALLS, section_start="<|open|>tools", call_start="")
     thought = replace(THINKING.reasoning, start="<|open|>think")
 
@@ -113,7 +113,7 @@ def test_a_token_that_opens_every_part_is_no_trigger() -> None:
 
 
 def test_words_that_open_every_part_are_no_trigger() -> None:
-    """Where all parts begin with the same words, the name of a tool has to follow them."""
+    """If all parts begin with the same words, the trigger includes the name of a tool."""
     calls = replace(CALLS, call_start="", function=("to=", Slot.NAME, "<|say|>", Slot.ARGUMENTS))
     thought = replace(THINKING.reasoning, start="to=self<|say|>")
 

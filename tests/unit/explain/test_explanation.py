@@ -24,7 +24,7 @@ ROWS = rows_of(EXPLANATIONS)
 
 @pytest.mark.parametrize("template", sorted({row["template"] for row in ROWS}))
 def test_an_output_is_explained_as_the_row_says(template):
-    """How it was read, where that stopped, what else would read it, and what to do; every character has a role."""
+    """An explanation shows the reading, the place where it stopped, other syntaxes and a fix; every character has a role."""
     for row in ROWS:
         if row["template"] == template:
             assert said(row) == {key: row[key] for key in SAID if key in row}, row

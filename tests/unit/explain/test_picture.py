@@ -34,7 +34,7 @@ def test_an_answer_is_its_markers_and_slots_in_order():
 
 
 def test_calls_end_as_they_were_seen_to_end():
-    """Where a turn ends otherwise after calls, the picture of a call does."""
+    """If a turn ends differently after calls, so does the picture of a call."""
     source = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}"
         "{{ c.function.arguments | tojson }}</call>{% endfor %}{{ '<wait>' if m.tool_calls else '<end>' }}{% endfor %}"

@@ -33,7 +33,7 @@ def problem_of(data: dict[str, Any]) -> str | None:
 
 
 def test_a_format_has_the_problem_that_the_row_says() -> None:
-    """What could not be read or written is refused, by the path of the field; what could be is allowed."""
+    """A format that can't be read or written is refused, by the path of the field; others are allowed."""
     for row in rows_of(CHECKS):
         assert problem_of(row["format"]) == row.get("problem"), row
 

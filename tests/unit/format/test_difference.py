@@ -23,7 +23,7 @@ def test_equal_formats_do_not_differ() -> None:
 
 
 def test_a_difference_is_named_by_the_smallest_part() -> None:
-    """What differs is named by its path, with both values."""
+    """A difference is named by its path, with both values."""
     other = replace(FORMAT, turn=TurnTexts(end="<|stop|>"), reasoning=THINK)
 
     found = [(it.path, it.before, it.after) for it in differences(FORMAT, other)]

@@ -30,7 +30,7 @@ from unrender.format import (
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_a_format_survives_json(family: Family) -> None:
-    """What is written as JSON is read back equal, pretty or not."""
+    """A format written as JSON is read back equal, pretty or not."""
     format = family.format
 
     assert Format.from_json(format.to_json()) == format
@@ -135,6 +135,6 @@ def test_words_that_are_gone_since_version_1_are_named(arguments: dict[str, Any]
 
 @pytest.mark.parametrize("data", [{"tools": 1}, {"tools": {"arguments": 1}}, {"tolerated": 1}, {"tolerated": [1]}])
 def test_version_1_is_checked_as_version_2_is(data: dict[str, Any]) -> None:
-    """What is no format at all is refused with its place."""
+    """Data that is no format is refused with its place."""
     with pytest.raises(FormatError, match="expected"):
         Format.from_dict({"version": 1} | data)

@@ -98,7 +98,7 @@ def test_installed_packages_bring_formats(tmp_path):
     ids=str,
 )
 def test_malformed_file_is_named(folder, changes, said):
-    """What is wrong with a user's file is said with the file and the field."""
+    """An error in a user's file names the file and the field."""
     write(folder, **changes)
 
     with pytest.raises(FormatError) as refused:

@@ -74,7 +74,7 @@ def line(node: Node) -> str:
 
 @cases
 def test_a_run_of_calls_is_generated(arguments: dict[str, Any], expected: str) -> None:
-    """Where the last marker ends the turn, it may be left out: engines strip it."""
+    """If the last marker ends the turn, it may be left out: engines strip it."""
     assert run(**arguments) == expected
 
 

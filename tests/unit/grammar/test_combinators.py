@@ -18,7 +18,7 @@ def test_a_combinator_is_one_node(made: str, node: str) -> None:
 
 @cases
 def test_a_mistake_is_named(made: str, message: str) -> None:
-    """What was expected, and what was found."""
+    """The error says what was expected, and what was found."""
     with pytest.raises(GrammarError) as caught:
         node_of(made)
 

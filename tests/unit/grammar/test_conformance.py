@@ -17,7 +17,7 @@ def test_values_conform_or_do_not():
 
 
 def test_keywords_that_no_grammar_holds_are_placed():
-    """What a grammar cannot hold is named by its place; what is no schema is an error."""
+    """A keyword that no grammar can enforce is named by its place; a value that is no schema is an error."""
     assert unsupported_keywords(SCHEMA) == ()
     assert unsupported_keywords({"properties": {"a": {"pattern": "(?=a)"}}}) == ("#/properties/a/pattern",)
     with pytest.raises(GrammarError):

@@ -85,7 +85,7 @@ def test_entries_are_bound_by_their_schema():
 
 
 def test_python_values_are_written_in_pythons_spelling():
-    """What is generated reads back as the value that was meant."""
+    """Generated text reads back as the value that was meant."""
     written = turn_of(c.content(c.python_value()), Request(tools=None)).gbnf()
 
     assert '"None"' in written
@@ -171,7 +171,7 @@ def counted_lines(node, count):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "counted" in row], ids=lambda row: row["grammar"])
 def test_each_node_is_written_for_each_count(row):
-    """What cannot match any more is taken out; any number of calls changes nothing."""
+    """Nodes that can no longer match are removed; any number of calls changes nothing."""
     grammar = grammar_of(row)
 
     assert [counted_lines(grammar.root, count) for count in COUNTS] == row["counted"]
@@ -212,7 +212,7 @@ def counted_nodes():
 @settings(max_examples=150)
 @given(counted_nodes(), st.sampled_from(COUNTS), st.integers(0, 1 << 20))
 def test_every_answer_has_the_number_of_calls(node, count, seed):
-    """What a counted grammar generates has so many calls; none is refused whose grammar shows such an answer."""
+    """A counted grammar generates so many calls; it is refused only if no answer of the grammar has so many."""
     least, most = MEANT[count]
     grammar = Grammar(node, {name: RULES[name] for name in ("calls", "either")})
 

@@ -1,4 +1,4 @@
-"""How nodes may start: their first characters, whether they may be empty, the rules they enter at once."""
+"""Possible starts of nodes: their first characters, the empty text, the rules they enter at once."""
 
 from __future__ import annotations
 

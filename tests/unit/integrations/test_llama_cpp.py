@@ -222,7 +222,7 @@ def test_a_call_that_cannot_be_held_is_read(monkeypatch):
 
 
 def test_sampling_is_handed_on():
-    """What decides how tokens are drawn reaches the model; the temperature under the library's other name."""
+    """Sampling parameters reach the model; the temperature under the library's other name."""
     llama = Llama(EOS)
 
     ask(llama, temperature=0.5, top_k=3, seed=7, logprobs=None, anything_new=1)

@@ -98,7 +98,7 @@ def test_a_schema_is_kept(llama, form):
 
 
 def test_a_free_answer_is_held_from_a_calls_first_token_on(llama):
-    """What begins as a call of its own accord becomes a call of a tool, in its schema; the text before it stays free."""
+    """A call that the model begins by itself becomes a call of a tool, in its schema; the text before it stays free."""
     found = ended(answers(llama, tools=TOOLS, logits_processor=[likelier(llama, "<tool_call>")]))
     called = [answer for answer in found if answer["finish_reason"] == "tool_calls"]
 

@@ -31,7 +31,7 @@ def package(monkeypatch):
 
 @pytest.mark.parametrize("name", ["json-tags", "json-array", "bracket-id"])
 def test_reads_what_the_template_writes(name):
-    """What is between the markers, as the server cuts it out, gives the calls that were written there."""
+    """The text between the markers, as the server cuts it out, gives the calls that were written there."""
     template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
     install(template)
     module = importlib.import_module("mlx_lm.tool_parsers.unrender")

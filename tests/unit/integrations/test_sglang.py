@@ -106,7 +106,7 @@ def test_answers_are_held_to_what_was_asked(name, choice):
 
 
 def test_free_answers_are_not_constrained():
-    """Where nothing is strict and calls may be many, nothing is held."""
+    """If nothing is strict and several calls are allowed, there is no constraint."""
     parser = calls_parser("json-tags", request_of("", TOOLS))
 
     assert parser.get_structure_constraint("auto") is None

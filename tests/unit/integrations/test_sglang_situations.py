@@ -1,4 +1,4 @@
-"""What SGLang's function-call tests try on each of its formats, tried on every template: the situations, in answers of our own.
+"""SGLang's own function-call tests, on every template: the same situations, in answers of our own.
 
 An answer is what the template itself writes for a message; SGLang's own parsers with our detectors have to give the
 message back. Optional: it runs where SGLang is installed (`python3 scripts/run.py plugins`).
@@ -106,7 +106,7 @@ def test_what_the_template_writes_comes_back(name, situation):
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_text_after_a_call_is_not_lost(name):
-    """What the model writes after its call is text, and the call is given."""
+    """Text after a call is content, and the call is kept."""
     skip_without_closers(name)
     text = answer_of(name, "", [PARIS]) + "\nThat is all."
 

@@ -184,7 +184,7 @@ def test_every_answer_of_a_random_model_is_what_was_asked(random_model, library,
 
 @pytest.mark.engine
 def test_events_stream_out_of_generate(random_model):
-    """What streams is the message; what `generate` raises is raised; leaving the loop stops the model."""
+    """Events add up to the message; an exception in `generate` is raised; leaving the loop stops the model."""
     model, tokenizer = random_model
     turn = turn_of(tokenizer)
     events = [*stream(model, tokenizer, turn, max_new_tokens=20, do_sample=True, pad_token_id=0)]

@@ -166,7 +166,7 @@ def test_the_real_libraries_read_with_it():
 
 
 class Trainer:
-    """What a `rollout_func` sees of a trainer."""
+    """The part of a trainer that a `rollout_func` uses."""
 
     processing_class = byte_level(("<|user|>", "<|tool|>", "<|assistant|>", "<|end|>", "<tool_call>", "</tool_call>"))
     max_completion_length = 1000

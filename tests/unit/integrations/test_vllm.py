@@ -220,7 +220,7 @@ def test_without_a_reasoning_parser_reasoning_is_content():
 
 
 def test_a_continued_answer_is_not_said_again():
-    """Where the client's last message is gone on with, only what is new is said, also inside reasoning."""
+    """If the client's last message is continued, the answer holds only new text, also inside reasoning."""
     name = "json-tags"
     start = template(name).prepare(USER).prompt
     for begun, answer, expected in (("<think>\nHm", ".\n</think>\n\nYes", (".", "Yes")), ("Ye", "s", (None, "s"))):
@@ -272,7 +272,7 @@ def test_the_command_line_takes_the_name():
 
 
 def test_harmony_is_refused_in_words_that_help():
-    """Where vLLM has chosen its parser of Harmony, ours says at the start what to do."""
+    """If vLLM has chosen its own parser of Harmony, our error at the start says what to do."""
     manager = importlib.import_module("vllm.parser").ParserManager
     with pytest.raises(TypeError, match="serve the model with the gateway"):
         manager.get_parser("unrender", "unrender", enable_auto_tools=True, model_name="m", is_harmony=True)

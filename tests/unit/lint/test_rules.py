@@ -109,7 +109,7 @@ def test_raises_nothing(source):
 
 
 def test_a_finding_names_the_line_that_failed():
-    """What a template refuses, and what fails in it, has the line of the template; what is missing in a text has none."""
+    """A refusal or an error has its line of the template; a text that is missing something has none."""
     source = SOUND.replace(
         "{{- bos_token }}", "{%- if messages[0].role == 'system' %}\n{{- raise_exception('no') }}{% endif %}"
     )
@@ -121,7 +121,7 @@ def test_a_finding_names_the_line_that_failed():
 
 
 def test_a_misspelled_variable_is_named_with_its_line():
-    """What analysis puts in place of a variable that nobody gives hides no mistake."""
+    """A value that analysis puts in place of an undefined variable hides no mistake."""
     found = lint(ChatTemplate.from_string(SOUND.replace("message.content", "mesage.content")))
 
     assert str(found[0]) == "variable-undefined: line 6: 'mesage' is undefined; did you mean 'message'?"

@@ -143,7 +143,7 @@ def test_a_strict_reader_raises_where_nothing_matches():
 
 
 def test_an_option_that_may_still_come_is_waited_for():
-    """Where another one needs no text at all."""
+    """An option is awaited also where another one needs no text at all."""
     grammar = Grammar(c.sequence("x", c.optional("a"), c.content(c.choice("b", c.sequence(c.optional("c"), "d")))))
 
     assert [message(grammar, text).content for text in ("xab", "xb", "xacd", "xd")] == ["b", "b", "cd", "d"]

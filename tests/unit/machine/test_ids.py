@@ -125,7 +125,7 @@ def test_a_maker_is_asked_a_hundred_times() -> None:
 
 
 def test_made_ids_are_recorded_in_order() -> None:
-    """What the model did not write, or what somebody has, is made; the rest is as it was written."""
+    """An id that the model didn't write, or that is taken, is made up; others stay."""
     output = ID_FIRST.outputs[0]
     [first, *others] = ids(Parser(ID_FIRST.format, families.REQUEST), output)
     parser = Parser(ID_FIRST.format, families.REQUEST, ids=numbered_id, known_ids=[first])
@@ -144,6 +144,6 @@ def test_a_restored_parser_gives_no_id_again() -> None:
 
 
 def test_parsers_with_counted_ids_pickle() -> None:
-    """What makes ids can be pickled."""
+    """The maker of ids can be pickled."""
     parser = pickle.loads(pickle.dumps(Parser(COUNTED, REQUEST)))
     assert ids(parser, "<call>functions.now:0<args>{}</call>") == ["functions.now:0"]

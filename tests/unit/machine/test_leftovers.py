@@ -36,7 +36,7 @@ def test_broken_text_is_content_when_no_call_follows() -> None:
 
 
 def test_only_words_make_broken_text_content() -> None:
-    """What is reported meanwhile waits with it."""
+    """Reports wait with the broken text."""
     cleaner = Cleaner()
     report = Malformed("x", 1, "y")
     cleaner.take([BrokenText("f{}")])
@@ -51,7 +51,7 @@ def test_only_words_make_broken_text_content() -> None:
 
 
 def test_broken_text_is_content_at_the_end() -> None:
-    """What still waits at the end of the output is content."""
+    """Text that still waits at the end of the output is content."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}")])
 
@@ -79,7 +79,7 @@ def test_a_call_is_remembered() -> None:
 
 
 def test_a_copy_is_independent() -> None:
-    """What a copy takes does not show in the original."""
+    """Events taken by a copy don't show in the original."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}")])
     cleaner.copy().take([CALL])

@@ -68,7 +68,7 @@ def test_a_value_that_holds_itself_is_too_deep() -> None:
 
 
 def test_other_values_pass_where_json_is_not_asked_for() -> None:
-    """What is only rendered may hold dates and keys that are not text; depth and size are bounded all the same."""
+    """Values that are only rendered may hold dates and keys that are not text; depth and size are bounded all the same."""
     check_values([datetime.now(UTC), {5: "five"}], where="here", only_json=False)
 
     with pytest.raises(MessageError, match="at most 500 levels"):

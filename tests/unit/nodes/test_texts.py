@@ -47,7 +47,7 @@ def test_a_format_generates_its_strings(row):
 
 
 def test_every_format_has_a_row():
-    """What is not known is left to be reported."""
+    """An unknown format has no node, and is reported."""
     assert {row["format"] for row in ROWS if "format" in row} == set(FORMATS)
     assert format_node("isbn") is None
 

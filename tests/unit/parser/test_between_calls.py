@@ -1,4 +1,4 @@
-"""Where one argument, or one call, ends and the next begins: separators in pieces, names that nothing follows."""
+"""Text between arguments and between calls: separators in pieces, names that nothing follows."""
 
 from __future__ import annotations
 

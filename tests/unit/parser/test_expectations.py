@@ -1,4 +1,4 @@
-"""What may come now, at each place of an answer, in the format's words."""
+"""Texts that may come next, at each place of an answer, in the format's words."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_in_reasoning() -> None:
 
 
 def test_a_strict_parser_wants_the_same() -> None:
-    """What may come is what `MalformedOutput` says was expected when something else comes."""
+    """`expected` of a strict parser is that of the `MalformedOutput` raised when something else comes."""
     parser = parser_after(JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', strict=True)
     (expected,) = parser.expected()
 

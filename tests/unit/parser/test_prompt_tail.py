@@ -1,4 +1,4 @@
-"""What a prompt has begun of an answer: what follows its last header, as far as a generation prompt writes it."""
+"""The prefill at the end of a prompt: text after the last header that a generation prompt can write."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_follows_the_last_header(prompt: str, rest: str | None) -> None:
 
 
 def test_the_longest_layout_of_a_header_is_taken_off() -> None:
-    """Where the same header is written with more and with less of it; the header that ends last counts."""
+    """The longest spelling of a header counts, and of several headers the one that ends last."""
     format = Format(turn=TurnTexts(headers=("<bot>", "<bot>\n\n", "<bot>\n", "<bot> final")))
 
     assert [after_header(format, "<bot>" + rest) for rest in ("x", "\nx", "\n\nx", "\n\n\nx", " final", " finalx")] == [

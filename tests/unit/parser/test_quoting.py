@@ -47,7 +47,7 @@ def test_special_tokens_are_markers() -> None:
 
 
 def test_half_a_token_is_not_lost() -> None:
-    """What was held back because a token might come of it is given out at the end."""
+    """Text held back as a possible token comes out at the end."""
     reader = parser()
     reader.feed("a <tool", special=False)
     reader.finish()

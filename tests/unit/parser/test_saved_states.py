@@ -1,4 +1,4 @@
-"""How a parser was made and what it was fed: kept by what was known of special tokens, saved as JSON, and bound to a request."""
+"""A parser's arguments and input: kept by the knowledge of special tokens, saved as JSON, and bound to a request."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_state_is_plain_data_and_back() -> None:
 
 
 def test_a_copy_goes_on_alone() -> None:
-    """What is added to it does not show in the original, nor the other way round."""
+    """Text added to a copy doesn't show in the original, nor the other way round."""
     made = fed()
     other = made.copy()
     other.feed("?")

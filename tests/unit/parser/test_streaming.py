@@ -40,7 +40,7 @@ CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
 
 def test_reasoning_that_the_prompt_has_opened_is_open() -> None:
-    """What is after the assistant's header in the prompt counts as written, and decides where reading begins."""
+    """Text after the assistant's header in the prompt counts as written, and decides where reading begins."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt="<|start|>user\nHi<|end|>\n<|start|>assistant\n<think>\n")
 
     assert parser.feed("so\n</think>\n\nHi") == [ReasoningText("so"), ContentText("Hi")]
@@ -83,7 +83,7 @@ def test_spans_that_may_be_undone_are_not_shown() -> None:
 
 @pytest.mark.parametrize("request_", [Request(), Request(tools=REQUEST.tools, tool_choice=ToolChoice.NONE)])
 def test_without_tools_a_call_is_content(request_: Request) -> None:
-    """Where no call is allowed, its text is content, byte for byte."""
+    """If no call is allowed, its text is content, byte for byte."""
     parser = Parser(JSON_ENVELOPE.format, request_)
     fed(parser, [CALL])
 
@@ -225,7 +225,7 @@ def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
 
 
 def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
-    """What it gave is not content unless the answer is continued; what no answer begins with is an error."""
+    """The prefill is content only if the answer is continued; a prefill that begins no answer is an error."""
     given, continued = handmade(begun="Look"), handmade(begun="Look", continued=True)
     for parser in (given, continued):
         for again in (moved(parser), parser):
@@ -256,7 +256,7 @@ def test_a_continued_answer_is_part_of_the_message() -> None:
 
 
 def test_text_that_is_held_back_is_not_lost() -> None:
-    """What may begin a marker waits for the next text, in copies and in saved parsers as well, and comes once."""
+    """A possible beginning of a marker waits for the next text, in copies and in saved parsers as well, and comes once."""
     waiting = Parser(JSON_ENVELOPE.format, REQUEST)
     assert [waiting.feed(text) for text in ("a", "<", "t", "h")] == [[ContentText("a")], [], [], []]
     for rest, content in ((" b", "a < b"), ("think", "a <think"), ("", "a <")):
@@ -348,7 +348,7 @@ def test_most_text_takes_no_instruction() -> None:
 
 
 def test_what_special_text_and_ordinary_text_are() -> None:
-    """Where the caller knows, a marker that is spelled out is text; the tokens are the format's, or the caller's."""
+    """If the caller marks special text, a marker spelled out is text; the tokens are the format's, or the caller's."""
     tokens = replace(JSON_ENVELOPE.format, preserved_tokens=("<think>",))
     parser = Parser(tokens, REQUEST)
     parser.feed("<thi", special=False)
@@ -386,7 +386,7 @@ def test_words_that_begin_reasoning_are_the_prompts() -> None:
 
 
 def test_a_strict_parser_that_has_raised_cannot_be_restored() -> None:
-    """What it read last is refused again."""
+    """The text at which the parser raised is refused again."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
     with pytest.raises(MalformedOutput):
         parser.feed('<tool_call>\n{"name": "now", ;')

@@ -1,4 +1,4 @@
-"""What the page asks: every question's answer is JSON, and what is wrong with a question is said in it."""
+"""Requests of the page: every response is JSON, and an invalid request gets its error in the response."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_format_is_a_row_of_parts():
 
 
 def test_evidence_has_both_renderings():
-    """What shows a part are two renderings: what they begin with, what each has alone, what they end in."""
+    """Evidence has two renderings: their common beginning, the text that each has alone, their common end."""
     found = next(item for item in asked("format")["evidence"] if item["name"] == "R1")
     split = found["split"]
 
@@ -107,7 +107,7 @@ def test_a_proof_is_made_check_by_check():
 
 @pytest.mark.parametrize("name", ["vLLM", "SGLang", "llama-server"])
 def test_commands_are_those_that_the_command_line_prints(name, tmp_path, monkeypatch):
-    """What the page says of engines is what `unrender engine-args` says of a template's file."""
+    """The page's commands for an engine are those that `unrender engine-args` prints for a template's file."""
     uses = json.loads(files("unrender.playground").joinpath("page", "uses.json").read_text())
     (lines,) = [use["lines"] for use in uses if use["name"] == name]
     monkeypatch.chdir(tmp_path)

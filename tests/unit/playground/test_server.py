@@ -87,7 +87,7 @@ def test_other_sites_are_refused(headers):
     [(b"{", 400), (b"[]", 400), (b"[" * 100_000, 400), (b'"' + b"x" * MAX_LINE + b'"', 413), (b"\xff\xfe", 400)],
 )
 def test_bodies_that_are_no_question_are_refused(body, status):
-    """What is not a JSON object of bounded size is an error in JSON."""
+    """A body that isn't a JSON object of bounded size is an error in JSON."""
     found = fetched("POST", "/ask/prompt", content=body, headers={"content-type": "application/json"})
 
     assert found.status_code == status

@@ -59,7 +59,7 @@ def test_archives_hold_all_that_python_needs(tmp_path):
 
 
 def test_archives_hold_licences_and_nothing_compiled(tmp_path):
-    """What others wrote comes with its licence, and runs on any machine."""
+    """Other people's code comes with its licence, and runs on any machine."""
     write(tmp_path, pyodide=ADDRESS)
     names = zipfile.ZipFile(tmp_path / "needed.zip").namelist()
 
@@ -87,7 +87,7 @@ def test_pyodide_of_a_folder_is_copied(tmp_path):
 
 
 def test_a_folder_without_pyodide_is_refused(tmp_path):
-    """What is neither an address nor a folder with Pyodide is an error that says so, and nothing is written."""
+    """A value that is neither an address nor a folder with Pyodide is an error, and nothing is written."""
     with pytest.raises(StaticError, match=r"expected an address, or a folder that holds pyodide.mjs"):
         write(tmp_path / "site", pyodide=str(tmp_path))
 

@@ -1,4 +1,4 @@
-"""What a format claims in vain gives way to less, and what holds stays."""
+"""A claim that fails is replaced by a weaker one, and a claim that holds is kept."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_wrong_wrapper_goes_alone(shown, format):
 
 
 def test_nothing_is_given_up_where_no_answer_is_read(shown, format):
-    """What is misread altogether says nothing about calls: it stays as it was, and is named."""
+    """If no answer is read at all, calls are not to blame: they stay as they were, and each misread answer is named."""
     turn = replace(format.turn, end="", ends=())
     proof = prove(shown, replace(format, turn=turn))
 
@@ -104,7 +104,7 @@ def test_claims_are_of_shapes():
 
 
 def test_single_calls_are_claimed_alone(format):
-    """Where a format has one call only, it claims no answer of more."""
+    """A format with single calls claims no answer of more."""
     single = replace(format, tools=replace(format.tools, parallel=False))
 
     assert [

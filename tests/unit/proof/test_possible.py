@@ -1,4 +1,4 @@
-"""What analysis derives and no Format may hold gives way to a weaker claim, and is said."""
+"""A derived text that no Format can hold is replaced by a weaker claim, and reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unrender.proof.claims import possible_format
 
 TOOLS = TAG_AND_JSON.format.tools
 CLOSER_ALONE = beside(__file__, "closer-alone.jinja")
-"""Where there is no reasoning, its closer alone is written."""
+"""A template that writes reasoning's closer alone if there is no reasoning."""
 NO_HEADER = r"""{%- for m in messages -%}
 {%- if m.reasoning_content %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}
 {{- m.content }}{% if m.role == 'assistant' %}<end>{% endif %}

@@ -188,7 +188,7 @@ def test_every_answer_is_cut_out():
 
 
 def test_answers_go_on_with_what_the_prompt_begins_alike():
-    """Where an answer does not go on with the whole prompt, it begins after what both have in common."""
+    """An answer that doesn't continue the whole prompt begins after the text that both have in common."""
     shown = cut_outs(prober(SOURCE.replace("'<assistant>'", "'<assistant><r>'")), REQUEST)
 
     assert (shown[0].start, shown[0].answer, shown[0].asked) == (ASKED, f"{C}{EOS}", False)
@@ -257,7 +257,7 @@ def test_what_is_read_otherwise_is_reported():
 
 
 def test_other_call_syntaxes_prove_nothing():
-    """What only a tolerated syntax reads is misread."""
+    """An answer that only a tolerated syntax reads is misread."""
     other = replace(FORMAT.tools, call_start="<f>", call_end="</f>")
     written = WRITTEN.replace("<call>", "<f>").replace("</call>", "</f>")
 

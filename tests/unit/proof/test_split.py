@@ -42,7 +42,7 @@ def test_split_loses_nothing(left, right):
 
 @cases
 def test_split_never_cuts_a_marker(left, right, prefix, suffix):
-    """What two texts share ends where their markers differ, not where these markers' letters do."""
+    """The common part of two texts ends where their markers differ, not inside a marker."""
     split = calculate_diff_split(left, right)
 
     assert (split.prefix, split.suffix) == (prefix, suffix)
@@ -116,7 +116,7 @@ def test_overlap_never_leaves_a_marker_behind():
 
 @cases
 def test_border_lies_where_it_is_least_awkward(before, between, after, expected):
-    """Where prefix and suffix overlap, the border is not inside a marker, and comes after white space."""
+    """If prefix and suffix overlap, the border is not inside a marker, and comes after white space."""
     solution = solve(before, between, after)
 
     assert [solution.prefix, solution.suffix, solution.separator] == expected

@@ -1,4 +1,4 @@
-"""What templates make of built-in values, and what it costs: the rows of `tests/corpus/rendering/expressions.jsonl`."""
+"""Built-in values in templates, and their cost: the rows of `tests/corpus/rendering/expressions.jsonl`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_an_expression_gives_what_the_row_says():
 
 
 def test_an_expression_needs_what_the_row_says():
-    """What a template makes is measured before it is made: one character or item less is too little."""
+    """A value is measured before it is made: one character or item less is too little."""
     for row in ROWS:
         needs = row.get("needs", {})
         if needs:
@@ -88,7 +88,7 @@ def test_the_attribute_comes_before_the_item(source, text):
 
 
 def test_what_an_opaque_value_holds_is_weighed():
-    """Who weighs the owner does not see what its attributes hold."""
+    """The weight of an opaque value leaves out its attributes; each is weighed when it is read."""
     row = {"source": "{{ own.rows is defined }}", "with": {"own": Record()}}
 
     assert rendering_of(row, characters=36).text == "True"
@@ -96,7 +96,7 @@ def test_what_an_opaque_value_holds_is_weighed():
 
 
 def test_spread_arguments_need_room():
-    """What `*items` hands to a call is a list."""
+    """`*items` makes a list of the arguments."""
     row = {"source": "{{ f(*[1, 2, 3]) }}", "with": {"f": lambda *args: len(args)}}
 
     assert rendering_of(row, items=3).text == "3"

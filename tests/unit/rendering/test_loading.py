@@ -155,7 +155,7 @@ def test_gguf_cut_off(tmp_path, length):
     ],
 )
 def test_gguf_damaged(tmp_path, data, message):
-    """What is wrong with a GGUF file is said; no length in it is believed."""
+    """A damaged GGUF file is an error that says what is wrong; no length in it is believed."""
     (tmp_path / "m.gguf").write_bytes(data)
 
     with pytest.raises(TemplateError, match=message):
@@ -215,7 +215,7 @@ HOSTILE_FILES = {
 
 @pytest.mark.parametrize(("name", "content", "message"), HOSTILE_FILES.values(), ids=HOSTILE_FILES)
 def test_hostile_file(tmp_path, name, content, message):
-    """What is nested or large beyond reason in a file is an error that names the file."""
+    """A file that is nested too deeply or too large is an error that names it."""
     (tmp_path / name).write_bytes(content)
 
     for load in (load_file, load_pretrained):

@@ -1,4 +1,4 @@
-"""What values hold, and how they print where Python would print an address."""
+"""The content of values, and their text where Python would print an address."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_text_and_representation_are_two():
 
 @cases
 def test_addresses(text, expected):
-    """What Python writes as the place in memory goes, and nothing else."""
+    """Python's memory addresses are removed, and nothing else."""
     assert without_addresses(text) == expected
 
 

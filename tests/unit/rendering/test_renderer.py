@@ -157,7 +157,7 @@ def test_what_goes_wrong_is_in_the_rendering(render, told):
     [("text", (), "expected a function"), (lambda: "", (), "takes messages"), (lambda messages: "", ["x"], "'x'")],
 )
 def test_what_is_no_renderer_is_refused(render, switches, told):
-    """What cannot be called with messages, or with a switch, is named."""
+    """A renderer that can't be called with messages, or with a switch, is an error."""
     with pytest.raises(TemplateError, match=told):
         ChatTemplate.from_renderer(render, switches=switches)
 
@@ -183,7 +183,7 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
 
 def test_bounds_hold_for_a_function():
-    """What renderings may write is bounded as a template's is."""
+    """Renderings of a function are bounded as a template's are."""
     template = ChatTemplate.from_renderer(lambda messages: "x" * 100, limits=Limits(rendering_characters=50))
 
     with pytest.raises(TemplateError, match="more than 50 characters"):

@@ -1,4 +1,4 @@
-r"""What breaks a schema is a list of schemas, keyword by keyword: `tests/corpus/complements.jsonl`. Keys with `\0` are ours."""
+r"""The complement of a schema is a list of schemas, by keyword: `tests/corpus/complements.jsonl`. Keys with `\0` are ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unrender.schema.conjuncts import excluded_schemas
 
 
 def test_each_keyword_is_broken_in_its_way() -> None:
-    """What breaks a keyword says its type; sizes move by one; patterns and references have no complement."""
+    """The complement of a keyword has its type; sizes move by one; patterns and references have no complement."""
     rows = rows_of(ANALYSIS.with_name("complements.jsonl"))
 
     assert [{**row, "broken": excluded_schemas(row["schema"])} for row in rows] == rows

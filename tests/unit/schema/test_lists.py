@@ -26,7 +26,7 @@ def test_a_list_is_admitted_exactly_when_its_schema_says_so(schema):
 
 @cases
 def test_what_a_list_admits(schema, admitted, refused):
-    """What is counted has the type that its keywords imply; the first items are told apart even where the others are not."""
+    """Counted items have the type that their keywords imply; the first items are told apart even where the others are not."""
     assert [found for found in (*admitted, *refused) if conforms(found, schema)] == admitted
 
 

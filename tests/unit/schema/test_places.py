@@ -23,7 +23,7 @@ def test_a_number_that_python_cannot_write_is_shown_by_its_type() -> None:
 
 
 def test_marks_are_no_part_of_a_pointer() -> None:
-    """What the reader put into a path is left out, and so is the number after it."""
+    """Marks that the reader put into a path are left out, and so is the number after them."""
     place = Place({"type": "null"}, "#/a", "http://h/x", ("http://h/x",))
     made = place.made("k/l", {"anyOf": [{}]})
 

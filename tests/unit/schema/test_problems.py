@@ -1,4 +1,4 @@
-"""What is said of values that do not obey a schema."""
+"""Messages about values that don't obey a schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bounds the reading of a schema, and what has no JSON of its own. What schemas mean is in `tests/corpus/schemas.jsonl`."""
+"""Limits of reading a schema, and schemas without JSON of their own. For their meaning see `tests/corpus/schemas.jsonl`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shapes take: weighed before they are written, and written wider where it is too much."""
+"""Weights of shapes: measured before they are written; a shape that is too heavy is written wider."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_a_response_is_bounded_as_a_tool_is() -> None:
 
 
 def test_the_standard_budget() -> None:
-    """What a server lets a client's schema take."""
+    """The limits that a server sets for a client's schema."""
     values = [
         STANDARD.tool_parts,
         STANDARD.tool_characters,

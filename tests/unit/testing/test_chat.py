@@ -71,7 +71,7 @@ def test_a_failure_says_all_that_is_needed(case):
 
 
 def test_a_failure_shows_controls_and_prints_none():
-    """What attacks a terminal is in the report, as text."""
+    """Text that attacks a terminal is printable in the report."""
     template = ChatTemplate.from_string(
         "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
     )
@@ -83,7 +83,7 @@ def test_a_failure_shows_controls_and_prints_none():
 
 
 def test_a_deviation_has_to_be_tolerated_explicitly(case):
-    """What only the lenient parser reads fails an ordinary expectation, and says what to do."""
+    """Output that only the lenient parser reads fails an ordinary expectation, and the report says what to do."""
     cut_off = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
     expected = {"content": cut_off, "failed_calls": [broken_call("get_weather", '{"city": "Par')]}
 

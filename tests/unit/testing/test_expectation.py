@@ -37,7 +37,7 @@ def test_types_of_arguments_count(wanted, value):
 
 
 def test_the_difference_shows_white_space():
-    """What was expected and what was found are below each other, with line breaks visible."""
+    """Expected and found are below each other, with line breaks visible."""
     lines = Expectation(content="Hi\n").differences(message(content="Hi"))
 
     assert lines[0] == "content"
@@ -64,7 +64,7 @@ def test_a_broken_call_is_compared_as_text():
     ],
 )
 def test_the_source_makes_the_same_expectation(expectation):
-    """What is printed can be pasted into a test and then means the same."""
+    """A printed expectation can be pasted into a test and then means the same."""
 
     class Case:
         def expect(self, **expected):

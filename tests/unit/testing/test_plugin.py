@@ -49,5 +49,5 @@ def test_a_chain_without_an_end_fails(project):
 
 
 def test_a_test_that_failed_before_is_not_blamed_twice(project):
-    """When something else fails first, the chain's end was not left out on purpose."""
+    """If something else fails first, the report doesn't blame the missing end of the chain."""
     project("chat('template.jinja').output(undefined).expect()").assert_outcomes(failed=1)

@@ -88,7 +88,7 @@ def test_an_agent_is_one_row(rollout, tokenizer):
 
 
 def test_rows_have_trainers_names(rollout, tokenizer):
-    """What TRL and verl want of a sample, each list as long as the completion."""
+    """A row has the fields of a sample in TRL and verl, each list as long as the completion."""
     message = rollout.sampled(tokenizer.encode(CALL).ids)
     rollout.extend([result(message)])
     row = rollout.row()

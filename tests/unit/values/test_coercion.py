@@ -38,7 +38,7 @@ def test_the_types_of_an_argument(key: str, types: list[str]) -> None:
 
 
 def test_without_a_tool_every_argument_is_a_string() -> None:
-    """When tools are not known, raw text stays text."""
+    """Without tools, raw text stays text."""
     assert ArgumentTypes(None).types("x") == {"string"}
 
 
@@ -71,7 +71,7 @@ def test_the_names_of_all_arguments(schema: dict[str, object], names: list[str])
 
 
 def test_a_list_that_is_too_deep_to_be_judged_is_not_nothing() -> None:
-    """Where the stack has no room left, its text is what the schema admits."""
+    """With no room left on the stack, a list's text is its value, if the schema admits a string."""
 
     def below(depth: int) -> str:
         if depth:

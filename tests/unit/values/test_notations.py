@@ -1,4 +1,4 @@
-"""What is known of a codec, whatever its axes."""
+"""Properties of a codec, whatever its axes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_axis_has_words_and_a_sentence(codec):
 
 @pytest.mark.parametrize("strings", Strings)
 def test_a_string_ends_at_its_quotes_or_has_none(strings):
-    """What is written for a string begins and ends with the quotes that the grammar writes, or has none."""
+    """A string is written with the quotes that the grammar writes, or with none."""
     [codec] = [c for c in CODECS if c.strings is strings and c.words is Words.JSON and c.containers is Containers.JSON]
     notation = notation_of(codec)
     quotes = {(quotes.open, quotes.close) for quotes in notation.scalars.quotes}

@@ -88,7 +88,7 @@ def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> 
 
 @cases
 def test_well_formed_text_goes_straight_through(begun: str, text: str, taken: list[object] | None) -> None:
-    """What is taken is what `scan` would give; where that is anything else, nothing is taken."""
+    """`take` takes the same text as `scan`, or nothing."""
     scanner = LiteralScanner(LENIENT)
     scanner.scan(begun, 0, final=False)
     other = scanner.copy()
@@ -129,7 +129,7 @@ def test_raw_text_goes_straight_through() -> None:
 
 
 def test_what_follows_a_value_is_not_punctuation_alone() -> None:
-    """Where no marker closes it, a list that may be something else waits for its end."""
+    """Without a marker that closes it, a list that may be something else waits for its end."""
     follow = open_ends(calls_in(RAW_LINES.format)[0])
 
     assert RawScanner(follow, frozenset(("array", "null"))).scan("[1] x", 0, final=False) == (5, "", Status.MORE)

@@ -126,7 +126,7 @@ def test_whether_another_argument_follows(syntax: Any, text: str, first: bool, f
 
 
 def test_what_is_known_of_a_syntax() -> None:
-    """Whether a marker closes its calls, and whether it is code."""
+    """A syntax has markers that close its calls or not, and is code or not."""
     assert [(f.closed, f.in_code) for f in (follow_of(CALLS), follow_of(OPTIONS))] == [
         (True, True),
         (False, False),

@@ -50,7 +50,7 @@ def test_a_dialect_whose_engine_is_not_there_is_skipped(monkeypatch):
 
 @pytest.mark.parametrize("error", [ValueError("line 3"), GrammarError("line 3")])
 def test_a_grammar_that_is_refused_fails(monkeypatch, error):
-    """What an engine says of a grammar is what was found."""
+    """An engine's error about a grammar is the finding."""
 
     def read(grammar):
         raise error
@@ -102,7 +102,7 @@ def test_an_answer_that_is_not_accepted_fails(monkeypatch):
 
 
 def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
-    """Where analysis gave calls up, a call that the template writes is not an answer of the format."""
+    """If analysis dropped calls, a call that the template writes is not an answer of the format."""
     asked = []
     monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect("json", lambda emitted: "", recorder(asked))})
     format = replace(sound().format, tools=type(sound().format.tools)(), tolerated=())

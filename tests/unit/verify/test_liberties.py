@@ -27,7 +27,7 @@ def test_a_liberty_counts_as_written(text):
 
 @cases
 def test_what_ends_reasoning_is_never_before_calls(text, marker):
-    """Where calls are written inside of reasoning, what ends it begins content."""
+    """If calls are written inside reasoning, the end of reasoning begins content."""
     assert found(Candidate.of(template_named("words-as-markers")), text).split(" ")[0].strip() == marker
 
 

@@ -37,7 +37,7 @@ def test_transformers_read_what_we_read(path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_is_refused_stays_refused(name: str) -> None:
-    """What no response template can say is an error, not a wrong response template."""
+    """An answer that no response template can express is an error, not a wrong response template."""
     with pytest.raises(ExportError):
         own(name).response_template()
 

@@ -1,4 +1,4 @@
-"""Whether a prompt begins with the prompt and the answer before it."""
+"""Prompts that begin with the prompt and the answer before them, and prompts that don't."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_a_template_that_keeps_all_it_wrote():
 
 @cases
 def test_a_template_that_changes_what_it_wrote(old, new, verdicts):
-    """What is gone in the next prompt fails; what the template refuses is skipped."""
+    """Text that is missing from the next prompt fails; a conversation that the template refuses is skipped."""
     assert told(changed(old, new)) == verdicts
 
 
 def test_the_counterexample_shows_both_prompts():
-    """What was written before, and what is in its place."""
+    """The counterexample has the text that was written before, and the text in its place."""
     candidate = changed("{%- if message.reasoning_content %}", "{%- if message.reasoning_content and loop.last %}")
     example = list(check_history(candidate))[1].counterexample
 

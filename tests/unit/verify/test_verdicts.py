@@ -49,7 +49,7 @@ def test_what_passed(findings, history, passed, failed):
 
 
 def test_a_report_is_a_line_for_each_finding():
-    """What holds of the format comes first, then what holds of the history."""
+    """Findings about the format come first, then those about the history."""
     report = Report(findings=(PASSED, UNSEEN), history=(FAILED,))
 
     assert str(report).splitlines() == [

@@ -263,7 +263,7 @@ def test_a_chat_template_brings_its_format_along():
 
 
 def test_calls_whose_arguments_the_rendering_does_not_depend_on_neither_pass_nor_fail():
-    """What is rendered the same whatever the arguments are does not show them."""
+    """A rendering that is the same whatever the arguments are doesn't show them."""
     written = "{{- '<call>' ~ call.function.name ~ ' ' ~ (message.reasoning_content or 'so') ~ '</call>' }}"
     silent = UNENDED.replace(next(line for line in UNENDED.splitlines() if "'<call>'" in line), written)
     assert silent != UNENDED
@@ -286,7 +286,7 @@ CONTENT_ALONE_AFTER_THE_HEADER = beside(__file__, "content-alone-after-the-heade
     "source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS, CONTENT_ALONE_AFTER_THE_HEADER]
 )
 def test_what_does_not_follow_the_prompt_fails_no_grammar(source):
-    """Where the history opens an answer otherwise than the prompt, what cannot be after the prompt is not asked of grammars."""
+    """If the history opens an answer differently from the prompt, grammars aren't tested with it."""
     report = verify(ChatTemplate.from_string(source), samples=2)
 
     assert report.failed == ()

@@ -34,7 +34,7 @@ def test_a_template_that_offers_no_tools_has_no_example():
     ids=["a long name", "long arguments", "many beginnings", "space"],
 )
 def test_a_prompt_that_never_becomes_an_example_takes_no_time(unit):
-    """What looks like the beginning of an example is looked at once: twenty thousand words took ten seconds."""
+    """A possible beginning of an example is read once: twenty thousand words took ten seconds."""
     start = time.process_time()
 
     assert found(unit) is None

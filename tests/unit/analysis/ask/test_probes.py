@@ -79,7 +79,7 @@ def test_offered_tools_are_those_that_are_called():
 
 
 def test_answer_follows_the_last_input():
-    """What is before the question is cut off; BOS and EOS are needles; tools are offered where they are taken."""
+    """Text before the question is cut off; BOS and EOS are needles; tools are offered to templates that take them."""
     plain, offering = prober(), prober(supports_tools=True)
 
     assert plain.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}"
@@ -167,7 +167,7 @@ def test_other_text_carries_no_needle():
 
 
 def test_a_template_is_given_up_when_it_costs_too_much():
-    """What is over the allowance is not rendered, and the reason is known."""
+    """Renderings beyond the limits aren't made, and the reason names the limit."""
     asked = prober()
     for number in range(400):
         asked.render([user(str(number))])
