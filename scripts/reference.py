@@ -94,22 +94,9 @@ def between(page: str, name: str, text: str) -> str:
 # The command line.
 
 
-def commands(_page: str = "") -> str:
-    """Return the help of every command, as a terminal of 80 columns shows it."""
-    return "\n".join([_COMMANDS, *_helps(app, "unrender")])
-
-
-_COMMANDS = f"""# Command line
-
-{_WRITTEN}
-Results go to standard output, remarks and progress to standard error.
-The exit code is 0 when all is well, 1 when something failed or is malformed, 2 when the command or its input cannot
-be used, and 3 when unrender itself has a defect. Where a reader such as `head` goes before the end, a command ends with 0.
-
-Text from outside (names, ids, markers, paths, a template's errors) is never obeyed by a terminal: control and format
-characters are shown as their numbers.
-Colours and progress are for terminals; `--plain`, before or after the command, does without, as `NO_COLOR` does without colours.
-"""
+def commands(page: str) -> str:
+    """Return the page with the help of every command, as a terminal of 80 columns shows it."""
+    return between(page, "commands", "\n".join(_helps(app, "unrender")))
 
 
 def _helps(command: click.Command, path: str) -> Iterator[str]:

@@ -70,6 +70,11 @@ MOVED: Mapping[str, str] = {
 }
 """Files beside docs/ that are pages of the site; links to others lead to pages that show the file."""
 REDIRECTS: Mapping[str, str] = {
+    "tutorial/gateway": "howto/serve.html",
+    "reference/words": "glossary.html",
+    "howto/deploy": "howto/serve-operations.html#deployment",
+    "howto/command-line": "reference/cli.html",
+    "explanation/issues": "explanation/why.html#issues-of-other-systems",
     "dev/extending": "dev/contributing.html#extend-unrender",
     "explanation/decisions/declared": "explanation/architecture.html#what-is-declared",
     "explanation/decisions/final-events": "explanation/analysis.html#events-are-final",
@@ -193,7 +198,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages and the colours of parts."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - tests look at pages where nothing builds them
 
-    generated = pages() | {"gallery.md": gallery(), "reference/words.md": words()}
+    generated = pages() | {"gallery.md": gallery()}
     for path, text in {**generated, "site/site.css": drawings.role_sheet()}.items():
         files.append(File.generated(config, path, content=text))
     return files
@@ -206,7 +211,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         page.meta["hide"] = ["navigation", "toc"]
     # Who searches wants to do something: sources are not found, and what tells how is found first.
     page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
-    return for_site(markdown, page.file.src_uri)
+    return for_site(f"{markdown}\n{words()}" if path == "glossary.md" else markdown, path)
 
 
 def _boost(page: str) -> int:
@@ -463,14 +468,14 @@ def _first_words(path: Path) -> str:
 
 
 def words() -> str:
-    """Return the page of the words."""
+    """Return the words that a Format may hold, for the end of the glossary."""
     return (
-        "# Words of the Format\n\nWhat may be in [a Format](api/unrender.format.md), generated from the code's tables.\n\n"
+        "What may be in [a Format](reference/api/unrender.format.md), generated from the code's tables.\n\n"
         "## Parts of a Format\n\n"
         + "".join(map(enum_table, FORMAT))
         + "## Parts of an output, dialects\n\n"
         + "".join(map(enum_table, OUTPUT))
-        + "## The parser's instructions\n\nA grammar is compiled into these; [architecture](../explanation/architecture.md) says why.\n\n"
+        + "## The parser's instructions\n\nA grammar is compiled into these; [architecture](explanation/architecture.md) says why.\n\n"
         + table(("Instruction", "What it does", "Data"), instructions())
         + f"\n## A frame\n\n{inspect.getdoc(Frame)}\n\n"
         + table(("Field", "Meaning"), reference.described(Frame).items())

@@ -24,7 +24,7 @@ from unrender.formats import declared_formats
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)
 WRITTEN = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-GENERATED = {*website.pages(), "gallery.md", "reference/words.md"}
+GENERATED = {*website.pages(), "gallery.md"}
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 

@@ -67,7 +67,7 @@ const checks = {
     const page = await open(`${url}index.html`);
     await page.click('input[name="query"]');
     await page.keyboard.type("kubernetes", { delay: 20 });
-    await page.locator('.md-search-result__link[href*="howto/deploy.html"]').first().waitFor({ timeout: 60_000 });
+    await page.locator('.md-search-result__link[href*="howto/serve-operations.html"]').first().waitFor({ timeout: 60_000 });
     const found = await page.$$eval(".md-search-result__link", (links) => links.map((link) => link.getAttribute("href")));
     await page.close();
     return !found.some((address) => address.includes("source/")) || found;

@@ -1,7 +1,7 @@
 """Issues of other systems, read here: the rows of `tests/corpus/issues.jsonl`, each with its issue's address.
 
 A row has the `template` of a vendor or a `source` of our own, the types of each tool's arguments, and the `text` in our own words;
-`docs/explanation/issues.md` tells of each.
+`docs/explanation/why.md` tells of each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender import ChatTemplate
 from unrender.explain import explain
 
 ROWS = [json.loads(line) for line in (ROOT / "tests" / "corpus" / "issues.jsonl").read_text("utf-8").splitlines()]
-PAGE = ROOT / "docs" / "explanation" / "issues.md"
+PAGE = ROOT / "docs" / "explanation" / "why.md"
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['issue']}: {row['why']}")
 
 
@@ -74,7 +74,7 @@ QUESTION = [{"role": "user", "content": "Will it rain?"}]
 
 def test_the_page_tells_of_each() -> None:
     """The page links each issue, and no row is about another."""
-    links = set(PAGE.read_text("utf-8").split("https://github.com/")[1:])
+    links = set(PAGE.read_text("utf-8").partition("## Issues of other systems")[2].split("https://github.com/")[1:])
     told = {link.partition(")")[0] for link in links}
 
     assert told == {row["issue"] for row in ROWS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -49,6 +49,7 @@ def _made(turn: Turn, kind: str, chunks: Any) -> Any:
 @pytest.mark.parametrize("kind", ["events", "bodies"])
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_plain_and_async_chunks_make_the_same(turn: Turn, kind: str, size: int) -> None:
+    """An iterable and an async iterable of the same chunks make the same events, bodies and message."""
     chunks = [ANSWER[i : i + size] for i in range(0, len(ANSWER), size)]
     plain, later = _made(turn, kind, chunks), _made(turn, kind, _later(chunks))
     made, made_later = list(plain), _all_later(later)
@@ -59,6 +60,7 @@ def test_plain_and_async_chunks_make_the_same(turn: Turn, kind: str, size: int) 
 
 
 def test_bodies_add_up_to_the_message(turn: Turn) -> None:
+    """The bodies' deltas add up to content and arguments, and the last one has the finish reason."""
     bodies = list(_made(turn, "bodies", list(ANSWER)))
     deltas = [body["choices"][0]["delta"] for body in bodies]
     calls = [call for delta in deltas for call in delta.get("tool_calls", [])]
@@ -69,8 +71,15 @@ def test_bodies_add_up_to_the_message(turn: Turn) -> None:
 
 
 def test_a_chunk_is_read_when_its_events_are_asked_for(turn: Turn) -> None:
+    """Chunks are read lazily, the message is the one so far, and a stream ends once."""
     read: list[str] = []
-    stream = turn.stream(read.append(chunk) or chunk for chunk in ("One ", "moment."))  # type: ignore[func-returns-value]
+
+    def chunks() -> Iterator[str]:
+        for chunk in ("One ", "moment."):
+            read.append(chunk)
+            yield chunk
+
+    stream = turn.stream(chunks())
     assert read == []
     next(stream)
     assert read == ["One "]
@@ -89,17 +98,20 @@ def test_a_chunk_is_read_when_its_events_are_asked_for(turn: Turn) -> None:
     ],
 )
 def test_other_chunks_are_an_error(turn: Turn, chunks: Any, read: Callable[[Any], Any], problem: str) -> None:
+    """Chunks that are no texts, or no iterable of the right kind, raise an error that names the place."""
     with pytest.raises(MessageError, match=problem):
         read(turn.stream(chunks))
 
 
 @pytest.mark.parametrize(("value", "content"), [("sunny", "sunny"), ({"é": [1]}, '{"é": [1]}'), (None, "null")])
 def test_a_result_answers_its_call(turn: Turn, value: Any, content: str) -> None:
+    """A result is a tool message with the call's id, and the next turn takes it."""
     call = turn.parse(ANSWER).tool_calls[0]
     assert call.result(value) == {"role": "tool", "tool_call_id": call.id, "content": content}
     assert f"<tool>{content}<end><assistant>" in turn.next(ANSWER, [call.result(value)]).prompt
 
 
 def test_a_result_that_is_no_data_is_an_error() -> None:
+    """A result that JSON cannot write raises an error that names the tool."""
     with pytest.raises(MessageError, match="result of 'rain': expected text or JSON data"):
         ToolCall(name="rain", arguments="{}", id="1").result(object())

@@ -71,7 +71,7 @@ async def generated(backend: Any, turn: Any, **more: Any) -> list[Any]:
 def run(answers: dict[str, Any], act: Any) -> Any:
     async def with_server() -> Any:
         async with EngineServer(answers) as server:
-            backend = MAKERS["vllm"](server.url, idle=5)
+            backend = MAKERS["vllm"](server.url, idle_timeout=5)
             try:
                 return await act(backend, server)
             finally:
@@ -190,7 +190,7 @@ def test_prompt_that_does_not_fit_is_not_sent():
 
 @pytest.mark.parametrize("tokens", [None, "ids", [1, "2"], [-1], [True], [2**32]])
 def test_tokens_that_are_none_are_an_error(tokens):
-    """What is no list of ids is the engine's error."""
+    """An answer of the tokenizer that is no list of ids is the engine's error."""
 
     async def act(backend, _):
         with pytest.raises(EngineError, match="expected a list of token ids"):
@@ -200,7 +200,7 @@ def test_tokens_that_are_none_are_an_error(tokens):
 
 
 def test_ids_are_kept_within_their_bound():
-    """What was used longest ago gives way."""
+    """The ids that were used longest ago are dropped first."""
     text = "Fine."
     following = TURN.next(text, [{"role": "user", "content": "And?"}])
 
