@@ -134,6 +134,9 @@ def main(file: str, *options: str) -> None:
         serve(folder_of(Path(file), Path(folder)), client, *options)
 
 
+_SAID = ("--disable-log-stats", "--enable-scale-out")  # The second opens the path that takes token ids.
+
+
 def serve(folder: Path, client: Callable[..., Any], *options: str) -> None:
     """Serve what a folder says of a model; `client` makes what vLLM's frontend talks to."""
     platforms: Any = importlib.import_module("vllm.platforms")
@@ -151,7 +154,7 @@ def serve(folder: Path, client: Callable[..., Any], *options: str) -> None:
     importlib.import_module("vllm").ModelRegistry.register_model("LlamaForCausalLM", Unused)
     importlib.import_module("vllm.v1.engine.core_client").EngineCoreClient.make_async_mp_client = client
     said = {"--model": folder, "--served-model-name": "m", "--host": "127.0.0.1", "--dtype": "float32"}
-    sys.argv[1:] = [*(str(word) for option in said.items() for word in option), "--disable-log-stats", *options]
+    sys.argv[1:] = [*(str(word) for option in said.items() for word in option), *_SAID, *options]
     importlib.import_module("vllm.entrypoints.launchers.api_server.entry").main()
 
 
