@@ -97,7 +97,7 @@ def main() -> None:
     with ExitStack() as stack:
         engine = Engine(llama_cpp(stack, path))
         for task in tasks:
-            turn = begun(engine, template, task)
+            turn = prefill(engine, template, task)
             if turn is None:
                 continue
             for way, tally in found.items():
@@ -137,7 +137,7 @@ def figures(tally: Tally, cut: int) -> dict[str, float]:
     }
 
 
-def begun(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
+def prefill(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
     """Return the turn of a task in which the prompt has begun a call, as the model does under a grammar: up to the first key."""
     messages = [{"role": "user", "content": task.question}]
     more = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}
@@ -147,7 +147,7 @@ def begun(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
     if not calls:
         return None
     head = text[: text.index(":", text.index(calls[0].arguments)) + 1]
-    return replace(turn, prompt=turn.prompt + head, begun=turn.begun + head)
+    return replace(turn, prompt=turn.prompt + head, prefill=turn.prefill + head)
 
 
 if __name__ == "__main__":

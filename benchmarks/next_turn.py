@@ -91,8 +91,8 @@ def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) ->
         if liberties:
             text = text.replace('": ', '":')
         # Where the prompt has begun or closed a thought, the answer is what comes after it.
-        if text.startswith(turn.begun):
-            text = text.removeprefix(turn.begun)
+        if text.startswith(turn.prefill):
+            text = text.removeprefix(turn.prefill)
         elif thought:
             continue
         read = turn.parse(text)

@@ -144,7 +144,7 @@ class UnrenderAdapter(Adapter):
     def _parser(self, raw: ReplayInput, tools: Sequence[ToolSpec]) -> Parser:
         template = _template(raw.model)
         assert template is not None  # `supports` has said so.
-        return template.parser(prompt=raw.generation_prompt or "", tools=list(tools))
+        return template.prepare_rendered(raw.generation_prompt or "", tools=list(tools)).parser()
 
 
 def _named(table: Mapping[str, str], model: str) -> str:

@@ -18,7 +18,7 @@ from answers import renderings, without_end
 from cut_outs import USER, Said
 from tables import table
 
-from unrender import CallStatus, ChatTemplate, Malformed, Message, Turn
+from unrender import ChatTemplate, Malformed, Message, Turn
 
 T: Any = table("damaged")
 TOOLS: list[dict[str, Any]] = T["TOOLS"]
@@ -152,7 +152,7 @@ def verdict(case: Case, message: Message, events: list[Any]) -> str:
     """Return "" for a right or refused reading, else the word for what is wrong."""
     left = [*case.calls]
     for call in message.tool_calls:
-        if call.status is not CallStatus.COMPLETE:
+        if call.status != "complete":
             continue
         try:
             said = (call.name, json.loads(call.arguments))

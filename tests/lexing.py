@@ -17,7 +17,7 @@ from unrender.grammar.expansion import Values
 def remainder_of(turn: Turn) -> Remainder:
     """Return what writes the grammars of a turn."""
     return Remainder(
-        format=turn.format, request=turn.request, begun=turn.begun, handmade=turn.grammar, limits=turn.limits
+        format=turn.format, request=turn.request, prefill=turn.prefill, handmade=turn.grammar, limits=turn.limits
     )
 
 

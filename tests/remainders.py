@@ -26,10 +26,10 @@ def grammar_of(row: str | Mapping[str, str]) -> Grammar:
     return Grammar(rules.pop(""), rules)
 
 
-def turn_of(grammar: Grammar | Node, request: Request | None = None, begun: str = "") -> Turn:
+def turn_of(grammar: Grammar | Node, request: Request | None = None, prefill: str = "") -> Turn:
     """Return a turn whose answer is what a grammar says."""
     made = grammar if isinstance(grammar, Grammar) else Grammar(grammar)
-    return Turn(prompt="", format=Format(), request=request or Request(), begun=begun, grammar=made)
+    return Turn(prompt="", format=Format(), request=request or Request(), prefill=prefill, grammar=made)
 
 
 def written(grammar: Grammar | Node, dialect: str) -> Any:

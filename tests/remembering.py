@@ -61,7 +61,7 @@ def _turn(template: Any, held: Held, **arguments: Any) -> Any:
 def _prepared(**arguments: Any) -> Operation:
     def operate(template: Any, held: Held) -> Any:
         turn = _turn(template, held, **arguments)
-        said = (turn.stop, turn.preserved_tokens, turn.begun, turn.known_ids, turn.thinking)
+        said = (turn.stop, turn.preserved_tokens, turn.prefill, turn.known_ids, turn.thinking)
         return turn.prompt, said, turn.request, turn.injected and turn.injected.text, turn.triggers
 
     return operate
@@ -75,7 +75,7 @@ def _read(template: Any, held: Held) -> Any:
     from unrender.testing import numbered_id  # noqa: PLC0415 -- nothing is loaded before it is used
 
     turn = _turn(template, held, tools=TOOLS)
-    texts = [turn.sample(seed) for seed in range(3)] + [turn.begun + text for text in BROKEN]
+    texts = [turn.sample(seed) for seed in range(3)] + [turn.prefill + text for text in BROKEN]
     return [list(_reads(turn, text, numbered_id, held)) for text in texts]
 
 

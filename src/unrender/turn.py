@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from unrender.errors import ExtendError, GrammarError, MessageError, TemplateWarning
+from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
@@ -29,7 +29,7 @@ from unrender.parser.streaming import Parser
 if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
     from unrender.conversation.next_turn.extender import Extender
-    from unrender.conversation.offer import Injection
+    from unrender.conversation.offer import ToolPrompt
     from unrender.dialects.remainder import Remainder
     from unrender.dialects.triggers import Trigger
 
@@ -137,17 +137,17 @@ class Turn(Constrained):
     """Tools, tool choice and other constraints of the answer."""
     format: Format
     """The format of the answer, with the template's own end-of-sequence token among the ends of a turn."""
-    begun: str = ""
+    prefill: str = ""
     """The part of the answer that the prompt already contains: `<think>\\n`, an empty thought, or the text to continue."""
-    continued: bool = False
-    """True when `begun` is an answer that the model continues. It is then part of the message."""
-    injected: Injection | None = None
+    is_continuation: bool = False
+    """True when `prefill` is an answer that the model continues. It is then part of the message."""
+    tool_prompt: ToolPrompt | None = None
     """The words in the prompt that describe the tools, for a template that ignores them; None when it takes tools."""
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
     """True when the model thinks in this turn, as asked or by the template's default; None where that is unknown."""
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """Parts that the prompt shows otherwise than they were said, or not at all. `prepare` gives each as a `TemplateWarning`, too."""
     known_ids: tuple[str, ...] = ()
     """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
@@ -171,8 +171,8 @@ class Turn(Constrained):
     def _unfinished(self) -> Iterator[str]:
         """Yield what may be written in an answer while nothing of it is whole: around reasoning, and before calls and content."""
         turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
-        opened = not self.begun.strip() or not reasoning.start.strip() or reasoning.opened_in(self.begun)
-        if opened and not reasoning.closed_in(self.begun):
+        opened = not self.prefill.strip() or not reasoning.start.strip() or reasoning.opened_in(self.prefill)
+        if opened and not reasoning.closed_in(self.prefill):
             yield reasoning.start
             yield reasoning.end + turn.reasoning_to_content
             yield reasoning.end + turn.reasoning_to_tools
@@ -209,7 +209,7 @@ class Turn(Constrained):
     ) -> Parser:
         """Return a parser for one answer. It has read the part of the answer that the prompt already contains.
 
-        A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is
+        A strict parser raises `ParseError` at the first text that the format does not allow; otherwise no text is
         an error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's
         name; by default they are random, so that no other call of the conversation, or of another request, has the
         same. `special_tokens` are the texts of the tokenizer's special tokens, for callers who tell `feed` which text
@@ -220,8 +220,8 @@ class Turn(Constrained):
             self.request,
             grammar=self.grammar,
             prompt=self.prompt,
-            begun=self.begun,
-            continued=self.continued,
+            prefill=self.prefill,
+            is_continuation=self.is_continuation,
             strict=strict,
             policy=policy,
             ids=ids,
@@ -256,7 +256,7 @@ class Turn(Constrained):
         `parser`.
 
         >>> from unrender import ChatTemplate
-        >>> answer = ChatTemplate.from_string("{{ messages[0].content }}").turn().stream(["Hi", "!"])
+        >>> answer = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered().stream(["Hi", "!"])
         >>> list(answer)
         [ContentText(text='Hi'), ContentText(text='!'), MessageFinished()]
         >>> answer.message.content
@@ -280,7 +280,7 @@ class Turn(Constrained):
         `policy` and `ids` are as for `parser`.
 
         >>> from unrender import ChatTemplate
-        >>> bodies = ChatTemplate.from_string("{{ messages[0].content }}").turn().openai_chunks(["Hi"], model="m")
+        >>> bodies = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered().openai_chunks(["Hi"], model="m")
         >>> [body["choices"][0]["delta"] for body in bodies]
         [{'role': 'assistant', 'content': ''}, {'content': 'Hi'}, {}]
         """
@@ -305,7 +305,7 @@ class Turn(Constrained):
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
         >>> source += '"arguments": {{ c.function.arguments | tojson }}}</call>{% endfor %}{% endfor %}'
         >>> tool = {"name": "say", "parameters": {"properties": {"words": {"type": "string"}}}}
-        >>> turn = ChatTemplate.from_string(source).turn(tools=[tool])
+        >>> turn = ChatTemplate.from_string(source).prepare_rendered(tools=[tool])
         >>> answer = '<call>{"name": "say", "arguments": {"words": "A "good" day"}}</call>'
         >>> answer[: turn.heal(answer).cut]
         '<call>{"name": "say", "arguments": {"words": '
@@ -322,30 +322,26 @@ class Turn(Constrained):
         quotation = opened(before, cut=False)
         if (
             (quotation and (quotation.spans_lines or quotation.certain))
-            or (
-                self.request.one_call and CallStatus.COMPLETE in [call.status for call in self.parse(before).tool_calls]
-            )
-            or (broken.status is CallStatus.TRUNCATED and finish_reason == "length")
+            or (self.request.one_call and "complete" in [call.status for call in self.parse(before).tool_calls])
+            or (broken.status == "truncated" and finish_reason == "length")
         ):
             return None
         # Counted from where the answer begins, which the prompt may have written.
-        begun = len(self.begun)
-        span = (begun + start, begun + broken.stop)
-        output = self.begun + text
+        prefill = len(self.prefill)
+        span = (prefill + start, prefill + broken.stop)
+        output = self.prefill + text
         try:
             good = good_beginning(
-                self._generated, self.request, output, span, begun + broken.end, broken.name, self.limits
+                self._generated, self.request, output, span, prefill + broken.end, broken.name, self.limits
             )
         except GrammarError:
             return None
-        cut = good.cut - begun if good else 0
+        cut = good.cut - prefill if good else 0
         # A grammar may be wider than the schema, and take a call as it is.
-        if good is None or (
-            broken.status is CallStatus.COMPLETE and self._broken(text[:cut], "length", policy) == broken
-        ):
+        if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
-        turn = replace(self, prompt=self.prompt + text[:cut], begun=self.begun + text[:cut])
-        remainder = replace(self._remainder, request=good.request, begun=good.text, in_call=True)
+        turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
+        remainder = replace(self._remainder, request=good.request, prefill=good.text, in_call=True)
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
     def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
@@ -363,8 +359,8 @@ class Turn(Constrained):
                         return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
                     case ToolCallFinished(index=index, position=end):
                         # A call that is not told of here has begun in the prompt.
-                        start, name = starts.get(index, -len(self.begun)), parser.message.tool_calls[index].name
-                        return _Broken(name, start, end, end, CallStatus.COMPLETE)
+                        start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
+                        return _Broken(name, start, end, end, "complete")
         return None
 
     def breaks(self, event: Event, parser: Parser) -> bool:
@@ -372,7 +368,7 @@ class Turn(Constrained):
         match event:
             case Malformed(call=call):
                 return call is not None
-            case ToolCallFinished(index, CallStatus.COMPLETE):
+            case ToolCallFinished(index, "complete"):
                 with suppress(GrammarError):
                     return bool(self.problems(parser.message.tool_calls[index]))
         return False
@@ -406,7 +402,7 @@ class Turn(Constrained):
         `answer` is the model's text as it was sampled, with or without the end of the turn. `messages` are what is said after
         it: results, users, system messages, as for `prepare`. A result finds its call by id, then by name, then in order.
         Nothing of the prompt or of the answer is changed, so `appended` is all that an engine has to read. Whatever else the
-        template would have changed of earlier turns is in `notes`, each a `TemplateWarning` too.
+        template would have changed of earlier turns is in `warnings`, each a `TemplateWarning` too.
 
         `thoughts` is what is done where the template would leave out thoughts that the prompt holds: they stay ("all"), or
         that is an error ("template"), or an error where a user is among the messages ("tool_cycle"). `unfinished="text"`
@@ -415,7 +411,7 @@ class Turn(Constrained):
         change the prompt so far, e.g. `enable_thinking`.
 
         Raises `ExtendError`, with a reason that is a word, where it is not certain what the template writes: render the
-        whole conversation with `prepare` then. Raises `MessageError` as `prepare` does.
+        whole conversation with `prepare` then. Raises `RequestError` as `prepare` does.
 
         >>> from unrender import ChatTemplate
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -438,7 +434,7 @@ class Turn(Constrained):
         changes = {name: value for name, value in asked.items() if value is not None}
         how = Extending(thoughts=thoughts, unfinished=unfinished, restate=restate, changes=changes, variables=variables)
         turn = self._source.next(self, answer, messages, how)
-        for note in turn.notes:
+        for note in turn.warnings:
             warnings.warn(note, TemplateWarning, stacklevel=2)
         return turn
 
@@ -451,7 +447,7 @@ class Turn(Constrained):
 
         >>> from unrender import ChatTemplate, ToolCall
         >>> tool = {"name": "go", "parameters": {"properties": {"to": {"enum": ["Rome", "Oslo"]}}}}
-        >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").turn(tools=[tool])
+        >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered(tools=[tool])
         >>> turn.problems(ToolCall(name="go", arguments='{"to": "Bonn"}', id="1"))
         ('$.to: expected one of ["Rome", "Oslo"], found "Bonn"',)
         """
@@ -474,11 +470,11 @@ class Turn(Constrained):
         from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
 
         format, made = self._generated, self.grammar
-        return Remainder(format=format, request=self.request, begun=self.begun, handmade=made, limits=self.limits)
+        return Remainder(format=format, request=self.request, prefill=self.prefill, handmade=made, limits=self.limits)
 
     @property
     def _generated(self) -> Format:
-        return generated_format(self.format, self.begun)
+        return generated_format(self.format, self.prefill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,17 +494,17 @@ _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfini
 
 
 def _check_words(**given: Any) -> None:
-    """Raise `MessageError` for an argument that is no text, or none of its words."""
+    """Raise `RequestError` for an argument that is no text, or none of its words."""
     for name, value in given.items():
         words = _WORDS.get(name, ())
         if not isinstance(value, str) or (words and value not in words):
-            raise MessageError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
+            raise RequestError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
 
 
-def generated_format(format: Format, begun: str) -> Format:
-    """Return the format of what is generated after `begun`: no reasoning where only words of the prompt begin it, and these do not."""
+def generated_format(format: Format, prefill: str) -> Format:
+    """Return the format of what is generated after `prefill`: no reasoning where only words of the prompt begin it, and these do not."""
     worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
-    if not worded or begun:
+    if not worded or prefill:
         return format
     turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
     return replace(format, reasoning=Reasoning(), turn=turn)

@@ -34,7 +34,7 @@ from lexing import remainder_of
 from meaning import differences
 from own_words import DIALECTS
 
-from unrender import CallStatus, Malformed, Message, SchemaWarning, TemplateError, TriggerKind, Turn, prefill
+from unrender import Malformed, Message, SchemaWarning, TemplateError, Turn, read_prefill
 
 pytestmark = pytest.mark.engine
 
@@ -96,7 +96,7 @@ class Subject:
     @cached_property
     def draw(self) -> Callable[[int], Any]:
         """Return a function that draws the answer of a seed, with its parts."""
-        return remainder_of(replace(self.turn, begun=prefill(self.turn.format, self.turn.prompt))).drawer()
+        return remainder_of(replace(self.turn, prefill=read_prefill(self.turn.format, self.turn.prompt))).drawer()
 
 
 def ways(name: str) -> tuple[bool, ...]:
@@ -157,9 +157,9 @@ def test_what_the_template_writes_is_accepted(subjects_of):
 def trigger_position(turn: Turn, text: str) -> int | None:
     """Return where the first trigger sees a call begin in an answer."""
     for trigger in turn.triggers:
-        if trigger.kind is TriggerKind.WORD and trigger.value in text:
+        if trigger.kind == "word" and trigger.value in text:
             return text.index(trigger.value)
-        if trigger.kind is TriggerKind.PATTERN and (found := re.search(trigger.value, text)):
+        if trigger.kind == "pattern" and (found := re.search(trigger.value, text)):
             return found.start(1)
     return None
 
@@ -215,7 +215,7 @@ def check_calls(turn: Turn, message: Message) -> None:
 
     assert counts[0] <= len(message.tool_calls) <= most
     for call in message.tool_calls:
-        assert (call.status, call.name in names) == (CallStatus.COMPLETE, True)
+        assert (call.status, call.name in names) == ("complete", True)
         VALIDATORS[call.name].validate(json.loads(call.arguments))
 
 

@@ -56,7 +56,7 @@ def chat_results(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
 
 def as_written(call: ToolCall, index: int) -> dict[str, Any]:
     """Return a call as clients keep it that add up a stream's deltas."""
-    return call.to_openai() | {"index": index, "status": call.status.value}
+    return call.to_openai() | {"index": index, "status": call.status}
 
 
 def as_block(call: ToolCall) -> dict[str, Any]:

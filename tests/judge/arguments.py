@@ -17,7 +17,7 @@ from typing import Any
 
 from judge.outcome import Outcome, expect, syntaxes
 
-from unrender import ArgumentsText, CallStatus, Malformed, Message, ToolCall, ToolCallStarted
+from unrender import ArgumentsText, Malformed, Message, ToolCall, ToolCallStarted
 from unrender.format import Arguments, Containers, Format, Slot
 
 SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
@@ -73,7 +73,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 def calls_under_spans(message: Message) -> list[ToolCall]:
     """Return the calls whose text is under spans of arguments. The text of a failed call is content, under its own spans."""
-    return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+    return [call for call in message.tool_calls if call.status == "complete"]
 
 
 def _under_other_names(format: Format, outcome: Outcome) -> int:

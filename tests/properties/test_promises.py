@@ -58,7 +58,7 @@ def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataO
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
-    """A strict parser reads a text or raises `MalformedOutput`, at the same place at every chunking."""
+    """A strict parser reads a text or raises `ParseError`, at the same place at every chunking."""
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check_strict(maker(family, strict=True), text)

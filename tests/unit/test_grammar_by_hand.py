@@ -13,15 +13,14 @@ from remainders import node_of
 from splitting import fed
 
 from unrender import (
-    CallStatus,
     ChatTemplate,
     ContentText,
     ExportError,
     GrammarError,
     Malformed,
-    MalformedOutput,
-    MessageError,
+    ParseError,
     Policy,
+    RequestError,
     StateError,
     ToolCall,
     ToolCallFinished,
@@ -131,7 +130,7 @@ def test_content_is_continued():
     continued = template().prepare(messages, continue_final_message=True)
 
     assert continued.parse(" 7 degrees.").content == "It is 7 degrees."
-    with pytest.raises(MessageError, match=r"messages\[1\]: with a grammar made by hand only content"):
+    with pytest.raises(RequestError, match=r"messages\[1\]: with a grammar made by hand only content"):
         template().prepare([*ASK, {**messages[1], "reasoning": "Hm."}], continue_final_message=True)
 
 
@@ -155,7 +154,7 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
     strict = turn(**request_).parser(strict=True)
 
     assert expected in [event.expected for event in events if isinstance(event, Malformed)]
-    with pytest.raises(MalformedOutput, match=expected):
+    with pytest.raises(ParseError, match=expected):
         strict.feed(text) and strict.finish()
 
 
@@ -166,7 +165,7 @@ def test_a_call_that_dies_is_content_as_well():
     for parser in (kept, written):
         fed(parser, [text])
 
-    assert [found.status for found in kept.message.failed_calls] == [CallStatus.INVALID]
+    assert [found.status for found in kept.message.failed_calls] == ["invalid"]
     assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.failed_calls)
     assert (kept.message.content, written.message.content) == (text, "x} and")
     assert [(span.role.value, span.end) for span in kept.spans] == [("content", len(text))]
@@ -177,7 +176,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
-    failed = ToolCall(name="get_time", arguments="[1]", id="", status=CallStatus.INVALID, text="!get_time [1]")
+    failed = ToolCall(name="get_time", arguments="[1]", id="", status="invalid", text="!get_time [1]")
     assert Malformed("", 13, "arguments that are one JSON object", failed) in events
     assert not any(isinstance(event, ToolCallFinished) for event in events)
     assert ContentText("!get_time [1]") in events
@@ -193,7 +192,7 @@ def test_unknown_tools_are_calls_where_the_policy_says_so():
 
 def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
     """The template's own parser reads with the grammar, too, and with ids of the conversation."""
-    parser = template().parser(tools=TOOLS, prompt="<|assistant|><think>", known_ids=["a"], ids=numbered_id)
+    parser = template().prepare_rendered("<|assistant|><think>", tools=TOOLS, known_ids=["a"]).parser(ids=numbered_id)
     fed(parser, ["Hm.</think>!get_time {}"])
 
     assert (parser.message.reasoning, parser.message.tool_calls[0].id) == ("Hm.", "call00001")
@@ -203,8 +202,8 @@ def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
     ("use", "error", "message"),
     [
         (lambda t: t.prepare(ASK, response_format={"type": "json_object"}), GrammarError, "response_format"),
-        (lambda t: t.parser(reasoning_format="none"), GrammarError, "reasoning_format"),
-        (lambda t: t.prepare(ASK, tool_format="tool-call-json"), MessageError, "tool_format"),
+        (lambda t: t.prepare_rendered(reasoning_format="none").parser(), GrammarError, "reasoning_format"),
+        (lambda t: t.prepare(ASK, tool_format="tool-call-json"), RequestError, "tool_format"),
         (lambda t: t.response_template(), ExportError, "made by hand"),
         (lambda t: template(Grammar(ref("a"))), GrammarError, "rule 'a' is not defined"),
     ],
@@ -228,7 +227,7 @@ def test_a_parser_goes_on_in_another_process(text, strict):
         parser = found.parser(strict=strict)
         try:
             parser.feed(text[:at])
-        except MalformedOutput:
+        except ParseError:
             return
         restored = found.restore(json.loads(json.dumps(parser.state())))
         assert restored.message == parser.message
@@ -240,7 +239,7 @@ def outcome(parser, text):
     ids = [made.id for made in parser.message.tool_calls]
     try:
         events = [*parser.feed(text), *parser.finish()]
-    except MalformedOutput as error:
+    except ParseError as error:
         return str(error)
     kept = [made.id for made in parser.message.tool_calls[: len(ids)]]
     said = [replace(event, id="") if isinstance(event, ToolCallStarted) else event for event in events]

@@ -12,7 +12,7 @@ from answers import all_template_paths, template_named
 from cases import cases
 from vendor import all_vendor_templates, vendor_cases
 
-from unrender import CallStatus, ChatTemplate, Turn
+from unrender import ChatTemplate, Turn
 from unrender.machine.interpreter import Machine
 
 HEAD = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for call in m.tool_calls or [] %}"
@@ -48,7 +48,7 @@ def prepared(name: str, **how) -> Turn:
 def completed(turn: Turn, text: str):
     message = turn.parse(text)
     assert not message.failed_calls
-    assert all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+    assert all(call.status == "complete" for call in message.tool_calls)
     return message.tool_calls
 
 
@@ -89,7 +89,7 @@ def test_good_beginning_is_kept(name, text, good, dialect):
 
     assert healing is not None
     assert text[: healing.cut].endswith(good)
-    assert healing.turn.begun.endswith(good)
+    assert healing.turn.prefill.endswith(good)
     assert len(json.dumps(getattr(healing, dialect)())) > 10
 
 
@@ -164,7 +164,7 @@ def test_refused_number_in_each_format(template):
 def test_call_that_the_prompt_began(begun):
     """The part of a call that the prompt wrote counts as its beginning, its name included."""
     turn, whole = prepared("json"), WHOLE["json"][1]
-    turn = replace(turn, prompt=turn.prompt + whole[:begun], begun=whole[:begun])
+    turn = replace(turn, prompt=turn.prompt + whole[:begun], prefill=whole[:begun])
     text = whole[begun:].replace("12", "noon")
     healing = turn.heal(text)
 

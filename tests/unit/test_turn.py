@@ -40,7 +40,7 @@ def test_a_grammar_is_written_once(dialect):
 def test_what_differs_is_written_for_itself(dialect, changed):
     """No turn gets what was made for another request, even one whose tools Python takes for equal."""
     one, other = prepared([1]), prepared(**{"values": [1], **changed})
-    begun = replace(one, begun="<think>")
+    begun = replace(one, prefill="<think>")
 
     assert json.dumps(getattr(one, dialect)()) != json.dumps(getattr(other, dialect)())
     for turn in (one, other, begun):
@@ -52,7 +52,7 @@ def test_what_differs_is_written_for_itself(dialect, changed):
 def test_a_required_call_is_held_where_the_template_writes_none(dialect, choice):
     """Behind any prompt it is JSON in tags, as `prepare` describes it; where `tool_format` is none, nothing can be written."""
     template, told = ChatTemplate.from_string(SOURCE), {"tools": tools(["a"]), "tool_choice": choice}
-    turn = template.turn("<user>Hello</><assistant>", **told)
+    turn = template.prepare_rendered("<user>Hello</><assistant>", **told)
     sample = turn.sample(1)
 
     assert sample.startswith("<tool_call>")
@@ -102,7 +102,7 @@ def test_special_tokens_are_those_of_the_tokenizer(make):
     parser = (
         template.prepare(HELLO, tools=tools_).parser(**options)
         if make == "turn"
-        else template.parser(tools=tools_, **options)
+        else template.prepare_rendered(tools=tools_, **options).parser()
     )
 
     parser.feed('<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>', special=False)

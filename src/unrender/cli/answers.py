@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import click
 
-from unrender import ChatTemplate, Event, Malformed, MessageError, Parser, Span, Turn, rescue
+from unrender import ChatTemplate, Event, Malformed, Parser, RequestError, Span, Turn, rescue
 from unrender.cli.description import answers
 from unrender.cli.inputs import (
     BadInput,
@@ -204,7 +204,7 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
         body = body["choices"][0].get("message")
     try:
         found = rescue(body, tools)
-    except MessageError as error:
+    except RequestError as error:
         raise BadInput(f"{message}: {error}") from error
     print_json(found.to_openai(), indent=None if as_json else 2)
     sys.exit(not found.tool_calls)

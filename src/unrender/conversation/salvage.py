@@ -17,13 +17,13 @@ from typing import Any
 
 from unrender.conversation.messages import read_messages, words_in
 from unrender.conversation.tools import read_offer
-from unrender.errors import GrammarError, MessageError
+from unrender.errors import GrammarError, RequestError
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, known_calls
 from unrender.grammar import conforms
 from unrender.limits import MAX_SLOW_TEXT
 from unrender.machine.policy import Policy
-from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall
+from unrender.messages.wire import Message, Request, Tool, ToolCall
 from unrender.parser.streaming import Parser
 
 _FENCE = "```"
@@ -44,7 +44,7 @@ def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
     r"""Return the known format in which a text calls some of these tools; None when there is none, or in doubt.
 
     Known are the declared formats, and those of `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises
-    `MessageError` for tools that cannot be read.
+    `RequestError` for tools that cannot be read.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> detect_format('<tool_call>{"name": "now", "arguments": {}}</tool_call>', tools).tools.call_end
@@ -59,7 +59,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     r"""Return an assistant's message with the calls that its content, or the end of its reasoning, holds as text.
 
     A message that has calls, or holds none without doubt, comes back as it is. `message` is OpenAI's, as a dict or an
-    object of its SDK. Raises `MessageError` for a message or tools that cannot be read.
+    object of its SDK. Raises `RequestError` for a message or tools that cannot be read.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> message = {"role": "assistant", "content": 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'}
@@ -68,7 +68,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     """
     [said, *others], _ = read_messages([message])
     if others or said.role != "assistant":
-        raise MessageError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
+        raise RequestError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
     content = "".join(words_in(said.content))
     plain = Message(
         content=content,
@@ -132,7 +132,7 @@ def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[To
 
 
 def _fits(call: ToolCall, schemas: Mapping[str, Any]) -> bool:
-    if call.status is not CallStatus.COMPLETE or call.name not in schemas:
+    if call.status != "complete" or call.name not in schemas:
         return False
     try:
         return conforms(json.loads(call.arguments), schemas[call.name])

@@ -21,7 +21,7 @@ from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Nearest, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.limits import MAX_SHOWN_ITEMS
-from unrender.messages.wire import CallStatus, Tool, ToolCall, ToolChoice
+from unrender.messages.wire import Tool, ToolCall
 from unrender.nodes import Role
 
 _MARKERS = (Role.MARKER, Role.LAYOUT)
@@ -68,7 +68,7 @@ def _no_tools(case: Case) -> Iterator[Advice]:
     if turn.request.calls_allowed:
         return
     # Without a list of tools any name is a tool's, so what looks like a call is read as one.
-    anything = replace(turn.request, tools=None, tool_choice=ToolChoice.AUTO)
+    anything = replace(turn.request, tools=None, tool_choice="auto")
     calls = AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls
     if calls:
         text = f"no tools were offered, so {_listed(call.name for call in calls)} is not a call"
@@ -157,7 +157,7 @@ def _in_reasoning(case: Case) -> Iterator[Advice]:
         return
     try:
         # The reasoning is read once more as if it were an answer: `<think>I call <call>f {}</call></think>` has a call in it.
-        plain = replace(turn, format=replace(format, reasoning=Reasoning()), begun="")
+        plain = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
     except FormatError:
         return
     made = [(call.name, call.arguments) for call in case.reading.whole_calls]
@@ -229,7 +229,7 @@ def _other_syntax(case: Case) -> Iterator[Advice]:
 def _truncated(case: Case) -> Iterator[Advice]:
     """The output ends in the middle of something."""
     for call in case.reading.message.failed_calls:
-        if call.status is CallStatus.TRUNCATED:
+        if call.status == "truncated":
             where = f"inside the call of {call.name!r}" if call.name else "in a call, before its name"
             text = f"the output ends {where}"
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'

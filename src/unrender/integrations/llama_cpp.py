@@ -28,12 +28,11 @@ from unrender import (
     ChatTemplate,
     Event,
     GrammarError,
-    MessageError,
     Parser,
+    RequestError,
     SchemaWarning,
     TemplateError,
     Trigger,
-    TriggerKind,
     Turn,
     deltas,
 )
@@ -94,12 +93,12 @@ class ChatHandler:
     ) -> dict[str, Any] | Iterator[dict[str, Any]]:
         """Return a chat completion or, with `stream`, its chunks.
 
-        A `grammar` given wins over the handler's own. Raises `MessageError` for a malformed request and for options that
+        A `grammar` given wins over the handler's own. Raises `RequestError` for a malformed request and for options that
         the handler does not support, `TemplateError` when the model has no template or the template refuses.
         """
         refused = [name for name in _REFUSED if options.get(name)]
         if refused:
-            raise MessageError(f"{refused[0]}: not supported by this chat handler")
+            raise RequestError(f"{refused[0]}: not supported by this chat handler")
         template = self._template or _template_of(llama)
         form = _response_format(response_format)
         turn = template.prepare(messages, tools=tools, tool_choice=tool_choice, response_format=form, **self._prepare)
@@ -254,10 +253,10 @@ class _Calls:
 def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
     """Return whether a trigger is met with the answer's last token, which is all of the call that is written."""
     for trigger in triggers:
-        if trigger.kind is TriggerKind.WORD and trigger.value == token:
+        if trigger.kind == "word" and trigger.value == token:
             return True
         # `…</think>\s*(<call>)` is met at the end of `Hm.</think>\n<call>`, and its group is the token.
-        met = re.match(trigger.value, answer) if trigger.kind is TriggerKind.PATTERN else None
+        met = re.match(trigger.value, answer) if trigger.kind == "pattern" else None
         if met and met.end() == len(answer) and met[1] == token:
             return True
     return False

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, NoReturn, NotRequired, TypedDict
 
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.freezing import content_key, frozen, thawed
 from unrender.limits import MAX_DEPTH, MAX_VALUES
 
@@ -78,13 +77,8 @@ class ToolBody(TypedDict):
     function: FunctionBody
 
 
-class CallStatus(StrEnum):
-    """The progress of a tool call."""
-
-    OPEN = "open"
-    COMPLETE = "complete"
-    TRUNCATED = "truncated"
-    INVALID = "invalid"
+CallStatus = Literal["open", "complete", "truncated", "invalid"]
+"""The progress of a tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +91,8 @@ class ToolCall:
     name: str
     arguments: str
     id: str
-    status: CallStatus = CallStatus.COMPLETE
-    known: bool = True
+    status: CallStatus = "complete"
+    offered: bool = True
     """False when no tool of that name was offered."""
     text: str = ""
     """The call as the model wrote it, markers included: of a failed call alone. Empty where the arguments were given as they
@@ -108,14 +102,14 @@ class ToolCall:
         """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
         function: FunctionCallBody = {"name": self.name, "arguments": self.arguments}
         call: ToolCallBody = {"id": self.id, "type": "function", "function": function}
-        if self.status is not CallStatus.COMPLETE:
-            call["status"] = self.status.value
+        if self.status != "complete":
+            call["status"] = self.status
         return call
 
     def result(self, value: Any) -> ToolMessageBody:
         """Return the message that answers the call: `value` is the result, text or JSON data.
 
-        Raises `MessageError` for a value that is neither.
+        Raises `RequestError` for a value that is neither.
 
         >>> ToolCall(name="now", arguments="{}", id="a1").result({"hour": 12})
         {'role': 'tool', 'tool_call_id': 'a1', 'content': '{"hour": 12}'}
@@ -123,7 +117,7 @@ class ToolCall:
         try:
             content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise MessageError(f"result of {self.name!r:.60}: expected text or JSON data; {error}") from error
+            raise RequestError(f"result of {self.name!r:.60}: expected text or JSON data; {error}") from error
         return {"role": "tool", "tool_call_id": self.id, "content": content}
 
 
@@ -145,9 +139,9 @@ class Message:
         >>> Message(tool_calls=(ToolCall(name="now", arguments="{}", id="0"),)).finish_reason("stop")
         'tool_calls'
         """
-        if any(call.status is CallStatus.COMPLETE for call in self.tool_calls) and reason in (None, "stop"):
+        if any(call.status == "complete" for call in self.tool_calls) and reason in (None, "stop"):
             return "tool_calls"
-        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.failed_calls)
+        cut_off = any(call.status == "truncated" for call in self.failed_calls)
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
@@ -160,7 +154,7 @@ class Message:
         message: MessageBody = {"role": "assistant", "content": self.content}
         if self.reasoning:
             message[reasoning_field] = self.reasoning
-        calls = [call.to_openai() for call in self.tool_calls if call.status is not CallStatus.OPEN]
+        calls = [call.to_openai() for call in self.tool_calls if call.status != "open"]
         if calls:
             message["tool_calls"] = calls
         return message
@@ -188,22 +182,22 @@ class Tool:
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
         """Read `{"type": "function", "function": {…}}` or the bare function.
 
-        Raises `MessageError`, naming `where`, when the name or the parameters are malformed.
+        Raises `RequestError`, naming `where`, when the name or the parameters are malformed.
         """
         function = checked_object(checked_object(tool, where).get("function", tool), f"{where}.function")
         check_values(tool, where=where)
         name = function.get("name")
         if not isinstance(name, str) or not name:
-            raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
+            raise RequestError(f"{where}.function.name: expected a non-empty string, found {name!r}")
         parameters, place = function.get("parameters"), f"{where}.function.parameters"
         if parameters is None:
             parameters = {"type": "object", "properties": {}}
         if not isinstance(parameters, Mapping | bool):
-            raise MessageError(f"{place}: expected a JSON Schema, found {parameters!r:.80}")
+            raise RequestError(f"{place}: expected a JSON Schema, found {parameters!r:.80}")
         properties = {} if isinstance(parameters, bool) else parameters.get("properties", {})
         for key, value in checked_object(properties, f"{place}.properties").items():
             if not isinstance(value, Mapping | bool):
-                raise MessageError(f"{place}.properties.{key}: expected a JSON Schema, found {type(value).__name__}")
+                raise RequestError(f"{place}.properties.{key}: expected a JSON Schema, found {type(value).__name__}")
         description = function.get("description")
         return cls(
             name=name,
@@ -219,13 +213,8 @@ class Tool:
         return {"type": "function", "function": function}
 
 
-class ToolChoice(StrEnum):
-    """The freedom of the model to call tools."""
-
-    AUTO = "auto"
-    NONE = "none"
-    REQUIRED = "required"
-    NAMED = "named"
+ToolChoice = Literal["auto", "none", "required", "named"]
+"""The freedom of the model to call tools; "named" is one tool alone, which must be called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +226,7 @@ class Request:
     """
 
     tools: tuple[Tool, ...] | None = ()
-    tool_choice: ToolChoice = ToolChoice.AUTO
+    tool_choice: ToolChoice = "auto"
     named_tool: str = ""
     parallel_tool_calls: bool = True
     response_schema: JsonSchema | None = None
@@ -250,17 +239,17 @@ class Request:
     @property
     def calls_allowed(self) -> bool:
         """True if the answer is searched for tool calls."""
-        return self.tool_choice is not ToolChoice.NONE and self.tools != ()
+        return self.tool_choice != "none" and self.tools != ()
 
     @property
     def call_required(self) -> bool:
         """True if the answer must hold a call."""
-        return self.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
+        return self.tool_choice in ("required", "named")
 
     @property
     def one_call(self) -> bool:
         """True if an answer may hold at most one call."""
-        return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
+        return not self.parallel_tool_calls or self.tool_choice == "named"
 
     @cached_property
     def key(self) -> Hashable | None:
@@ -283,7 +272,7 @@ class Request:
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
-    """Turn OpenAI's `tools` into `Tool` values. Raises `MessageError` that names the place of a mistake."""
+    """Turn OpenAI's `tools` into `Tool` values. Raises `RequestError` that names the place of a mistake."""
     listed = () if tools is None else checked_list(tools, "tools")
     return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(listed))
 
@@ -292,7 +281,7 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
     """Return a `tool_choice` without its list of allowed tools, and the allowed tools: without a list, all of them.
 
     The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or
-    the same flat, as in Responses. Raises `MessageError`, naming the place, when it is malformed or names an unknown
+    the same flat, as in Responses. Raises `RequestError`, naming the place, when it is malformed or names an unknown
     tool.
     """
     if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
@@ -301,9 +290,9 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
     body = checked_object(choice.get("allowed_tools", choice), where)
     mode, listed = body.get("mode", "auto"), body.get("tools")
     if mode not in ("auto", "required"):
-        raise MessageError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
+        raise RequestError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes) or not listed:
-        raise MessageError(f"{where}.tools: expected a list of tools, found {listed!r:.60}")
+        raise RequestError(f"{where}.tools: expected a list of tools, found {listed!r:.60}")
     known = [tool.name for tool in tools]
     names = [_tool_name(item, known, where=f"{where}.tools[{i}]") for i, item in enumerate(listed)]
     return mode, tuple(tool for tool in tools if tool.name in names)
@@ -314,33 +303,33 @@ def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
     function = item.get("function", item) if isinstance(item, Mapping) else item
     name = function.get("name") if isinstance(function, Mapping) else None
     if name not in known:
-        raise MessageError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
+        raise RequestError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
     return str(name)
 
 
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
     """Turn OpenAI's `tool_choice` into a `ToolChoice` and the name of a required tool, "" if none is named.
 
-    Raises `MessageError` for an unknown word, an unknown tool, or a required call without tools.
+    Raises `RequestError` for an unknown word, an unknown tool, or a required call without tools.
     """
     if choice is None:
-        return ToolChoice.AUTO, ""
+        return "auto", ""
     if isinstance(choice, Mapping):
-        return ToolChoice.NAMED, _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
+        return "named", _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
     if choice not in ("auto", "none", "required"):
-        raise MessageError(
+        raise RequestError(
             "tool_choice: expected 'auto', 'none', 'required' or "
             f"{{'type': 'function', 'function': {{'name': …}}}}, found {choice!r}"
         )
     if choice == "required" and not tools:
-        raise MessageError("tool_choice: 'required' needs at least one tool")
-    return ToolChoice(choice), ""
+        raise RequestError("tool_choice: 'required' needs at least one tool")
+    return choice, ""
 
 
 def read_response_schema(response_format: Any) -> JsonSchema | None:
     """Return the JSON Schema in OpenAI's `response_format`, or None when the answer is free text.
 
-    Raises `MessageError` for a malformed or unknown response format.
+    Raises `RequestError` for a malformed or unknown response format.
     """
     if response_format is None:
         return None
@@ -350,16 +339,16 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     if kind == "json_object":
         return {"type": "object"}
     if kind != "json_schema":
-        raise MessageError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
+        raise RequestError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
     check_values(response_format, where="response_format")
     where = "response_format.json_schema" if "json_schema" in response_format else "response_format"
     wrapper = response_format.get("json_schema", response_format)
     wrapper = checked_object(wrapper, where, "an object with a name and a schema")
     if not isinstance(wrapper.get("name", ""), str):
-        raise MessageError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
+        raise RequestError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
     schema = wrapper.get("schema")
     if not isinstance(schema, Mapping | bool):
-        raise MessageError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
+        raise RequestError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
     return schema
 
 
@@ -367,16 +356,16 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
 
 
 def checked_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
-    """Return a value that is an object. Raises `MessageError`, naming `where`, for any other."""
+    """Return a value that is an object. Raises `RequestError`, naming `where`, for any other."""
     if not isinstance(value, Mapping):
-        raise MessageError(f"{where}: expected {expected}, found {type(value).__name__}")
+        raise RequestError(f"{where}: expected {expected}, found {type(value).__name__}")
     return value
 
 
 def checked_list(value: Any, where: str) -> Sequence[Any]:
-    """Return a value that is a list. Raises `MessageError`, naming `where`, for any other."""
+    """Return a value that is a list. Raises `RequestError`, naming `where`, for any other."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise MessageError(f"{where}: expected a list, found {type(value).__name__}")
+        raise RequestError(f"{where}: expected a list, found {type(value).__name__}")
     return value
 
 
@@ -390,7 +379,7 @@ _SHOWN_KEYS = 6
 def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
     """Check that a value is not nested too deeply and does not contain itself; with `only_json`, that it is JSON.
 
-    Raises `MessageError`, naming `where` and the keys that lead to the place.
+    Raises `RequestError`, naming `where` and the keys that lead to the place.
     """
     level: list[tuple[Any, _Place | None]] = [(value, None)]
     total = 0
@@ -411,7 +400,7 @@ def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
                         _refuse(place, where, f"expected text as keys, found {key!r:.60}")
         total += len(deeper)
         if total > MAX_VALUES:
-            raise MessageError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
+            raise RequestError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
         if not deeper:
             return
         level = deeper
@@ -431,7 +420,7 @@ def _refuse(place: _Place | None, where: str, problem: str) -> NoReturn:
         keys.append(key)
     keys.reverse()
     path = "".join(f"[{key}]" if isinstance(key, int) else f".{key!s:.60}" for key in keys[:_SHOWN_KEYS])
-    raise MessageError(f"{where}{path}{'…' if len(keys) > _SHOWN_KEYS else ''}: {problem}")
+    raise RequestError(f"{where}{path}{'…' if len(keys) > _SHOWN_KEYS else ''}: {problem}")
 
 
 def json_type(value: Any) -> str:

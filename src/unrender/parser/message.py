@@ -16,7 +16,7 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender.messages.wire import Message, ToolCall
 from unrender.nodes import Role
 from unrender.values.resumable import Resumable
 
@@ -83,14 +83,14 @@ class MessageFold(Resumable):
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._ends[event.index] = event
-        if event.status is not CallStatus.COMPLETE:
+        if event.status != "complete":
             self._failed.append(self._call(event.index))
 
     def _call(self, index: int) -> ToolCall:
         call, text, end = self._calls[index], self._arguments[index], self._ends[index]
-        status, written = (end.status, end.text) if end else (CallStatus.OPEN, "")
+        status, written = (end.status, end.text) if end else ("open", "")
         return ToolCall(
-            name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known, text=written
+            name=call.name, arguments=text.getvalue(), id=call.id, status=status, offered=call.offered, text=written
         )
 
     @property

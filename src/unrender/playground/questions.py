@@ -179,11 +179,11 @@ def _drawn(template: ChatTemplate) -> list[list[dict[str, Any]]]:
 
 def _prompt(data: Mapping[str, Any]) -> dict[str, Any]:
     template, turn = turn_of(data)
-    same = ("prompt", "begun", "thinking", "stop", "preserved_tokens")
+    same = ("prompt", "prefill", "thinking", "stop", "preserved_tokens")
     return {
         **{name: getattr(turn, name) for name in same},
         "triggers": [asdict(trigger) for trigger in turn.triggers],
-        "injected": turn.injected is not None,
+        "tool_prompt": turn.tool_prompt is not None,
         **_written(template, turn, data),
     }
 

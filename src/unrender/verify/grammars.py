@@ -23,8 +23,8 @@ from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
 from unrender.machine.events import Malformed
-from unrender.messages.wire import Message, Request, ToolChoice
-from unrender.parser.prompt_tail import prefill
+from unrender.messages.wire import Message, Request
+from unrender.parser.prompt_tail import read_prefill
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import disallowed, with_and_without_end
 from unrender.turn import Turn, generated_format
@@ -119,9 +119,9 @@ _REQUESTS: Mapping[str, Request] = {
     "tools": REQUEST,
     "no tools": Request(),
     "one call at most": replace(REQUEST, parallel_tool_calls=False),
-    "no call": replace(REQUEST, tool_choice=ToolChoice.NONE),
-    "some call": replace(REQUEST, tool_choice=ToolChoice.REQUIRED),
-    "this call": replace(REQUEST, tool_choice=ToolChoice.NAMED, named_tool=TOOL_NAMES[0]),
+    "no call": replace(REQUEST, tool_choice="none"),
+    "some call": replace(REQUEST, tool_choice="required"),
+    "this call": replace(REQUEST, tool_choice="named", named_tool=TOOL_NAMES[0]),
     "a schema": Request(response_schema=_SCHEMA),
 }
 """By what they want: the requests for which grammars are written."""
@@ -209,16 +209,18 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
         prompt = asked.prompt or ""
         if not prompt and candidate.prompt:  # It is refused without tools.
             continue
-        begun = prefill(candidate.format, prompt)
+        prefill = read_prefill(candidate.format, prompt)
         # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
         written = claimed(asked, [said for said in _ANSWERS if tools or not said.calls], show_after_prompt)
         for name, request in requests.items():
             # A grammar made by hand is the same for each request.
             other = bool(request.tools) != bool(tools) or (by_hand and request is not REQUEST)
-            if other or (name, begun) in known:
+            if other or (name, prefill) in known:
                 continue
-            known.add((name, begun))
-            turn = Turn(prompt=prompt, request=request, format=candidate.format, begun=begun, grammar=candidate.grammar)
+            known.add((name, prefill))
+            turn = Turn(
+                prompt=prompt, request=request, format=candidate.format, prefill=prefill, grammar=candidate.grammar
+            )
             yield _Variant(
                 name=name if thinking is None else f"{name} with thinking {'on' if thinking else 'off'}",
                 asked=replace(asked, request=request),
@@ -274,8 +276,8 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
     """Yield a counterexample for each answer of the template that the grammar does not allow, with its end or without; else None."""
     turn = variant.turn
-    format = generated_format(turn.format, turn.begun)
-    answer = Remainder(format=format, request=turn.request, begun=turn.begun, handmade=turn.grammar)
+    format = generated_format(turn.format, turn.prefill)
+    answer = Remainder(format=format, request=turn.request, prefill=turn.prefill, handmade=turn.grammar)
     refused = disallowed(answer, {text: tuple(with_and_without_end(turn.format, text)) for text in variant.shown})
     yield from (_refusal(variant, text) if text in refused else None for text in dict.fromkeys(variant.shown))
 
@@ -324,5 +326,5 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
     calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
     # Begun `<think>`, message without reasoning: as the format writes it, it does not follow this prompt.
-    if text.startswith(turn.begun):
-        yield text.removeprefix(turn.begun)
+    if text.startswith(turn.prefill):
+        yield text.removeprefix(turn.prefill)

@@ -17,7 +17,7 @@ from typing import Any
 
 from unrender.answer.literals import tokens
 from unrender.conversation.messages import Said
-from unrender.messages.wire import Message, ToolChoice
+from unrender.messages.wire import Message
 from unrender.nodes import Role
 from unrender.proof.reading import with_and_without_end
 from unrender.proof.said import said_by
@@ -31,7 +31,7 @@ _CONTENT, _THOUGHT, _ARGUMENTS = "Quite so.", "Let me see.", {"text": "Rome"}
 def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
     """Return the first marker of an answer to `asked` that the template does not write for its message; empty if there is none."""
     # A second call is written by the template, whether the request allows one or not.
-    turn = replace(turn, request=replace(turn.request, tool_choice=ToolChoice.AUTO, parallel_tool_calls=True))
+    turn = replace(turn, request=replace(turn.request, tool_choice="auto", parallel_tool_calls=True))
     headers, bare = (turn.format.turn.unasked, *turn.format.turn.headers), text.lstrip()
     header = next((core for core in map(str.strip, headers) if core and bare.startswith(core)), "")
     message, markers = _markers(turn, bare.removeprefix(header))

@@ -26,7 +26,7 @@ def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
     turn = template.prepare([{"role": "user", "content": "Hi"}], tools=tools)
 
     assert headers[-1].endswith(begun)
-    assert turn.begun == ""
+    assert turn.prefill == ""
     assert turn.gbnf()
     assert turn.lark()
     assert turn.structural_tag()
@@ -43,6 +43,6 @@ def test_reasoning_that_the_prompt_opens_stays_open():
     )
     turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": "Hi"}])
 
-    assert turn.begun.endswith("<think>")
+    assert turn.prefill.endswith("<think>")
     assert turn.parse("Hm.</think>Yes.<end>").reasoning == "Hm."
     assert turn.gbnf()

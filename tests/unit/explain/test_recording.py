@@ -58,7 +58,7 @@ def test_difference_is_found():
 @pytest.mark.parametrize("chunks", [[], [""], ["", "a", ""]], ids=repr)
 def test_empty_chunks(chunks):
     """No chunks and empty chunks are not a difference."""
-    assert replay(ChatTemplate.from_string("{{ messages }}").parser, chunks).differences == ()
+    assert replay(ChatTemplate.from_string("{{ messages }}").prepare_rendered().parser, chunks).differences == ()
 
 
 def test_long_outputs_are_cut_at_some_places():
@@ -75,7 +75,11 @@ CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "x"}}\n</tool
 def test_what_is_settled_is_what_spans_tell(text):
     """After every character, the number of settled characters is where the last span ends."""
     template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
-    parser = template.prepare([{"role": "user", "content": "x"}], tools=[{"name": "get_weather"}]).parser()
+    parser = (
+        template.prepare([{"role": "user", "content": "x"}], tools=[{"name": "get_weather"}])
+        .prepare_rendered()
+        .parser()
+    )
 
     for char in text:
         parser.feed(char)

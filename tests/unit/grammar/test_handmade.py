@@ -11,7 +11,7 @@ from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 from remainders import turn_of
 
-from unrender import GrammarError, Malformed, Message, Parser, Request, Tool, ToolChoice
+from unrender import GrammarError, Malformed, Message, Parser, Request, Tool
 from unrender import grammar as c
 from unrender.dialects.sample import drawer
 from unrender.format import Format, TurnTexts
@@ -146,7 +146,7 @@ def requested(row):
     """Return the request of a row."""
     tools = None if row["tools"] is None else tuple(Tool(**tool) for tool in row["tools"])
     more = {key: row[key] for key in ("named_tool", "parallel_tool_calls") if key in row}
-    return Request(tools=tools, tool_choice=ToolChoice(row.get("tool_choice", "auto")), **more)
+    return Request(tools=tools, tool_choice=row.get("tool_choice", "auto"), **more)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "tools" in row], ids=lambda row: row["grammar"])

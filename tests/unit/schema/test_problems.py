@@ -9,7 +9,9 @@ from unrender.format import Format
 
 
 def turn_with(parameters):
-    return ChatTemplate.from_string("", format=Format()).turn(tools=[{"name": "f", "parameters": parameters}])
+    return ChatTemplate.from_string("", format=Format()).prepare_rendered(
+        tools=[{"name": "f", "parameters": parameters}]
+    )
 
 
 def said(turn: Turn, arguments, name="f"):
