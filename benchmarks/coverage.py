@@ -118,7 +118,7 @@ def _content_first(text: str, answer: Said) -> bool:
 def _own(candidate: Candidate, shown: CutOut) -> bool:
     """Return whether the derived format reads an answer. Words with which the prompt began the reasoning do not count."""
     message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
-    calls = [(call.name, call.arguments) for call in message.tool_calls]
+    calls = [(call.name, call.arguments_json) for call in message.tool_calls]
     reasoning = _bare(
         _bare(message.reasoning).removeprefix(
             read_prefill(candidate.format, shown.read_after(candidate.format)).strip()

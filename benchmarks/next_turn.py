@@ -96,7 +96,7 @@ def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) ->
         elif thought:
             continue
         read = turn.parse(text)
-        if [(one.name, json.loads(one.arguments)) for one in read.tool_calls] == [call[:2]]:
+        if [(one.name, one.arguments) for one in read.tool_calls] == [call[:2]]:
             return text
     raise ValueError("no answer that is read as it was meant")
 

@@ -118,7 +118,7 @@ class UnrenderAdapter(Adapter):
             parser.feed(text, special=special)
         parser.finish("length" if raw.truncated else "stop")
         message = parser.message
-        calls = tuple(ParsedToolCall(call.name, call.arguments) for call in message.tool_calls)
+        calls = tuple(ParsedToolCall(call.name, call.arguments_json) for call in message.tool_calls)
         return ParseResult(message.content or None, message.reasoning or None, calls)
 
     def _told(self, raw: ReplayInput, texts: Iterable[str]) -> Iterator[tuple[str, bool | None]]:

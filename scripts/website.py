@@ -42,7 +42,7 @@ import unrender.machine
 from unrender import ChatTemplate
 from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
-from unrender.dialects.remainder import Dialect
+from unrender.dialects.constraint import Dialect
 from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,

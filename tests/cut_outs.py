@@ -65,7 +65,7 @@ class Said:
 
     def is_read(self, message: Message) -> bool:
         """Return whether a message says just this."""
-        calls = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+        calls = [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
         whole = all(call.status == "complete" for call in message.tool_calls)
         return (message.content, message.reasoning, calls, whole) == (
             self.content,

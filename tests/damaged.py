@@ -144,7 +144,7 @@ def judged(chat: ChatTemplate, turn: Turn, case: Case) -> str:
 
 def _said(message: Message) -> Said:
     return Said(
-        message.content, message.reasoning, tuple((it.name, json.loads(it.arguments)) for it in message.tool_calls)
+        message.content, message.reasoning, tuple((it.name, json.loads(it.arguments_json)) for it in message.tool_calls)
     )
 
 
@@ -155,7 +155,7 @@ def verdict(case: Case, message: Message, events: list[Any]) -> str:
         if call.status != "complete":
             continue
         try:
-            said = (call.name, json.loads(call.arguments))
+            said = (call.name, json.loads(call.arguments_json))
         except ValueError:
             return "wrong"
         meant = next((call for call in left if _alike(call, said)), None)

@@ -136,7 +136,7 @@ def read(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> Re
         text = text[size:]
     events += parser.finish()
     message = parser.message
-    whole = [json.loads(made.arguments) for made in message.tool_calls if made.status == "complete"]
+    whole = [json.loads(made.arguments_json) for made in message.tool_calls if made.status == "complete"]
     named = [event.text for event in events if isinstance(event, Malformed) and re.search(r"\w", event.text)]
     ids = "".join(made.id for made in message.tool_calls)
     return Reading(message.content + message.reasoning + ids, tuple(whole), tuple(named))

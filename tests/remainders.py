@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from engines import WRITERS
+
 from unrender import Request, SchemaWarning, Turn
 from unrender import grammar as combinators
 from unrender.format import Format
@@ -35,4 +37,4 @@ def turn_of(grammar: Grammar | Node, request: Request | None = None, prefill: st
 def written(grammar: Grammar | Node, dialect: str) -> Any:
     """Return a grammar in a dialect, whatever it does not enforce of a schema."""
     with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-        return getattr(turn_of(grammar), dialect)()
+        return WRITERS[dialect](turn_of(grammar))

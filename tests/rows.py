@@ -196,7 +196,7 @@ def _reader(turn: Turn) -> Accepts | None:
     """Return what reads the turn's grammar; None where it cannot be written, or the engine refuses it."""
     try:
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-            return lark_reader(turn.lark())
+            return lark_reader(turn.constraint("llguidance").grammar)
     except (GrammarError, ValueError):
         return None
 
@@ -239,7 +239,7 @@ def _failed(call: ToolCall, content: str) -> list[Any]:
     assert call.status != "complete"
     return [
         call.name,
-        call.arguments,
+        call.arguments_json,
         call.status,
         *([call.id] if call.id else []),
         *([] if call.offered else ["unknown"]),

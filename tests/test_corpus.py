@@ -131,8 +131,8 @@ def test_calls_given_as_they_are_written_are_the_same_calls(path: Path) -> None:
             complete = [call for call in message.tool_calls if call.status == "complete"]
             whole = row.turn.parser(policy=UNREPAIRED, ids=numbered_id)
             whole.finish(text=row.text)
-            given = [(call.name, call.arguments) for call in whole.message.tool_calls]
-            assert [(call.name, call.arguments) for call in complete] == given, row
+            given = [(call.name, call.arguments_json) for call in whole.message.tool_calls]
+            assert [(call.name, call.arguments_json) for call in complete] == given, row
 
 
 @each_file

@@ -196,7 +196,11 @@ class ChatTemplate:
         'Hi!'
         """
         loaded = LoadedTemplates(
-            sources={"default": ""}, bos_token=bos_token, eos_token=eos_token, renderer=render, variables=tuple(variables)
+            sources={"default": ""},
+            bos_token=bos_token,
+            eos_token=eos_token,
+            renderer=render,
+            variables=tuple(variables),
         )
         return cls(loaded, format=format, cache=False, limits=limits)
 

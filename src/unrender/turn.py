@@ -5,7 +5,6 @@ What constrains an answer depends on format, request and begun text alone, so tu
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
     from unrender.conversation.next_turn.extender import Extender
     from unrender.conversation.offer import ToolPrompt
+    from unrender.dialects.constraint import Constraint, Engine
     from unrender.dialects.remainder import Remainder
-    from unrender.dialects.triggers import Trigger
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
@@ -55,29 +54,32 @@ class Piece:
 
 
 class Constrained:
-    """The grammars of what may follow a prompt, in three dialects."""
+    """Something of which a grammar says what may follow its prompt."""
 
     __slots__ = ()
 
-    def gbnf(self) -> str:
-        """Return a grammar, in GBNF (llama.cpp), of the text that may follow the prompt.
+    def constraint(self, engine: Engine) -> Constraint:
+        """Return what an engine needs in order to write nothing but what may follow the prompt.
 
-        Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
-        `SchemaWarning`. The same holds for the other dialects. Turns with the same format, request and begun text
-        share the result.
+        `engine` is "llama.cpp", "vllm", "sglang", or a library that constrains generation: "llguidance" or "xgrammar". For llama.cpp,
+        the grammar also holds lazily, from a trigger on.
+
+        Raises `GrammarError` when the answer cannot be written as a grammar, and `RequestError` for another engine. Each keyword of a
+        schema that the grammar does not enforce is a `SchemaWarning`. Turns with the same format, request and prefill share the result.
+
+        >>> from unrender import ChatTemplate
+        >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered(response_format={"type": "json_object"})
+        >>> turn.constraint("llama.cpp").grammar.splitlines()[0].startswith("root ::= ")
+        True
         """
-        text: str = self._constraint("gbnf")
-        return text
+        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.remainder import grammar_for, triggers  # noqa: PLC0415
 
-    def lark(self) -> str:
-        """Return the same grammar in the Lark of llguidance."""
-        text: str = self._constraint("lark")
-        return text
-
-    def structural_tag(self) -> dict[str, Any]:
-        """Return the same grammar as the structural tag of xgrammar, plain JSON data."""
-        tag: dict[str, Any] = self._constraint("structural_tag")
-        return tag
+        rest, turn = self._remainder, self._turn
+        grammar = grammar_for(rest, engine)
+        lazy = engine == "llama.cpp" and not rest.in_call
+        starts = triggers(rest) if lazy else ()
+        return Constraint(grammar=grammar, triggers=starts, stop=turn.stop, preserved_tokens=turn.preserved_tokens)
 
     def sample(self, seed: int) -> str:
         """Return a random text that the grammars allow, like a model that is always right; `seed` fixes it."""
@@ -88,10 +90,10 @@ class Constrained:
         """The text that may follow the prompt."""
         raise NotImplementedError
 
-    def _constraint(self, dialect: str) -> Any:
-        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
-
-        return constraint(self._remainder, dialect)
+    @property
+    def _turn(self) -> Turn:
+        """The turn with the prompt."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,10 @@ class Healing(Constrained):
     def prompt(self) -> str:
         """The prompt to go on from."""
         return self.turn.prompt
+
+    @property
+    def _turn(self) -> Turn:
+        return self.turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,13 +192,6 @@ class Turn(Constrained):
     def preserved_tokens(self) -> tuple[str, ...]:
         """Special tokens that an engine must not strip from the output, since the parser reads them."""
         return self.format.preserved_tokens
-
-    @property
-    def triggers(self) -> tuple[Trigger, ...]:
-        """The triggers of a lazy grammar: how an engine notices that a call begins. Empty when there are none."""
-        from unrender.dialects.remainder import triggers  # noqa: PLC0415 -- loaded when it is used
-
-        return triggers(self._remainder)
 
     def samples(self, seed: int = 0) -> Iterator[str]:
         """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
@@ -370,7 +369,7 @@ class Turn(Constrained):
                 return call is not None
             case ToolCallFinished(index, "complete"):
                 with suppress(GrammarError):
-                    return bool(self.problems(parser.message.tool_calls[index]))
+                    return bool(parser.message.tool_calls[index].problems())
         return False
 
     @property
@@ -438,39 +437,16 @@ class Turn(Constrained):
             warnings.warn(note, TemplateWarning, stacklevel=2)
         return turn
 
-    def problems(self, call: ToolCall) -> tuple[str, ...]:
-        """Return in words where a call does not obey its tool's schema; nothing where it does.
-
-        Each problem begins with its place in the arguments, from `$` on. What grammars do not hold of a schema is not looked
-        at; each such keyword is a `SchemaWarning` where a grammar is written. Raises `GrammarError` when the tool's parameters
-        are no JSON Schema.
-
-        >>> from unrender import ChatTemplate, ToolCall
-        >>> tool = {"name": "go", "parameters": {"properties": {"to": {"enum": ["Rome", "Oslo"]}}}}
-        >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered(tools=[tool])
-        >>> turn.problems(ToolCall(name="go", arguments='{"to": "Bonn"}', id="1"))
-        ('$.to: expected one of ["Rome", "Oslo"], found "Bonn"',)
-        """
-        from unrender.schema.problems import problems_of  # noqa: PLC0415 -- loaded when it is used
-        from unrender.schema.reader import read_schema  # noqa: PLC0415
-
-        if (tool := self.request.tool(call.name)) is None:
-            names = [tool.name for tool in self.request.tools or ()]
-            return (
-                () if self.request.tools is None else (f"expected a call of one of {names}, found {call.name!r:.60}",)
-            )
-        try:
-            arguments = json.loads(call.arguments)
-        except (ValueError, RecursionError):
-            return (f"$: expected JSON, found {call.arguments!r:.60}",)
-        return problems_of(read_schema(tool.parameters), arguments)
-
     @property
     def _remainder(self) -> Remainder:
         from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
 
         format, made = self._generated, self.grammar
         return Remainder(format=format, request=self.request, prefill=self.prefill, handmade=made, limits=self.limits)
+
+    @property
+    def _turn(self) -> Turn:
+        return self
 
     @property
     def _generated(self) -> Format:

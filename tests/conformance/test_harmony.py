@@ -121,7 +121,7 @@ def read(turn: Turn, pieces: Sequence[str]) -> Said:
     parser = turn.parser()
     fed(parser, pieces)
     message = parser.message
-    return Said(message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls])
+    return Said(message.reasoning, message.content, [(call.name, call.arguments_json) for call in message.tool_calls])
 
 
 HEAD = "<|end|><|start|>assistant"

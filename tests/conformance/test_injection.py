@@ -94,7 +94,7 @@ def check_loop(name: str, tool_format: str) -> None:
     assert turn.prompt.count(json.dumps(TOOL)) == 1
 
     message = read(turn, answer(turn, template(name).capabilities))
-    found = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    found = [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
     assert found == [(called, values) for called, values, _ in CALLS[: len(found)]] != []
 
     again = template(name).prepare(continued(message), tools=[TOOL], tool_format=tool_format)
@@ -156,7 +156,7 @@ def test_the_injected_syntax_constrains(name: str) -> None:
     """A required call is enforced in the injected syntax: grammar and parser agree on what is sampled."""
     check_lacks(name, "supports_tools")
     turn = template(name).prepare(QUESTION, tools=[TOOL], tool_choice="required")
-    accepts = lark_reader(turn.lark())
+    accepts = lark_reader(turn.constraint("llguidance").grammar)
 
     for seed in range(5):
         text = turn.sample(seed)

@@ -156,7 +156,7 @@ def test_what_the_template_writes_is_accepted(subjects_of):
 
 def trigger_position(turn: Turn, text: str) -> int | None:
     """Return where the first trigger sees a call begin in an answer."""
-    for trigger in turn.triggers:
+    for trigger in turn.constraint("llama.cpp").triggers:
         if trigger.kind == "word" and trigger.value in text:
             return text.index(trigger.value)
         if trigger.kind == "pattern" and (found := re.search(trigger.value, text)):
@@ -171,9 +171,9 @@ def test_triggers_fire_where_a_call_begins(name):
     """A lazy grammar is woken by each rendering with a call, by no other, and accepts what begins there."""
     for thinking in ways(name):
         turn = prepared(name, "three tools", thinking=thinking)
-        if not turn.triggers:
+        if not turn.constraint("llama.cpp").triggers:
             pytest.skip("the template writes no calls")
-        accepts = converted_reader(turn.gbnf())
+        accepts = converted_reader(turn.constraint("llama.cpp").grammar)
         texts = renderings(Subject(name, thinking, turn, {}))
 
         positions = {kind: trigger_position(turn, text) for kind, text in texts.items()}
@@ -216,7 +216,7 @@ def check_calls(turn: Turn, message: Message) -> None:
     assert counts[0] <= len(message.tool_calls) <= most
     for call in message.tool_calls:
         assert (call.status, call.name in names) == ("complete", True)
-        VALIDATORS[call.name].validate(json.loads(call.arguments))
+        VALIDATORS[call.name].validate(json.loads(call.arguments_json))
 
 
 def can_call(turn: Turn) -> bool:
@@ -283,7 +283,7 @@ def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
 
 def begins_at_trigger(turn: Turn, text: str) -> bool:
     """True for the one intended difference: lazy GBNF also accepts what begins with a call's first marker."""
-    return bool(turn.triggers) and text.startswith(turn.format.tools.openers[0].strip())
+    return bool(turn.constraint("llama.cpp").triggers) and text.startswith(turn.format.tools.openers[0].strip())
 
 
 def check_mutants(asked: Subject, count: int) -> None:
@@ -323,7 +323,7 @@ _LETTERS = "abc xyz 123"
 def walk(turn: Turn, seed: int) -> str:
     """Return an answer drawn through llguidance's masks, byte by byte: words and markers are tried, EOS when it may be."""
     with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-        matcher = lark_matcher(turn.lark())
+        matcher = lark_matcher(turn.constraint("llguidance").grammar)
     draw = random.Random(seed)
     fmt = turn.format
     closers = [

@@ -61,14 +61,14 @@ def as_written(call: ToolCall, index: int) -> dict[str, Any]:
 
 def as_block(call: ToolCall) -> dict[str, Any]:
     try:
-        arguments = json.loads(call.arguments)
+        arguments = json.loads(call.arguments_json)
     except ValueError:
-        arguments = call.arguments
+        arguments = call.arguments_json
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
 def as_item(call: ToolCall) -> dict[str, Any]:
-    item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+    item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments_json}
     return item | {"id": "fc_1", "status": "incomplete"}
 
 

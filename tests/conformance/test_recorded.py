@@ -55,7 +55,7 @@ def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, 
 
 def said(message: Message) -> dict[str, Any]:
     """Bring a message into the form in which it is compared."""
-    calls = [(call.name, value(call.arguments.rstrip())) for call in message.tool_calls]
+    calls = [(call.name, value(call.arguments_json.rstrip())) for call in message.tool_calls]
     return {"content": message.content.strip(), "reasoning": message.reasoning.strip(), "calls": calls}
 
 
@@ -93,7 +93,7 @@ def added_up(events: list[Event]) -> dict[str, Any]:
 
 
 def whole(message: Message) -> dict[str, Any]:
-    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments_json} for call in message.tool_calls]
     return {"content": message.content, "reasoning": message.reasoning, "calls": calls}
 
 
@@ -199,7 +199,7 @@ def test_recovery_keeps_the_floor(case: dict[str, Any]) -> None:
     names = {tool["function"]["name"] for tool in case["tools"] or []}
     complete = [call for call in message.tool_calls if call.status == "complete"]
 
-    assert all(call.name in names and isinstance(json.loads(call.arguments), dict) for call in complete)
+    assert all(call.name in names and isinstance(json.loads(call.arguments_json), dict) for call in complete)
     before = case["output"].split("<")[0].split("[")[0].strip()
     assert before in message.content + message.reasoning or any(name in before for name in names)
 

@@ -15,12 +15,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+from engines import Accepts, gbnf, gbnf_reader, installed, lark, lark_reader, structural_tag, tag_reader
 from hunting.drawn_formats import Data, cases
 from hunting.tally import Failure, Tally, drawing, keep_failure, spent
 from hypothesis import Phase, given, seed
@@ -219,9 +219,9 @@ def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
     """Write the answer in every dialect, and compile it with the engines that are installed."""
     turn = subject.turn
     dialects: tuple[tuple[str, str, Callable[[], Any], Callable[[Any], Accepts]], ...] = (
-        ("lark", "llguidance", turn.lark, lark_reader),
-        ("gbnf", "xgrammar", turn.gbnf, gbnf_reader),
-        ("structural tag", "xgrammar", turn.structural_tag, tag_reader),
+        ("lark", "llguidance", partial(lark, turn), lark_reader),
+        ("gbnf", "xgrammar", partial(gbnf, turn), gbnf_reader),
+        ("structural tag", "xgrammar", partial(structural_tag, turn), tag_reader),
     )
     for dialect, engine, write, read in dialects:
         with _promise(dialect):

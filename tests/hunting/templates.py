@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
+from engines import WRITERS
 from hunting.mutation import mutate
 from hunting.tally import Failure, Tally, keep_failure, spent
 from properties import families
@@ -186,7 +187,7 @@ def _parsed(turn: Turn) -> Callable[[], str]:
 
 
 def _emitted(turn: Turn, dialect: str) -> Callable[[], str]:
-    return lambda: str(getattr(turn, dialect)())[:0]
+    return lambda: str(WRITERS[dialect](turn))[:0]
 
 
 def _sampled(turn: Turn) -> Callable[[], str]:

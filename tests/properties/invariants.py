@@ -100,7 +100,7 @@ def _check_call(events: list[Event], index: int, call: ToolCall) -> None:
     assert call.id
     assert call.status != "open"
     if call.status == "complete":
-        assert isinstance(json.loads(call.arguments), dict)
+        assert isinstance(json.loads(call.arguments_json), dict)
 
 
 def accumulated(stream: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

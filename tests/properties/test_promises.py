@@ -32,7 +32,7 @@ def test_the_standard_output_means_the_standard_message(family: Family) -> None:
         message = check(maker(family, strict=strict), family.outputs[0])
 
         assert message.content == CONTENT
-        assert [(call.name, call.arguments) for call in message.tool_calls] == calls[: 1 if family.one_call else 2]
+        assert [(call.name, call.arguments_json) for call in message.tool_calls] == calls[: 1 if family.one_call else 2]
 
 
 @each_family

@@ -179,7 +179,7 @@ def test_continued_arguments_after_an_empty_thought(template):
     assert turn.begun.startswith("<think>\n\n</think>")
     [call] = turn.parse('ris"}}</call>').tool_calls
     assert call.arguments == '{"city": "Paris"}'
-    assert turn.gbnf()
+    assert turn.constraint("llama.cpp").grammar
 
 
 @cases
@@ -311,11 +311,11 @@ def test_grammars(template):
     begun = {"role": "assistant", "reasoning_content": "I", "content": ""}
     turn = template.prepare([USER, begun], tools=[TOOL], continue_final_message="reasoning")
 
-    assert turn.gbnf().startswith("root ::= ")
-    assert "<call>" in turn.gbnf()
-    assert "<think>" not in turn.gbnf().splitlines()[0]
-    assert "start: " in turn.lark()
-    assert turn.structural_tag()["type"] == "structural_tag"
+    assert turn.constraint("llama.cpp").grammar.startswith("root ::= ")
+    assert "<call>" in turn.constraint("llama.cpp").grammar
+    assert "<think>" not in turn.constraint("llama.cpp").grammar.splitlines()[0]
+    assert "start: " in turn.constraint("llguidance").grammar
+    assert json.loads(turn.constraint("xgrammar").grammar)["type"] == "structural_tag"
 
 
 def test_triggers(template):
@@ -323,9 +323,9 @@ def test_triggers(template):
     free = template.prepare([USER], tools=[TOOL])
     required = template.prepare([USER], tools=[TOOL], tool_choice="required")
 
-    assert ["<call>" in trigger.value for trigger in free.triggers] == [True]
-    assert required.triggers == ()
-    assert template.prepare([USER]).triggers == ()
+    assert ["<call>" in trigger.value for trigger in free.constraint("llama.cpp").triggers] == [True]
+    assert required.constraint("llama.cpp").triggers == ()
+    assert template.prepare([USER]).constraint("llama.cpp").triggers == ()
 
 
 def test_given_format_wins():

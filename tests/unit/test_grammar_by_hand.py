@@ -111,8 +111,8 @@ def test_what_the_prompt_begins_is_read_first():
 
     assert begun.begun == "<think>"
     assert begun.parse("Hm.</think>Hi").to_openai()["reasoning_content"] == "Hm."
-    assert lark_reader(begun.lark())("Hm.</think>Hi")
-    assert not lark_reader(begun.lark())("Hi")
+    assert lark_reader(begun.constraint("llguidance").grammar)("Hm.</think>Hi")
+    assert not lark_reader(begun.constraint("llguidance").grammar)("Hi")
 
 
 def test_a_beginning_that_the_grammar_does_not_have_is_refused():
@@ -138,7 +138,7 @@ def test_content_is_continued():
 def test_a_request_binds_what_is_generated(request_, yes, no):
     """Text that the dialect accepts is read without a complaint; text refused for its number of calls is reported."""
     bound = turn(**request_)
-    accepts = lark_reader(bound.lark())
+    accepts = lark_reader(bound.constraint("llguidance").grammar)
 
     assert [text for text in yes if not accepts(text)] == []
     assert [text for text in no if accepts(text)] == []
@@ -176,7 +176,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
-    failed = ToolCall(name="get_time", arguments="[1]", id="", status="invalid", text="!get_time [1]")
+    failed = ToolCall(name="get_time", arguments_json="[1]", id="", status="invalid", text="!get_time [1]")
     assert Malformed("", 13, "arguments that are one JSON object", failed) in events
     assert not any(isinstance(event, ToolCallFinished) for event in events)
     assert ContentText("!get_time [1]") in events
@@ -295,7 +295,7 @@ def test_names_of_rules_do_not_meet_those_that_are_made():
     }
     grammar = Grammar(sequence(optional(ref("call-get-time")), ref("call")), rules)
 
-    accepts = lark_reader(turn(grammar).lark())
+    accepts = lark_reader(turn(grammar).constraint("llguidance").grammar)
 
     assert accepts('xget_weather{"city": "Rome"}')
     assert not accepts('get_weatherget_weather{"city": "Rome"}')
@@ -312,7 +312,7 @@ def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        accepts = lark_reader(bound.lark())
+        accepts = lark_reader(bound.constraint("llguidance").grammar)
 
     assert accepts("go" + yes)
     assert no is None or not accepts("go" + no)
@@ -322,7 +322,7 @@ def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
 def test_what_entries_cannot_say_of_several_arguments_is_reported():
     """Each entry is written for itself, so none is required."""
     with pytest.warns(match="tool 'get_weather': #: required is not enforced"):
-        turn(Grammar(tool_call(sequence(NAME, ENTRIES)))).gbnf()
+        turn(Grammar(tool_call(sequence(NAME, ENTRIES)))).constraint("llama.cpp")
 
 
 def test_an_end_in_the_middle_is_read_but_not_written():
@@ -331,7 +331,7 @@ def test_an_end_in_the_middle_is_read_but_not_written():
 
     assert turn(grammar).parse("a;ba").content == "a;a"
     with pytest.raises(GrammarError, match=r"end\(\): text may follow it"):
-        turn(grammar).gbnf()
+        turn(grammar).constraint("llama.cpp")
 
 
 def test_a_call_that_is_taken_back_has_no_id():

@@ -120,7 +120,7 @@ def test_calls_are_the_models():
     first, last = said(template, messages, tools=[TOOL])
 
     [read] = template.prepare(messages[:1], tools=[TOOL]).parse(first).tool_calls
-    assert (read.name, read.arguments) == ("now", "{}")
+    assert (read.name, read.arguments_json) == ("now", "{}")
     assert "12:00" not in first + last
 
 

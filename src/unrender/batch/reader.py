@@ -228,7 +228,7 @@ def _json_calls(message: Message) -> str:
 def _struct_calls(message: Message) -> list[dict[str, str]]:
     """Return the complete calls as structs of texts."""
     return [
-        {"id": call.id, "name": call.name, "arguments": call.arguments}
+        {"id": call.id, "name": call.name, "arguments": call.arguments_json}
         for call in message.tool_calls
         if call.status == "complete"
     ]

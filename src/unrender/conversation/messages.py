@@ -23,7 +23,8 @@ from itertools import groupby
 from typing import Any, Literal
 
 from unrender.errors import RequestError, TemplateWarning
-from unrender.messages.wire import REASONING_FIELDS, Message, check_values, checked_list
+from unrender.json_values import check_values, checked_list
+from unrender.messages.wire import REASONING_FIELDS, Message
 from unrender.rendering.template import Template
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

@@ -88,7 +88,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
 
 
 def _call(name: str, arguments: Any, id: str) -> ToolCall:
-    return ToolCall(name=name, arguments=arguments if isinstance(arguments, str) else json.dumps(arguments), id=id)
+    return ToolCall(name=name, arguments_json=arguments if isinstance(arguments, str) else json.dumps(arguments), id=id)
 
 
 def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
@@ -119,12 +119,10 @@ def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[To
     schemas = {tool.name: tool.parameters for tool in tools}
     if message.failed_calls or not all(_fits(call, schemas) for call in message.tool_calls):
         return False
-    said = (message.content, message.reasoning, *(call.arguments for call in message.tool_calls))
+    said = (message.content, message.reasoning, *(call.arguments_json for call in message.tool_calls))
     quoted = text.count(_FENCE) > sum(part.count(_FENCE) for part in said) and _FENCE not in declared.format.to_json()
     # `<p>Paris&lt;/p&gt;`: who escapes a marker means to end the value all the same.
-    escaped = any(
-        _ESCAPED.search(str(value)) for call in message.tool_calls for value in json.loads(call.arguments).values()
-    )
+    escaped = any(_ESCAPED.search(str(value)) for call in message.tool_calls for value in call.arguments.values())
     content = message.content.strip()
     rest = text[text.find(content) + len(content) :]
     apart = not content or "\n" in rest[: len(rest) - len(rest.lstrip())] or _TOKEN.match(rest) is not None
@@ -135,13 +133,13 @@ def _fits(call: ToolCall, schemas: Mapping[str, Any]) -> bool:
     if call.status != "complete" or call.name not in schemas:
         return False
     try:
-        return conforms(json.loads(call.arguments), schemas[call.name])
+        return conforms(call.arguments, schemas[call.name])
     except GrammarError:  # What is no JSON Schema refuses nothing.
         return True
 
 
 def _said(message: Message) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    return [(call.name, call.arguments) for call in message.tool_calls]
 
 
 def _is_part(some: Sequence[Any], of: Sequence[Any]) -> bool:

@@ -24,18 +24,9 @@ from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import plain_item
 from unrender.errors import RequestError
 from unrender.freezing import content_key
+from unrender.json_values import checked_list, checked_object, json_type
 from unrender.limits import MAX_TOOLS
-from unrender.messages.wire import (
-    Request,
-    Tool,
-    checked_list,
-    checked_object,
-    json_type,
-    read_allowed_tools,
-    read_response_schema,
-    read_tool_choice,
-    read_tools,
-)
+from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """Names of a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""

@@ -20,8 +20,8 @@ from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Said
 from unrender.errors import RequestError
 from unrender.freezing import frozen
+from unrender.json_values import checked_list, checked_object
 from unrender.limits import MAX_LISTED
-from unrender.messages.wire import checked_list, checked_object
 from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
 
 THINKING = "enable_thinking"

@@ -6,18 +6,18 @@ the rest. `constraint` and `triggers` are kept, and turns with equal formats, re
 
 from __future__ import annotations
 
-import marshal
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
 from unrender.answer.build import answer_of, calls_of, ending, own_calls
 from unrender.answer.nodes import Calls
 from unrender.cache import SHARED, bytes_of
+from unrender.dialects.constraint import DIALECTS, Dialect
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
@@ -25,7 +25,7 @@ from unrender.dialects.lowering.stops import Openness, Rest, flat, linked, unfol
 from unrender.dialects.sample import Sample, drawer
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, triggers_of
-from unrender.errors import GrammarError, SchemaWarning
+from unrender.errors import GrammarError, RequestError, SchemaWarning
 from unrender.format import Format
 from unrender.freezing import thawed
 from unrender.grammar.expansion import Expansion, Values, expand
@@ -37,20 +37,12 @@ from unrender.nodes.patterns import holds
 from unrender.schema.reader import Unsupported
 
 
-class Dialect(StrEnum):
-    """A language in which engines read grammars: GBNF, Lark, structural tags."""
-
-    GBNF = "gbnf"
-    LARK = "lark"
-    STRUCTURAL_TAG = "structural_tag"
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """The rest of an answer in one dialect, with what that dialect does not enforce."""
 
-    said: Any
-    """The grammar's text, or the structural tag."""
+    said: str
+    """The grammar's text; of a structural tag its JSON."""
     unsupported: tuple[Unsupported, ...]
     """The keywords of schemas that it does not enforce."""
 
@@ -108,11 +100,11 @@ class Remainder:
         spelled = self._expansion(Values.SPELLED)
         # Of JSON that has begun, an engine's own reading knows no rest.
         if self.in_call or is_long(spelled):
-            return Written(write_ebnf(spelled), spelled.unsupported if self.in_call else ())
+            return Written(json.dumps(write_ebnf(spelled)), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
         # What is not read natively is spelled out, with the losses of that.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
-        return Written(write_structural_tag(native, spelled), tuple(lost))
+        return Written(json.dumps(thawed(write_structural_tag(native, spelled))), tuple(lost))
 
     @bounded_nesting
     def drawer(self) -> Callable[[int], Sample]:
@@ -258,22 +250,19 @@ class Remainder:
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
 
-def constraint(answer: Remainder, dialect: str) -> Any:
-    """Return the constraint on the rest of an answer: a grammar, or a structural tag that the caller may change.
+def grammar_for(answer: Remainder, engine: str) -> str:
+    """Return the grammar of the rest of an answer in the engine's language.
 
-    Raises `GrammarError` as `Remainder` does. Each keyword that is not enforced is a `SchemaWarning` every time, with the
-    line of the code that called the caller.
+    Raises `RequestError` for an engine that is not known, and `GrammarError` as `Remainder` does. Each keyword that is not enforced
+    is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
-
-    def write() -> Written:
-        # Texts cannot be changed, and of the bytes of a structural tag each caller gets a copy of its own.
-        written = answer.written(Dialect(dialect))
-        return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
-
-    found: Written = _cached(answer, dialect, write)
+    if engine not in DIALECTS:
+        raise RequestError(f"engine: expected one of {', '.join(DIALECTS)}; found {engine!r:.60}")
+    dialect = DIALECTS[engine]
+    found: Written = _cached(answer, dialect, lambda: answer.written(dialect))
     for item in found.unsupported:
-        warnings.warn(str(item), SchemaWarning, stacklevel=4)
-    return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- `write` made it
+        warnings.warn(str(item), SchemaWarning, stacklevel=3)
+    return found.said
 
 
 def triggers(answer: Remainder) -> tuple[Trigger, ...]:

@@ -240,7 +240,7 @@ def _means(message: Message, plan: _Plan, begun: Message) -> bool:
     """Return whether a message says what was planned, after what the prompt has begun of it."""
     content = message.content.removeprefix(begun.content).strip()
     said = content == plan.content if plan.value is None else _json(content) == plan.value
-    calls = tuple((call.name, _json(call.arguments)) for call in message.tool_calls)
+    calls = tuple((call.name, _json(call.arguments_json)) for call in message.tool_calls)
     thought = message.reasoning.removeprefix(begun.reasoning).strip()
     return said and calls == plan.calls and thought in ("", plan.thought)
 

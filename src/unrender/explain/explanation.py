@@ -70,7 +70,8 @@ class Explanation:
             for it in self.spans
         ]
         calls = [
-            {"name": it.name, "status": str(it.status), "arguments": it.arguments, "id": it.id} for it in self.calls
+            {"name": it.name, "status": str(it.status), "arguments": it.arguments_json, "id": it.id}
+            for it in self.calls
         ]
         return {
             "clean": self.clean,

@@ -160,9 +160,9 @@ def _in_reasoning(case: Case) -> Iterator[Advice]:
         plain = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
     except FormatError:
         return
-    made = [(call.name, call.arguments) for call in case.reading.whole_calls]
+    made = [(call.name, call.arguments_json) for call in case.reading.whole_calls]
     for call in AnswerReading.of(plain, case.reading.thought.strip()).whole_calls:
-        if (call.name, call.arguments) not in made:
+        if (call.name, call.arguments_json) not in made:
             text = f"{call_text(call)} is written inside the reasoning, where nothing is called"
             yield text, "It counts when the model has ended its reasoning, and writes it after that"
 
@@ -262,18 +262,18 @@ def _typing(case: Case) -> Iterator[Advice]:
     """Arguments that do not fit the tool's schema."""
     for call in case.reading.whole_calls:
         tool = case.reading.turn.request.tool(call.name)
-        for problem in islice(_problems(case, call, tool), MAX_SHOWN_ITEMS) if tool else ():
+        for problem in islice(_problems(call, tool), MAX_SHOWN_ITEMS) if tool else ():
             yield f"{call.name}: {problem}", "The call was read as it stands; constrain generation to prevent this"
 
 
-def _problems(case: Case, call: ToolCall, tool: Tool) -> Iterator[str]:
+def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:
     """Yield where a call does not obey its schema, and the arguments that it admits only since it says nothing of them."""
     with suppress(GrammarError):
-        yield from case.reading.turn.problems(call)
+        yield from call.problems()
     schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
     known = schema.get("properties")
     if isinstance(known, Mapping) and known and not schema.keys() & {"additionalProperties", "patternProperties"}:
-        unknown = (name for name in json.loads(call.arguments) if name not in known)
+        unknown = (name for name in call.arguments if name not in known)
         yield from (f"no argument is called {name!r}; known are {sorted(known)}" for name in unknown)
 
 

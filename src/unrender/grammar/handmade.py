@@ -19,8 +19,9 @@ from typing import assert_never
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import TurnTexts
+from unrender.json_values import JsonSchema
 from unrender.limits import MAX_PARTS
-from unrender.messages.wire import JsonSchema, Request, Tool
+from unrender.messages.wire import Request, Tool
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 from unrender.schema import shapes
 from unrender.schema.admission import kinds_of, options_of

@@ -36,6 +36,7 @@ from unrender import (
     Turn,
     deltas,
 )
+from unrender.dialects.constraint import Constraint
 from unrender.integrations.rendered import is_forced, json_form, own_template
 
 _SAMPLING = (
@@ -107,7 +108,7 @@ class ChatHandler:
         sampling = {name: options[name] for name in _SAMPLING if name in options}
         # The caller's grammar wins: two at once could leave no token that both allow.
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
-        calls = _Calls(llama, turn) if turn.triggers and not grammar else None
+        calls = None if grammar else _calls(llama, turn)
         if calls:
             sampling["logits_processor"] = [*(sampling.get("logits_processor") or ()), calls]
         own_stops = [stop] if isinstance(stop, str) else list(stop or ())
@@ -222,8 +223,8 @@ class _Calls:
     be held is a `SchemaWarning`.
     """
 
-    def __init__(self, llama: Llama, turn: Turn) -> None:
-        self._llama, self._turn = llama, turn
+    def __init__(self, llama: Llama, constraint: Constraint) -> None:
+        self._llama, self._constraint = llama, constraint
         self._text: list[str] = []
         self._grammar: _Grammar | None = None
 
@@ -237,17 +238,26 @@ class _Calls:
             return
         self._text.append(text)
         # Ordinary text is not looked at: a trigger may end in the middle of a token, and the grammar would be given all of it.
-        if text in self._turn.preserved_tokens and _begins_call("".join(self._text), text, self._turn.triggers):
+        constraint = self._constraint
+        if text in constraint.preserved_tokens and _begins_call("".join(self._text), text, constraint.triggers):
             self._wake(token)
 
     def _wake(self, token: int) -> None:
-        try:
-            grammar = _Grammar(self._llama, self._turn.gbnf())
-        except GrammarError as error:
-            warnings.warn(f"a call is not held to its grammar: {error}", SchemaWarning, stacklevel=2)
-            return
+        grammar = _Grammar(self._llama, self._constraint.grammar)
         # A grammar that does not begin with this token (a call is forbidden here) would end the process: it sleeps on.
         self._grammar = grammar if grammar.accept(token) else None
+
+
+def _calls(llama: Llama, turn: Turn) -> _Calls | None:
+    """Return what holds the calls of an answer to their grammar; None where the answer has none, or no grammar can be written."""
+    if is_forced(turn.request) or not turn.request.calls_allowed:
+        return None
+    try:
+        constraint = turn.constraint("llama.cpp")
+    except GrammarError as error:
+        warnings.warn(f"calls are not held to a grammar: {error}", SchemaWarning, stacklevel=3)
+        return None
+    return _Calls(llama, constraint) if constraint.triggers else None
 
 
 def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
@@ -323,7 +333,9 @@ def _grammar(turn: Turn) -> Any:
     """Return a grammar for an answer that is due in a form from its first character on."""
     if not is_forced(turn.request):
         return None
-    return importlib.import_module("llama_cpp").LlamaGrammar.from_string(turn.gbnf(), verbose=False)
+    return importlib.import_module("llama_cpp").LlamaGrammar.from_string(
+        turn.constraint("llama.cpp").grammar, verbose=False
+    )
 
 
 def _envelope(kind: str, model: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ the answer. So only the last tokens are decoded, however long the prompt is.
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -152,7 +153,7 @@ def constraint_of(turn: Turn) -> Constraint:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
-            tag = turn.structural_tag()
+            tag = json.loads(turn.constraint("xgrammar").grammar)
         except GrammarError as error:
             if is_forced(turn.request):  # Without a grammar the answer may be anything, which is not what was demanded.
                 raise

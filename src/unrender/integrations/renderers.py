@@ -222,9 +222,9 @@ def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, re
 
 def _parsed(call: ToolCall, raw: str, ids: tuple[int, int] | None) -> ParsedToolCall:
     try:
-        arguments = json.loads(call.arguments)
+        arguments = json.loads(call.arguments_json)
     except ValueError:
-        arguments = call.arguments
+        arguments = call.arguments_json
     return ParsedToolCall(
         raw=raw,
         name=call.name or None,

@@ -224,7 +224,7 @@ def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict
             "role": "tool",
             "tool_call_id": call.id,
             "name": call.name,
-            "content": _called(named[call.name], call.arguments),
+            "content": _called(named[call.name], call.arguments_json),
         }
         for call in message.tool_calls
     ]

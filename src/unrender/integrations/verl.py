@@ -113,7 +113,9 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
         reader.finish()
         text = Detokenizer(self.tokenizer).text(responses_ids)
         return reader.message.content, [
-            FunctionCall(name=call.name, arguments=call.arguments, tool_call_id=call.id if call.id in text else None)
+            FunctionCall(
+                name=call.name, arguments_json=call.arguments_json, tool_call_id=call.id if call.id in text else None
+            )
             for call in reader.message.tool_calls
         ]
 

@@ -291,7 +291,10 @@ class _Parser:
         reason = _finish_reason(request, len(model_output_token_ids))
         found = said([*parser.feed(model_output), *parser.finish(reason)])
         function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
-        calls = [function(id=call.id, name=call.name, arguments=call.arguments) for call in parser.message.tool_calls]
+        calls = [
+            function(id=call.id, name=call.name, arguments_json=call.arguments_json)
+            for call in parser.message.tool_calls
+        ]
         # A message without reasoning and calls has content, even if it is empty: clients take it as text.
         nothing = None if found.reasoning or calls else ""
         return found.reasoning or None, found.content or nothing, calls or None

@@ -325,4 +325,6 @@ def begins_call(machine: Machine, frame: Frame) -> bool:
 def _read_so_far(call: CallState, status: CallStatus, text: str = "") -> ToolCall:
     """Return a call as far as it was read; `text` is its own, where it failed."""
     arguments = "".join(call.arguments)
-    return ToolCall(name=call.name, arguments=arguments, id=call.id, status=status, offered=call.offered, text=text)
+    return ToolCall(
+        name=call.name, arguments_json=arguments, id=call.id, status=status, offered=call.offered, text=text
+    )

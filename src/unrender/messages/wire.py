@@ -1,24 +1,22 @@
-"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms, and bounds what comes from outside.
+"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms.
 
-These are pure values: nothing here knows a template, a format or a model. A value from outside is looked at level by level, without
-recursion, so that one which holds itself ends at the deepest level that is allowed.
+These are pure values: nothing here knows a template, a format or a model.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NoReturn, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from unrender.errors import RequestError
 from unrender.freezing import content_key, frozen, thawed
-from unrender.limits import MAX_DEPTH, MAX_VALUES
+from unrender.json_values import JsonSchema, check_values, checked_list, checked_object
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""
-JsonSchema = Mapping[str, Any] | bool
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """The name of reasoning in a wire form: DeepSeek's, which most servers and templates took over, or OpenRouter's."""
 
@@ -83,13 +81,16 @@ CallStatus = Literal["open", "complete", "truncated", "invalid"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call of a tool: the tool's name, and the arguments as JSON text.
+    """A call of a tool: the tool's name, and the arguments.
 
-    The arguments are incomplete unless `status` is complete.
+    >>> call = ToolCall(name="add", arguments_json='{"a": 1, "b": 2}', id="a1")
+    >>> call.arguments["b"]
+    2
     """
 
     name: str
-    arguments: str
+    arguments_json: str
+    """The arguments as JSON text, as far as they were read: half an object unless `status` is "complete"."""
     id: str
     status: CallStatus = "complete"
     offered: bool = True
@@ -97,10 +98,47 @@ class ToolCall:
     text: str = ""
     """The call as the model wrote it, markers included: of a failed call alone. Empty where the arguments were given as they
     were written."""
+    tool: Tool | None = field(default=None, compare=False, repr=False)
+    """The tool as it was offered; None when it was not, or when nobody knows."""
+
+    @property
+    def arguments(self) -> dict[str, Any] | Any:
+        """The arguments as a new dict; None when the call is not complete, or when Python cannot read them as an object."""
+        if self.status != "complete":
+            return None
+        try:
+            value = json.loads(self.arguments_json)
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def problems(self) -> tuple[str, ...]:
+        """Return in words where the call does not obey its tool's schema; nothing where it does, or where the tools are unknown.
+
+        Each problem begins with its place in the arguments, from `$` on. What grammars do not hold of a schema is not looked
+        at; each such keyword is a `SchemaWarning` where a grammar is written. Raises `GrammarError` when the tool's parameters
+        are no JSON Schema.
+
+        >>> tool = Tool(name="go", parameters={"properties": {"to": {"enum": ["Rome", "Oslo"]}}})
+        >>> ToolCall(name="go", arguments_json='{"to": "Bonn"}', id="1", tool=tool).problems()
+        ('$.to: expected one of ["Rome", "Oslo"], found "Bonn"',)
+        """
+        from unrender.schema.problems import problems_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.schema.reader import read_schema  # noqa: PLC0415
+
+        if not self.offered:
+            return (f"expected a call of a tool that was offered, found {self.name!r:.60}",)
+        if self.tool is None:
+            return ()
+        try:
+            arguments = json.loads(self.arguments_json)
+        except (ValueError, RecursionError):
+            return (f"$: expected JSON, found {self.arguments_json!r:.60}",)
+        return problems_of(read_schema(self.tool.parameters), arguments)
 
     def to_openai(self) -> ToolCallBody:
         """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
-        function: FunctionCallBody = {"name": self.name, "arguments": self.arguments}
+        function: FunctionCallBody = {"name": self.name, "arguments": self.arguments_json}
         call: ToolCallBody = {"id": self.id, "type": "function", "function": function}
         if self.status != "complete":
             call["status"] = self.status
@@ -111,7 +149,7 @@ class ToolCall:
 
         Raises `RequestError` for a value that is neither.
 
-        >>> ToolCall(name="now", arguments="{}", id="a1").result({"hour": 12})
+        >>> ToolCall(name="now", arguments_json="{}", id="a1").result({"hour": 12})
         {'role': 'tool', 'tool_call_id': 'a1', 'content': '{"hour": 12}'}
         """
         try:
@@ -136,7 +174,7 @@ class Message:
     def finish_reason(self, reason: str | None = None) -> str:
         """Return OpenAI's finish reason; `reason` is the engine's own, or None.
 
-        >>> Message(tool_calls=(ToolCall(name="now", arguments="{}", id="0"),)).finish_reason("stop")
+        >>> Message(tool_calls=(ToolCall(name="now", arguments_json="{}", id="0"),)).finish_reason("stop")
         'tool_calls'
         """
         if any(call.status == "complete" for call in self.tool_calls) and reason in (None, "stop"):
@@ -350,83 +388,3 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     if not isinstance(schema, Mapping | bool):
         raise RequestError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
     return schema
-
-
-# Values from outside.
-
-
-def checked_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
-    """Return a value that is an object. Raises `RequestError`, naming `where`, for any other."""
-    if not isinstance(value, Mapping):
-        raise RequestError(f"{where}: expected {expected}, found {type(value).__name__}")
-    return value
-
-
-def checked_list(value: Any, where: str) -> Sequence[Any]:
-    """Return a value that is a list. Raises `RequestError`, naming `where`, for any other."""
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise RequestError(f"{where}: expected a list, found {type(value).__name__}")
-    return value
-
-
-_Place = tuple["_Place | None", Any]
-"""A key, after the place of what holds it."""
-_SCALARS = (str, int, float, type(None))
-_ATOMS = frozenset((*_SCALARS, bool))
-_SHOWN_KEYS = 6
-
-
-def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
-    """Check that a value is not nested too deeply and does not contain itself; with `only_json`, that it is JSON.
-
-    Raises `RequestError`, naming `where` and the keys that lead to the place.
-    """
-    level: list[tuple[Any, _Place | None]] = [(value, None)]
-    total = 0
-    for _ in range(MAX_DEPTH):
-        deeper: list[tuple[Any, _Place | None]] = []
-        for holder, place in level:
-            for key, item in _items(holder):
-                kind = type(item)
-                if kind in _ATOMS:
-                    continue
-                if kind is dict or kind is list or isinstance(item, Mapping | list | tuple):
-                    deeper.append((item, (place, key)))
-                elif only_json and not isinstance(item, _SCALARS):
-                    _refuse((place, key), where, f"expected JSON, found {type(item).__name__}")
-            if only_json and isinstance(holder, Mapping):
-                for key in holder:
-                    if not isinstance(key, str):
-                        _refuse(place, where, f"expected text as keys, found {key!r:.60}")
-        total += len(deeper)
-        if total > MAX_VALUES:
-            raise RequestError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
-        if not deeper:
-            return
-        level = deeper
-    _refuse(level[0][1], where, f"expected at most {MAX_DEPTH} levels of lists and objects, found more")
-
-
-def _items(holder: Any) -> Iterable[tuple[Any, Any]]:
-    if type(holder) is dict or isinstance(holder, Mapping):
-        return holder.items()
-    return enumerate(holder) if isinstance(holder, list | tuple) else ()
-
-
-def _refuse(place: _Place | None, where: str, problem: str) -> NoReturn:
-    keys: list[Any] = []
-    while place is not None:
-        place, key = place
-        keys.append(key)
-    keys.reverse()
-    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key!s:.60}" for key in keys[:_SHOWN_KEYS])
-    raise RequestError(f"{where}{path}{'…' if len(keys) > _SHOWN_KEYS else ''}: {problem}")
-
-
-def json_type(value: Any) -> str:
-    """Return the JSON type's name: `string`, `number`, `boolean`, `null`, `array` or `object`."""
-    if value is None:
-        return "null"
-    # `bool` before `int`: in Python `True` is both.
-    kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
-    return next((name for kind, name in kinds if isinstance(value, kind)), "array")

@@ -16,7 +16,7 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import Message, ToolCall
+from unrender.messages.wire import Message, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.resumable import Resumable
 
@@ -35,9 +35,10 @@ def message_of(events: Iterable[Event]) -> Message:
 class MessageFold(Resumable):
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
-    __slots__ = ("_arguments", "_calls", "_content", "_ends", "_failed", "_reasoning", "reported")
+    __slots__ = ("_arguments", "_calls", "_content", "_ends", "_failed", "_reasoning", "_request", "reported")
 
-    def __init__(self) -> None:
+    def __init__(self, request: Request | None = None) -> None:
+        self._request = request
         self._content = StringIO()
         self._reasoning = StringIO()
         self._calls: list[ToolCallStarted] = []
@@ -90,7 +91,13 @@ class MessageFold(Resumable):
         call, text, end = self._calls[index], self._arguments[index], self._ends[index]
         status, written = (end.status, end.text) if end else ("open", "")
         return ToolCall(
-            name=call.name, arguments=text.getvalue(), id=call.id, status=status, offered=call.offered, text=written
+            name=call.name,
+            arguments_json=text.getvalue(),
+            id=call.id,
+            status=status,
+            offered=call.offered,
+            text=written,
+            tool=self._request.tool(call.name) if self._request else None,
         )
 
     @property

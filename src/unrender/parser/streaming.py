@@ -212,7 +212,7 @@ class Parser(Resumable):
     ) -> None:
         self._format, self._grammar = format, grammar
         self._transcript, self._quoter = transcript, quoter
-        self._fold, self._cleaner = MessageFold(), Cleaner()
+        self._fold, self._cleaner = MessageFold(request), Cleaner()
         self._finished = False
         self._waiting: list[Event] = []
         self._no_flow()

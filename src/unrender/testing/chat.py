@@ -146,7 +146,7 @@ class Expectation:
 
 
 def _expected(found: ToolCall) -> ExpectedCall:
-    arguments = json.loads(found.arguments) if found.status == "complete" else found.arguments
+    arguments = found.arguments if found.status == "complete" else found.arguments_json
     return ExpectedCall(name=found.name, arguments=arguments, status=found.status)
 
 

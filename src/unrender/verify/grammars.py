@@ -19,6 +19,7 @@ from itertools import product
 from typing import Any
 
 from unrender.answer.encode import encode_answer
+from unrender.dialects.constraint import Engine
 from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
@@ -75,9 +76,13 @@ def gbnf_reader(grammar: str) -> Accepts:
     return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_ebnf(grammar))
 
 
-def tag_reader(tag: Mapping[str, Any]) -> Accepts:
+def tag_reader(tag: str | Mapping[str, Any]) -> Accepts:
     """Return a function that tests texts with xgrammar's structural tag."""
-    return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_structural_tag(json.dumps(tag)))
+    return _xgrammar_reader(
+        importlib.import_module("xgrammar").Grammar.from_structural_tag(
+            tag if isinstance(tag, str) else json.dumps(tag)
+        )
+    )
 
 
 def _xgrammar_reader(grammar: Any) -> Accepts:
@@ -141,24 +146,24 @@ _ANSWERS = (
 @dataclass(frozen=True, slots=True)
 class _Dialect:
     engine: str
-    write: Callable[[Turn], Any]
+    target: Engine
     read: Callable[..., Accepts]
 
     def reader(self, turn: Turn, known: dict[str, Accepts]) -> Accepts:
         """Return a function that tests texts with the grammar of a turn; `known` holds those of earlier turns, by grammar."""
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-            grammar = self.write(turn)
-        if str(grammar) not in known:
-            known[str(grammar)] = self.read(grammar)
-        return known[str(grammar)]
+            grammar = turn.constraint(self.target).grammar
+        if grammar not in known:
+            known[grammar] = self.read(grammar)
+        return known[grammar]
 
 
 _GENERATED, _WRITTEN = "generated answers", "written answers"
 _GRAMMAR = "grammar in "
 _DIALECTS: Mapping[str, _Dialect] = {
-    f"{_GRAMMAR}Lark": _Dialect("llguidance", Turn.lark, lark_reader),
-    f"{_GRAMMAR}GBNF": _Dialect("xgrammar", Turn.gbnf, gbnf_reader),
-    "structural tag": _Dialect("xgrammar", Turn.structural_tag, tag_reader),
+    f"{_GRAMMAR}Lark": _Dialect("llguidance", "llguidance", lark_reader),
+    f"{_GRAMMAR}GBNF": _Dialect("xgrammar", "llama.cpp", gbnf_reader),
+    "structural tag": _Dialect("xgrammar", "xgrammar", tag_reader),
 }
 
 
@@ -323,7 +328,7 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
     """Yield the message as the format writes it, after what the prompt has written; a grammar made by hand writes none."""
     if turn.grammar is not None or message.failed_calls:
         return
-    calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
+    calls = [(call.name, call.arguments, call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
     # Begun `<think>`, message without reasoning: as the format writes it, it does not follow this prompt.
     if text.startswith(turn.prefill):

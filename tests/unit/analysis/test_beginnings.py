@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from unrender import ChatTemplate, Parser
@@ -27,9 +29,9 @@ def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
 
     assert headers[-1].endswith(begun)
     assert turn.prefill == ""
-    assert turn.gbnf()
-    assert turn.lark()
-    assert turn.structural_tag()
+    assert turn.constraint("llama.cpp").grammar
+    assert turn.constraint("llguidance").grammar
+    assert json.loads(turn.constraint("xgrammar").grammar)
     for seed in range(5):
         parser = Parser(turn.format, turn.request, prompt=turn.prompt, strict=True)
         parser.finish(text=turn.sample(seed))
@@ -45,4 +47,4 @@ def test_reasoning_that_the_prompt_opens_stays_open():
 
     assert turn.prefill.endswith("<think>")
     assert turn.parse("Hm.</think>Yes.<end>").reasoning == "Hm."
-    assert turn.gbnf()
+    assert turn.constraint("llama.cpp").grammar

@@ -37,7 +37,7 @@ CALLS = {
 
 
 def calls(message: Message) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    return [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
 
 
 @pytest.mark.parametrize("text", CALLS.values(), ids=CALLS)

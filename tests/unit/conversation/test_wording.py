@@ -52,7 +52,7 @@ def test_the_example_is_read_as_a_call(declared):
     fed(parser, [example_of(text)])
 
     (call,) = parser.message.tool_calls
-    assert json.loads(call.arguments) == {"words": "good evening", "times": 3}
+    assert json.loads(call.arguments_json) == {"words": "good evening", "times": 3}
 
 
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from cases import cases
-from engines import converted_reader, installed, lark_reader
+from engines import converted_reader, gbnf, installed, lark, lark_reader, structural_tag
 from splitting import fed
 
 from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, Turn
@@ -41,7 +42,7 @@ def turn_of(format=FORMAT, prefill="", tools=TOOLS, **request):
 
 
 def accepted(texts, prefill="", **request):
-    accepts = lark_reader(turn_of(prefill=prefill, **request).lark())
+    accepts = lark_reader(turn_of(prefill=prefill, **request).constraint("llguidance").grammar)
     return [text for text in texts if accepts(text)]
 
 
@@ -98,7 +99,7 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 10_000)  # The bound itself takes seconds.
     request = Request(tools=TOOLS, tool_choice=choice)
     answer = Turn(prompt="", format=FORMAT, request=request, prefill=prefill)
-    for write in (answer.gbnf, answer.lark, answer.structural_tag):
+    for write in (partial(gbnf, answer), partial(lark, answer), partial(structural_tag, answer)):
         with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
             write()
     for seed in range(5):
@@ -111,7 +112,7 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
 def test_tools_must_be_known_by_name():
     """A grammar of calls to any tool whatever cannot be written."""
     with pytest.raises(GrammarError, match="needs the tools by name"):
-        turn_of(tools=None).lark()
+        turn_of(tools=None).constraint("llguidance")
 
 
 def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
@@ -120,7 +121,7 @@ def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
     answer = turn_of(tools=(*TOOLS, awkward))
 
     with pytest.warns(SchemaWarning, match="tool 'h': #/properties/a: uniqueItems is not enforced") as warned:
-        text = answer.gbnf()
+        text = answer.constraint("llama.cpp").grammar
 
     assert '"f' in text
     assert len(warned) == 1
@@ -135,7 +136,7 @@ def test_large_schemas_do_not_blow_up():
     assert len(json.dumps(properties)) > 80_000
 
     with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
-        text = answer.gbnf()
+        text = answer.constraint("llama.cpp").grammar
 
     assert len(text) < 200_000
 
@@ -145,16 +146,16 @@ def test_lazy_gbnf_serves_from_the_first_marker_too():
     lazy = turn_of(prefill="<think>")
     eager = turn_of(prefill="<think>", tool_choice="required")
 
-    assert lazy.triggers
-    assert converted_reader(lazy.gbnf())(F)
-    assert not eager.triggers
-    assert not converted_reader(eager.gbnf())(F)
+    assert lazy.constraint("llama.cpp").triggers
+    assert converted_reader(lazy.constraint("llama.cpp").grammar)(F)
+    assert not eager.constraint("llama.cpp").triggers
+    assert not converted_reader(eager.constraint("llama.cpp").grammar)(F)
 
 
 def test_samples_are_answers():
     """A sample is an answer that the grammar accepts."""
     answer = turn_of()
-    accepts = lark_reader(answer.lark())
+    accepts = lark_reader(answer.constraint("llguidance").grammar)
 
     assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
 
@@ -163,7 +164,7 @@ def test_formats_without_calls_write_content():
     """In a format without calls, tools change nothing."""
     answer = turn_of(replace(FORMAT, tools=CallSyntax()))
 
-    assert lark_reader(answer.lark())("Hi")
+    assert lark_reader(answer.constraint("llguidance").grammar)("Hi")
 
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
@@ -177,7 +178,7 @@ def test_a_prompt_may_close_reasoning_in_its_own_way(block):
         prefill=block,
     )
 
-    accepts = lark_reader(answer.lark())
+    accepts = lark_reader(answer.constraint("llguidance").grammar)
 
     assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
 
@@ -199,6 +200,6 @@ def test_arguments_may_stand_in_both_orders(order):
         arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
     )
     tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
-    accepts = lark_reader(turn_of(Format(tools=code), tools=tools).lark())
+    accepts = lark_reader(turn_of(Format(tools=code), tools=tools).constraint("llguidance").grammar)
 
     assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")

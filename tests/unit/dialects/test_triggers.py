@@ -18,7 +18,7 @@ REQUEST = Request(tools=(Tool(name="f"),))
 
 
 def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
-    return Turn(prompt="", format=format, request=request, prefill=prefill).triggers
+    return Turn(prompt="", format=format, request=request, prefill=prefill).constraint("llama.cpp").triggers
 
 
 def fires(format: Format, output: str, prefill: str = "") -> str | None:

@@ -91,7 +91,7 @@ def test_a_stop_and_a_hint_are_sentences(said, text):
 
 
 def calling(status):
-    calls = (ToolCall(id="i", name="f", arguments="{}", status=status),)
+    calls = (ToolCall(id="i", name="f", arguments_json="{}", status=status),)
     return Message(tool_calls=calls) if status == "complete" else Message(failed_calls=calls)
 
 
@@ -135,7 +135,7 @@ def test_a_syntax_reads_what_it_is_called(name, text):
     fed(parser, [text])
     message = parser.message
 
-    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
+    assert [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls] == [
         ("find", {"what": "it", "most": 3})
     ]
     assert message.content == ""

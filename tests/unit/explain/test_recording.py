@@ -75,11 +75,7 @@ CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "x"}}\n</tool
 def test_what_is_settled_is_what_spans_tell(text):
     """After every character, the number of settled characters is where the last span ends."""
     template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
-    parser = (
-        template.prepare([{"role": "user", "content": "x"}], tools=[{"name": "get_weather"}])
-        .prepare_rendered()
-        .parser()
-    )
+    parser = template.prepare([{"role": "user", "content": "x"}], tools=[{"name": "get_weather"}]).parser()
 
     for char in text:
         parser.feed(char)

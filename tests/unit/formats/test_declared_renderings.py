@@ -70,7 +70,7 @@ def test_what_a_declared_format_writes_is_read(name: str, shape: str) -> None:
 
     for chunks in ([text], list(text)):
         message = read(format, chunks)
-        found = [(call.name, json.loads(call.arguments), call.status) for call in message.tool_calls]
+        found = [(call.name, json.loads(call.arguments_json), call.status) for call in message.tool_calls]
 
         assert found == [(name, values, "complete") for name, values, _ in calls], text
         assert (message.content.strip(), message.reasoning.strip()) == (content, reasoning), text

@@ -26,4 +26,4 @@ def test_a_constant_is_written_as_the_codec_writes_it(family: Family) -> None:
 
     for seed in range(20):
         [call] = turn.parse(turn.sample(seed)).tool_calls
-        assert (call.name, json.loads(call.arguments)) == ("now", SAMPLE)
+        assert (call.name, json.loads(call.arguments_json)) == ("now", SAMPLE)

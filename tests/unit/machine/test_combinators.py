@@ -71,7 +71,7 @@ def test_an_answer_is_read_into_its_parts():
     found = message(ANSWER, '<think>Hm.</think>Wait<call>get_weather:{"city": "Oslo"}</call><call>get_time:{}</call>')
 
     assert (found.reasoning, found.content) == ("Hm.", "Wait")
-    assert [(call.name, call.arguments) for call in found.tool_calls] == [
+    assert [(call.name, call.arguments_json) for call in found.tool_calls] == [
         ("get_weather", '{"city": "Oslo"}'),
         ("get_time", "{}"),
     ]
@@ -100,7 +100,7 @@ def test_arguments_in_entries_are_typed_by_the_schema():
     """Text between entries' marks becomes the JSON that the tool's schema asks for."""
     [call] = message(TAGGED, "get_weather(city=7,days=7)").tool_calls
 
-    assert call.arguments == '{"city": "7", "days": 7}'
+    assert call.arguments_json == '{"city": "7", "days": 7}'
 
 
 def test_a_call_of_an_unknown_tool_does_not_match():
@@ -188,7 +188,7 @@ def test_python_values_become_json():
 
     [call] = message(grammar, "get_time{'utc': True, 'at': None}").tool_calls
 
-    assert call.arguments == '{"utc": true, "at": null}'
+    assert call.arguments_json == '{"utc": true, "at": null}'
 
 
 def test_a_quoted_string_is_read_with_its_escapes():

@@ -8,8 +8,8 @@ from types import MappingProxyType
 import pytest
 
 from unrender import RequestError
+from unrender.json_values import check_values
 from unrender.limits import MAX_DEPTH
-from unrender.messages.wire import check_values
 
 
 def nested(levels: int) -> list[object]:

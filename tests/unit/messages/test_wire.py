@@ -17,7 +17,7 @@ TOOLS = TEMPLATE.prepare_rendered(tools=[TOOL]).request.tools
 
 def test_calls_are_sent_back_as_they_were_given() -> None:
     """One that is still being written is not there; one that was given as it was written, and died, has its status."""
-    calls = tuple(ToolCall(name=status, arguments="{}", id="i", status=status) for status in get_args(CallStatus))
+    calls = tuple(ToolCall(name=status, arguments_json="{}", id="i", status=status) for status in get_args(CallStatus))
 
     wire = Message(content="c", reasoning="r", tool_calls=calls).to_openai()
 

@@ -38,7 +38,7 @@ EVENTS = [
 
 
 def call(status: CallStatus) -> ToolCall:
-    return ToolCall(name="now", arguments="{", id="abc", status=status)
+    return ToolCall(name="now", arguments_json="{", id="abc", status=status)
 
 
 @cases

@@ -65,8 +65,8 @@ def test_asking_changes_nothing() -> None:
     plain = parser_after(JSON_TAGS, text)
     plain.finish()
 
-    assert [(call.name, call.arguments) for call in asked.message.tool_calls] == [
-        (call.name, call.arguments) for call in plain.message.tool_calls
+    assert [(call.name, call.arguments_json) for call in asked.message.tool_calls] == [
+        (call.name, call.arguments_json) for call in plain.message.tool_calls
     ]
     assert asked.message.content == plain.message.content == "Hi"
 

@@ -320,7 +320,7 @@ def test_marker_before_each_call_has_other_spellings() -> None:
         parser = turn.parser()
         fed(parser, chunks)
         assert (parser.message.content, [call.name for call in parser.message.tool_calls]) == ("Hi ", ["now"])
-    assert "<tool_use>" not in turn.gbnf()
+    assert "<tool_use>" not in turn.constraint("llama.cpp").grammar
 
 
 def test_what_is_settled_is_the_models() -> None:

@@ -111,7 +111,7 @@ def test_answers_are_judged_that_show_all_of_it(said, text, expected):
 
 
 def call(name=ONE.name, arguments='{"akeyvorn": 730101}', status="complete"):
-    return ToolCall(name=name, arguments=arguments, id="0", status=status)
+    return ToolCall(name=name, arguments_json=arguments, id="0", status=status)
 
 
 MEANT = {

@@ -14,7 +14,7 @@ def message(**parts):
 
 
 def tool_call(name, arguments, status="complete"):
-    return ToolCall(name=name, arguments=arguments, id="1", status=status)
+    return ToolCall(name=name, arguments_json=arguments, id="1", status=status)
 
 
 def test_equal_expectations_do_not_differ():

@@ -38,6 +38,7 @@ from unrender import (
     UnrenderError,
 )
 from unrender.cache import Cache
+from unrender.dialects.constraint import Engine
 from unrender.gateway.answers.history import History, key_of, read_history
 from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
@@ -46,6 +47,8 @@ from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MAX_ITEMS, MAX_STORED
 
+_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
+"""By dialect of an engine: an engine that `Turn.constraint` knows."""
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
 _WHOLE_REASONS = (None, "stop", "length")
@@ -445,20 +448,15 @@ class Built(NamedTuple):
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
-    write: Mapping[str, Callable[[], str]] = {
-        "gbnf": turn.gbnf,
-        "lark": turn.lark,
-        "structural_tag": lambda: json.dumps(turn.structural_tag()),
-    }
-    if engine.dialect not in write:
+    if engine.dialect not in _ENGINES:
         return Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
-            text = write[engine.dialect]()
-            triggers = turn.triggers if engine.lazy and isinstance(turn, Turn) else ()
+            constraint = turn.constraint(_ENGINES[engine.dialect])
         except GrammarError as error:
             return Built(None, (f"not constrained: {error}",))
     # What a schema loses on its way into a grammar is said as warnings; the client is told each.
-    grammar = EngineGrammar(dialect=engine.dialect, text=text, triggers=triggers)
+    triggers = constraint.triggers if engine.lazy else ()
+    grammar = EngineGrammar(dialect=engine.dialect, text=constraint.grammar, triggers=triggers)
     return Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))
