@@ -24,8 +24,9 @@ from typing import Any
 import fetch
 from environment import ROOT
 
-from unrender import ChatTemplate, ExportError
+from unrender import ChatTemplate
 from unrender.conversation.messages import Said
+from unrender.errors import ExportError
 from unrender.export import read_response_template
 from unrender.format import Format, Slot
 from unrender.proof.cut import CutOut

@@ -21,8 +21,9 @@ from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
 from splitting import fed, pieces, random_pieces
 
-from unrender import Policy, deltas
+from unrender import Policy
 from unrender.grammar import conforms
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 FILES = sorted(ANSWERS.glob("*.jsonl"))

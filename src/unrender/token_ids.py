@@ -24,7 +24,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
-from unrender import Event, Message, Parser, TokenizerError
+from unrender import Event, Message, Parser
+from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
 
 _HALF = "\ufffd"

@@ -21,8 +21,8 @@ from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
 from unrender.messages.wire import CallStatus, Message, ReasoningField, Request, ToolCall
 from unrender.nodes import Grammar
+from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.completions import ChunkBody, Completion
 from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:

@@ -34,7 +34,9 @@ from lexing import remainder_of
 from meaning import differences
 from own_words import DIALECTS
 
-from unrender import Malformed, Message, SchemaWarning, TemplateError, Turn, read_prefill
+from unrender import Malformed, Message, TemplateError, Turn
+from unrender.errors import SchemaWarning
+from unrender.parser.prompt_tail import read_prefill
 
 pytestmark = pytest.mark.engine
 

@@ -26,8 +26,9 @@ from splitting import fed, merged, random_pieces
 from tables import table
 from vendor import vendor_cases, vendor_templates
 
-from unrender import ChatTemplate, Malformed, Message, Parser, Request
+from unrender import ChatTemplate, Malformed, Message, Parser
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 NAME = "outputs"
 ANY_TOOL = Request(tools=None)

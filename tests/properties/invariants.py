@@ -25,9 +25,9 @@ from unrender import (
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
 from unrender.grammar import Role
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 MakeParser = Callable[[], Parser]

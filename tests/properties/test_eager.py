@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pytest
 from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender import ArgumentsText, Parser, Policy, Request, ToolCallFinished, ToolCallStarted
+from unrender import ArgumentsText, Parser, Policy, ToolCallFinished, ToolCallStarted
+from unrender.types import Request
 
 AS_WRITTEN = Policy(calls="written")
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)

@@ -14,8 +14,9 @@ from properties.families import FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged, pieces, random_pieces
 
-from unrender import Event, Parser, Policy, Request, Span
+from unrender import Event, Parser, Policy
 from unrender.testing import numbered_id
+from unrender.types import Request, Span
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 RELEASES: tuple[Literal["complete", "written"], ...] = ("complete", "written")

@@ -13,8 +13,10 @@ from properties.attacks import Reading, markers, readings
 from properties.families import CONTENT, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from splitting import fed, merged
 
-from unrender import ChatTemplate, ParseError, Parser, Request, StateError, Tool
+from unrender import ChatTemplate, ParseError, Parser
+from unrender.errors import StateError
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

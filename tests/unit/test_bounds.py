@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from engines import gbnf, lark, structural_tag
 
-from unrender import ChatTemplate, GrammarError, Limits, SchemaWarning, TemplateError
+from unrender import ChatTemplate, GrammarError, Limits, TemplateError
+from unrender.errors import SchemaWarning
 
 SOURCE = (Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -12,16 +12,8 @@ import pytest
 from cases import cases
 from splitting import fed
 
-from unrender import (
-    ChatTemplate,
-    Format,
-    FormatError,
-    GrammarError,
-    Message,
-    RequestError,
-    TemplateError,
-    TemplateWarning,
-)
+from unrender import ChatTemplate, Format, GrammarError, Message, RequestError, TemplateError
+from unrender.errors import FormatError, TemplateWarning
 from unrender.testing import numbered_id
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.

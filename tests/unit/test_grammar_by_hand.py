@@ -15,18 +15,16 @@ from splitting import fed
 from unrender import (
     ChatTemplate,
     ContentText,
-    ExportError,
     GrammarError,
     Malformed,
     ParseError,
     Policy,
     RequestError,
-    StateError,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
+from unrender.errors import ExportError, StateError
 from unrender.grammar import (
     Grammar,
     argument,
@@ -48,6 +46,7 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 SOURCE = (

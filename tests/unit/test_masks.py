@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unrender import AssistantMask, ChatTemplate, RequestError, TemplateError, TemplateWarning, assistant_mask
+from unrender import ChatTemplate, RequestError, TemplateError
+from unrender.errors import TemplateWarning
+from unrender.training import AssistantMask, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 TOOL = {

@@ -19,23 +19,14 @@ from hashlib import blake2b
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from unrender import (
-    ChatTemplate,
-    Malformed,
-    Message,
-    Parser,
-    Policy,
-    Request,
-    RequestError,
-    ToolBody,
-    Turn,
-    UnrenderError,
-    read_prefill,
-)
+from unrender import ChatTemplate, Malformed, Message, Parser, Policy, RequestError, Turn, UnrenderError
 from unrender.batch.columns import Batch, Kind, opened
 from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
 from unrender.format import Format
 from unrender.limits import MAX_CONTEXT
+from unrender.openai import ToolBody
+from unrender.parser.prompt_tail import read_prefill
+from unrender.types import Request
 
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.

@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import click
 
-from unrender import ChatTemplate, Event, Malformed, Parser, RequestError, Span, rescue
+from unrender import ChatTemplate, Event, Malformed, Parser, RequestError
+from unrender.batch import rescue
 from unrender.cli.description import answers
 from unrender.cli.inputs import (
     BadInput,
@@ -57,6 +58,7 @@ from unrender.explain import Explanation, explain, listing
 from unrender.format import ToolMode
 from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED, MAX_SHOWN
+from unrender.types import Span
 
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _FIELDS = {

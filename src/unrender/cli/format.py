@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import click
 
-from unrender import ChatTemplate, Exported, FormatError, Target, read_response_template
+from unrender import ChatTemplate
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
@@ -40,7 +40,9 @@ from unrender.cli.terminal import (
     print_rows,
     remark,
 )
+from unrender.errors import FormatError
 from unrender.explain import differences
+from unrender.export import Exported, Target, read_response_template
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, read_declared
 from unrender.limits import MAX_SHOWN

@@ -85,8 +85,8 @@ class Instructions:
 def call_form(syntax: CallSyntax) -> str:
     """Return the form of a call, with words in capitals for the parts that vary.
 
-    >>> from unrender.formats import declared_format
-    >>> print(call_form(declared_format("tool-call-json").tools))
+    >>> from unrender import Format
+    >>> print(call_form(Format.named("tool-call-json").tools))
     <tool_call>
     {"name": "NAME", "arguments": ARGUMENTS}
     </tool_call>

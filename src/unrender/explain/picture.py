@@ -145,7 +145,8 @@ class Line:
 def listing(parser: Parser) -> tuple[Line, ...]:
     """Return the program that `parser` runs, in the order of the addresses.
 
-    >>> from unrender import Format, Request
+    >>> from unrender import Format
+    >>> from unrender.types import Request
     >>> str(listing(Parser(Format(undeclared_reasoning=False), Request()))[0])
     '   0  Jump  target=6'
     """

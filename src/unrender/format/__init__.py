@@ -170,6 +170,19 @@ class Format:
         return cast(Self, decode_fields(cls, data, where="format"))
 
     @classmethod
+    def named(cls, name: str) -> Format:
+        """Return the declared format with this name, e.g. "qwen3".
+
+        Raises `FormatError` for an unknown name, listing those that are known, and when a user's declared format is malformed.
+        """
+        from unrender.formats import declared_formats  # noqa: PLC0415 -- the data is read when somebody asks for it
+
+        known = {declared.name: declared.format for declared in declared_formats()}
+        if name not in known:
+            raise FormatError(f"declared format: expected one of {sorted(known)}, found {name!r}")
+        return known[name]
+
+    @classmethod
     def from_json(cls, text: str) -> Self:
         """Read a format from JSON. Raises `FormatVersionError` or `FormatError`."""
         try:

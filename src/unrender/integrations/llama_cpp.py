@@ -24,20 +24,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    Parser,
-    RequestError,
-    SchemaWarning,
-    TemplateError,
-    Trigger,
-    Turn,
-    deltas,
-)
+from unrender import ChatTemplate, Event, GrammarError, Parser, RequestError, TemplateError, Turn
 from unrender.dialects.constraint import Constraint
+from unrender.errors import SchemaWarning
 from unrender.integrations.rendered import is_forced, json_form, own_template
+from unrender.openai import deltas
+from unrender.types import Trigger
 
 _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",

@@ -17,25 +17,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    Parser,
-    Policy,
-    Request,
-    SchemaWarning,
-    TemplateError,
-    Turn,
-    deltas,
-    read_prefill,
-)
+from unrender import ChatTemplate, Event, GrammarError, Parser, Policy, TemplateError, Turn
 from unrender.cache import kept
+from unrender.errors import SchemaWarning
 from unrender.format import Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
 from unrender.limits import MAX_MARKER
+from unrender.openai import deltas
+from unrender.parser.prompt_tail import read_prefill
 from unrender.token_ids import Decoder, TokenParser, special_ids_of
+from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""

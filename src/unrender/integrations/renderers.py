@@ -25,16 +25,8 @@ from renderers.base import (
 )
 from renderers.configs import BaseRendererConfig
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    Policy,
-    TemplateWarning,
-    ToolCall,
-    ToolCallFinished,
-    Turn,
-    UnrenderError,
-)
+from unrender import ChatTemplate, Event, Policy, ToolCall, ToolCallFinished, Turn, UnrenderError
+from unrender.errors import TemplateWarning
 from unrender.format import Reasoning
 from unrender.grammar import Role
 from unrender.integrations.rendered import tail_text

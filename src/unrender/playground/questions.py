@@ -15,25 +15,16 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    Message,
-    TemplateError,
-    Trigger,
-    Turn,
-    UnrenderError,
-    __version__,
-    assistant_mask,
-    deltas,
-)
+from unrender import ChatTemplate, Event, GrammarError, Message, TemplateError, Turn, UnrenderError, __version__
 from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.dialects.constraint import Engine
 from unrender.explain import differences, explain, field_texts, pictures
 from unrender.format import Format
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
+from unrender.openai import deltas
+from unrender.training import assistant_mask
+from unrender.types import Trigger
 from unrender.verify import CHECKS, verify
 
 Kind = TypeVar("Kind")

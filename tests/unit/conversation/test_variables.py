@@ -8,7 +8,8 @@ from datetime import datetime
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, FormatWarning, RequestError, TemplateError, TemplateWarning
+from unrender import ChatTemplate, RequestError, TemplateError
+from unrender.errors import FormatWarning, TemplateWarning
 
 USER = {"role": "user", "content": "Hello"}
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"

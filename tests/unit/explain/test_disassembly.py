@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unrender import ChatTemplate, Format, Parser, Request
+from unrender import ChatTemplate, Format, Parser
 from unrender.explain import Line, listing
+from unrender.types import Request
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
 

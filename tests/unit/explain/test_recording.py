@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, ContentText, Format, MessageFinished, Parser, ReasoningText, Request
+from unrender import ChatTemplate, ContentText, Format, MessageFinished, Parser, ReasoningText
 from unrender.explain import replay
 from unrender.format import Reasoning, ReasoningMode
+from unrender.types import Request
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 FORMAT = Format(reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"))

@@ -15,7 +15,8 @@ from properties.families import FAMILIES, REQUEST
 from recipes import rows_of
 from splitting import fed
 
-from unrender import FormatError, Parser
+from unrender import Parser
+from unrender.errors import FormatError
 from unrender.format import Format, TurnTexts
 
 MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT = 128, 32, 1_000, 16_000

@@ -10,8 +10,9 @@ import pytest
 from cases import beside
 from serving import HELLO, TOOL, Told, asked, posted
 
-from unrender import ChatTemplate, Usage
+from unrender import ChatTemplate
 from unrender.gateway import EngineCapabilities, EngineError, Model, Piece, Turns, app
+from unrender.openai import Usage
 
 CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
 

@@ -89,7 +89,7 @@ def test_the_header_is_one_of_the_formats(header, count):
     assert len(shown("generation-prompt-always", subject)) == count
 
 
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("rule", BROKEN)
 def test_a_template_is_linted(rule):
     """A template that breaks a rule gives a finding with conversation and fix, in JSON as well; an ignored rule is not asked."""

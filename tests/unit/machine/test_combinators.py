@@ -18,8 +18,6 @@ from unrender import (
     Parser,
     Policy,
     ReasoningText,
-    Request,
-    Tool,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -27,6 +25,7 @@ from unrender import grammar as c
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))

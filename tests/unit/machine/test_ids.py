@@ -10,15 +10,15 @@ from properties import families
 from properties.families import ID_FIRST
 from splitting import fed
 
-from unrender import ChatTemplate, Parser, Request, Tool
+from unrender import ChatTemplate, Format, Parser
 from unrender.format import Arguments, CallSyntax, Format, Slot
-from unrender.formats import declared_format
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 NOW = Tool(name="now")
 REQUEST = Request(tools=(NOW,))
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
-FORMAT = declared_format("tool-call-json")
+FORMAT = Format.named("tool-call-json")
 COUNTED = Format(
     tools=CallSyntax(
         call_start="<call>",

@@ -8,7 +8,8 @@ import pytest
 from message_rows import MESSAGES, read
 from recipes import rows_of
 
-from unrender import CallStatus, ChatTemplate, Message, Request, RequestError, ToolCall
+from unrender import ChatTemplate, Message, RequestError, ToolCall
+from unrender.types import CallStatus, Request
 
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 TEMPLATE = ChatTemplate.from_string("{{ messages[-1].content }}")

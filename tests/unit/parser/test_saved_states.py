@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from properties.families import REQUEST, TOOLS
 
-from unrender import Parser, Policy, Request, StateError
+from unrender import Parser, Policy
+from unrender.errors import StateError
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar, content, literal, rest
+from unrender.types import Request
 
 FORMAT = Format(turn=TurnTexts(end="<end>"))
 ONE, OTHER = Grammar(content(rest())), Grammar(literal("a"))

@@ -21,18 +21,17 @@ from unrender import (
     Parser,
     Policy,
     ReasoningText,
-    Request,
-    Span,
-    StateError,
     ToolCallFinished,
     ToolCallStarted,
     Turn,
-    read_prefill,
 )
 from unrender import grammar as c
+from unrender.errors import StateError
 from unrender.format import Format, Reasoning, ReasoningMode, Spelling, TurnTexts
 from unrender.grammar import Grammar
+from unrender.parser.prompt_tail import read_prefill
 from unrender.testing import numbered_id
+from unrender.types import Request, Span
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, LoadedTemplates, TemplateError
+from unrender import ChatTemplate, TemplateError
+from unrender.rendering.loading import LoadedTemplates
 
 STRING, ARRAY, U32 = 8, 9, 4
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning
+from unrender import ChatTemplate, Limits, TemplateError
+from unrender.errors import TemplateWarning
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}

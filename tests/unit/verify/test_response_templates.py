@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from engines import installed
 
-from unrender import ChatTemplate, ExportError, read_response_template
+from unrender import ChatTemplate
+from unrender.errors import ExportError
+from unrender.export import read_response_template
 from unrender.verify import Verdict, verify_export
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)

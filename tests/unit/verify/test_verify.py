@@ -11,7 +11,8 @@ import pytest
 from cases import beside
 from engines import installed
 
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
+from unrender.errors import FormatWarning
 from unrender.format import CallSyntax
 from unrender.verify import Counterexample, Verdict, diff, markdown, verify
 

@@ -12,11 +12,12 @@ import json
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 
-from unrender import Turn, Usage
+from unrender import Turn
 from unrender.gateway.answers.turns import HELLO, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
 from unrender.limits import MAX_SMALL
+from unrender.openai import Usage
 
 WORD = "unrender"
 """The only answer that the probe's grammar allows; no model gives it without a grammar."""

@@ -23,22 +23,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from unrender import (
-    ChatTemplate,
-    ExtendError,
-    Format,
-    GrammarError,
-    Healing,
-    Policy,
-    Request,
-    RequestError,
-    SchemaWarning,
-    TemplateError,
-    Turn,
-    UnrenderError,
-)
+from unrender import ChatTemplate, Format, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
 from unrender.dialects.constraint import Engine
+from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.history import History, key_of, read_history
 from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
@@ -46,6 +34,7 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MAX_ITEMS, MAX_STORED
+from unrender.types import Healing, Request
 
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
 """By dialect of an engine: an engine that `Turn.constraint` knows."""

@@ -14,8 +14,8 @@ from openai.types.responses import Response
 from pydantic import BaseModel
 from serving import CALL, TOOL, WEATHER, Told, chunked, corpus, openai_of, posted, served, template
 
-from unrender import Usage
 from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Piece, Sampler
+from unrender.openai import Usage
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
