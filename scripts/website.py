@@ -43,7 +43,7 @@ from unrender import ChatTemplate
 from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
 from unrender.dialects.constraint import Dialect
-from unrender.explain import PicturePiece, call_picture, pictures
+from unrender.explain.picture import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -418,7 +418,7 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
     for mode, found in groupby(read, key=lambda item: item[1].format.tools.mode):
         yield f"### {_KINDS[mode]}\n\n"
         for path, template in found:
-            said = f'{escape(_first_words(path))} <a href="{playground_link(template.template.source)}">Open it in the playground</a>'
+            said = f'{escape(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Open it in the playground</a>'
             seen = template.analysis
             yield titled(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
 

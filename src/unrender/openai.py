@@ -35,7 +35,6 @@ __all__ = [
     "ToolCallBody",
     "Usage",
     "deltas",
-    "finish_reason",
     "message_of",
 ]
 

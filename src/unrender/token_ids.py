@@ -28,6 +28,8 @@ from unrender import Event, Message, Parser
 from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
 
+__all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
+
 _HALF = "\ufffd"
 """Text that decoders write for half a character."""
 _PROBES = ("x", " x", "\nx")

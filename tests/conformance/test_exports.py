@@ -14,7 +14,7 @@ from unrender import ChatTemplate
 from unrender.errors import ExportError
 from unrender.export import Target
 from unrender.format import Slot, ToolMode
-from unrender.verify import verify_export
+from unrender.verify.response_templates import verify_export
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
 TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")

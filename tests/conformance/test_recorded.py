@@ -42,7 +42,7 @@ def template(name: str) -> ChatTemplate:
     return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
 
 
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:

@@ -218,7 +218,7 @@ def _saved(reading: Reading, text: str, seed: int) -> None:
     at = Random(seed).randrange(len(text) + 1)
     parser = reading.parser()
     before = [event for character in text[:at] for event in parser.feed(character)]
-    other = Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
+    other = Parser._restored(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
     whole = reading.parser()
     assert merged([*before, *fed(other, [text[at:]])]) == merged(fed(whole, [text]))
     assert (other.message, other.spans) == (whole.message, whole.spans)

@@ -15,7 +15,7 @@ from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUE
 from unrender import ArgumentsText, Parser, Policy, ToolCallFinished, ToolCallStarted
 from unrender.types import Request
 
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où».\n\nA new paragraph.\n"

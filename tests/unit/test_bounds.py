@@ -36,7 +36,7 @@ def test_a_source_is_as_long_as_it_may_be(tmp_path: Path, characters: int, *, fi
 
     for load in (ChatTemplate.from_file, ChatTemplate.from_pretrained):
         if fits:
-            assert load(path, limits=limits).template.source == SOURCE
+            assert load(path, limits=limits)._with_tools.source == SOURCE
         else:
             with pytest.raises(TemplateError, match=f"at most {characters} characters"):
                 load(path, limits=limits)

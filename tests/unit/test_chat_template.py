@@ -340,7 +340,7 @@ def test_named_templates(tmp_path):
 
     assert template.prepare([USER]).prompt == "plain"
     assert template.prepare([USER], tools=[TOOL]).prompt == "with tools"
-    assert template.loaded.eos_token == "</s>"
+    assert template._loaded.eos_token == "</s>"
 
 
 def test_file_with_tokens(tmp_path):

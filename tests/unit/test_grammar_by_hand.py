@@ -160,7 +160,7 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
 def test_a_call_that_dies_is_content_as_well():
     """Its text is in the content once, unless it was given as it was written: then it stays a call."""
     text = '!get_weather {"city": x} and'
-    kept, written = turn().parser(), turn().parser(policy=Policy(calls="written"))
+    kept, written = turn().parser(), turn().parser(policy=Policy(tool_calls="streamed"))
     for parser in (kept, written):
         fed(parser, [text])
 

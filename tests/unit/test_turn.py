@@ -91,7 +91,7 @@ def test_a_schema_that_is_no_plain_data_is_written_each_time():
     turn = replace(turn, request=replace(turn.request, response_schema=odd))
 
     assert turn.constraint("llama.cpp").grammar == turn.constraint("llama.cpp").grammar
-    assert turn.request.key is None
+    assert turn.request._key is None
 
 
 @pytest.mark.parametrize("make", ["turn", "template"])

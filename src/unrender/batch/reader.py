@@ -95,7 +95,7 @@ class Reader:
         """The format of the answers: as given, or derived from the template."""
         if self._format is None:
             assert self._template is not None
-            self._format = self._template.format.ended_by(self._template.loaded.eos_token)
+            self._format = self._template.format._ended_by(self._template._loaded.eos_token)
         return self._format
 
     @property

@@ -54,7 +54,8 @@ from unrender.cli.terminal import (
 )
 from unrender.dialects.constraint import Engine
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain, listing
+from unrender.explain import Explanation, explain
+from unrender.explain.picture import listing
 from unrender.format import ToolMode
 from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED, MAX_SHOWN

@@ -60,7 +60,7 @@ class Instructions:
         yield encode_calls(self.calls, [(name, _VALUES, id)]).strip()
 
     def _several(self) -> Iterator[str]:
-        if not self.request.one_call and self.calls.maximum is None:
+        if not self.request._one_call and self.calls.maximum is None:
             yield "Several calls in one answer stand together in this form:"
             yield _form(self.calls, 2)
 
@@ -68,7 +68,7 @@ class Instructions:
         choice = self.request.tool_choice
         if choice == "named":
             yield f"Answer with exactly one call of `{self.request.named_tool}`. Write nothing before it."
-        elif self.request.one_call or self.calls.maximum is not None:
+        elif self.request._one_call or self.calls.maximum is not None:
             yield "Write at most one call in an answer."
         if choice == "required":
             yield "Answer with a call. Write nothing before it."

@@ -152,7 +152,7 @@ def listing(parser: Parser) -> tuple[Line, ...]:
     """
     return tuple(
         Line(address=address, name=type(instruction).__name__, fields=" ".join(_fields(instruction)))
-        for address, instruction in enumerate(parser.program)
+        for address, instruction in enumerate(parser._program_listing)
     )
 
 

@@ -33,7 +33,7 @@ from unrender.gateway.schema import Name, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
 from unrender.rendering.loading import LoadedTemplates
 
-__all__ = ["Config", "read", "read_file"]
+__all__ = ["read", "read_file"]
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
 """Seconds."""

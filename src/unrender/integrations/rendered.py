@@ -63,7 +63,7 @@ def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
 @kept(1_000_000)
 def request_template(source: str, usual: ChatTemplate) -> ChatTemplate:
     """Return a request's own template, which has the tokens of the engine's usual one."""
-    return ChatTemplate(replace(usual.loaded, sources={"default": source}, response_template=None))
+    return ChatTemplate(replace(usual._loaded, sources={"default": source}, response_template=None))
 
 
 def rendered_turn(
@@ -124,7 +124,7 @@ def json_form(schema: Any) -> dict[str, Any]:
 
 def is_forced(request: Request) -> bool:
     """Return whether the request demands a form of the answer: a call, or JSON of a schema."""
-    return request.call_required or request.response_schema is not None
+    return request._call_required or request.response_schema is not None
 
 
 @dataclass(frozen=True, slots=True)

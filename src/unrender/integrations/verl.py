@@ -21,7 +21,7 @@ from unrender import UnrenderError
 from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
 from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
-from unrender.training import attributed_prompt
+from unrender.training.attribution import attributed_prompt
 
 _QUESTION = {"role": "user", "content": "Hello"}
 

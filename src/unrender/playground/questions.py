@@ -19,13 +19,16 @@ from unrender import ChatTemplate, Event, GrammarError, Message, TemplateError, 
 from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.dialects.constraint import Engine
-from unrender.explain import differences, explain, field_texts, pictures
+from unrender.explain import explain
+from unrender.explain.picture import field_texts, pictures
 from unrender.format import Format
+from unrender.format.data import differences
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.openai import deltas
 from unrender.training import assistant_mask
 from unrender.types import Trigger
-from unrender.verify import CHECKS, verify
+from unrender.verify import verify
+from unrender.verify.check import CHECKS
 
 Kind = TypeVar("Kind")
 
@@ -281,7 +284,7 @@ def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
     for chunk in chunks:
         events = parser.feed(chunk)
         fed += len(chunk)
-        steps.append({"fed": fed, "settled": parser.settled, **_said(events)})
+        steps.append({"fed": fed, "settled": parser._settled, **_said(events)})
     steps.append({"fed": fed, **_said(parser.finish()), "settled": fed})
     message = parser.message
     return {

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
-from unrender.explain import joined_events
+from unrender.explain.recording import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
 from unrender.types import CallStatus
-from unrender.verify import refusals
+from unrender.verify.grammars import refusals
 
 _RANDOM_SIZES = (3, 12, 60)
 

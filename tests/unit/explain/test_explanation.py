@@ -13,7 +13,9 @@ from recipes import rows_of
 from splitting import fed
 
 from unrender import Message, Parser, ToolCall, UnrenderError
-from unrender.explain import Explanation, Hint, Stop, explain
+from unrender.explain import Explanation, explain
+from unrender.explain.explanation import Stop
+from unrender.explain.hints import Hint
 from unrender.format import Format
 from unrender.formats import common_calls
 from unrender.grammar import Role

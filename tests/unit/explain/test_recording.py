@@ -80,6 +80,6 @@ def test_what_is_settled_is_what_spans_tell(text):
 
     for char in text:
         parser.feed(char)
-        assert parser.settled == (max(parser.spans[-1].end, 0) if parser.spans else 0)
+        assert parser._settled == (max(parser.spans[-1].end, 0) if parser.spans else 0)
     parser.finish()
-    assert parser.settled == len(text)
+    assert parser._settled == len(text)

@@ -112,8 +112,8 @@ def test_an_end_of_sequence_token_that_is_no_marker_is_left_out() -> None:
     """A tokenizer's token that no Format may hold breaks nothing."""
     format = FAMILIES[0].format
 
-    assert format.ended_by("x" * 40_000) == format
-    assert format.ended_by("<eos>").turn.ends == ("<eos>",)
+    assert format._ended_by("x" * 40_000) == format
+    assert format._ended_by("<eos>").turn.ends == ("<eos>",)
 
 
 @pytest.mark.slow

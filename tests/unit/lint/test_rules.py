@@ -17,8 +17,9 @@ from lint_examples import BROKEN, SOUND
 from rendering_rows import template_of
 
 from unrender import ChatTemplate
-from unrender.lint import RULES, lint
+from unrender.lint import lint
 from unrender.lint.conversations import Subject
+from unrender.lint.rules import RULES
 
 ROWS: Any = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 ALWAYS, CHANGING = ["asks", "{%- if true %}"], ["end", "{{- '<|end|>' if loop.last else '<|over|>' }}"]
@@ -29,7 +30,7 @@ NO_SYSTEM, QUOTED = ["bos", "refuse messages[0].role == 'system': no"], ["escape
 def sound() -> Subject:
     """Return the template that breaks no rule, analysed once."""
     known = ChatTemplate.from_string(SOUND)
-    return Subject(known.template, known.format, known.capabilities)
+    return Subject(known._with_tools, known.format, known.capabilities)
 
 
 def changed(*changes: Sequence[str]) -> Subject:

@@ -64,7 +64,7 @@ class Answer:
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
         bound = engine.dialect and self.model.turns.constrain != "never"
-        heals = _HEALS if self.model.heals and bound and policy.calls == "complete" else 0
+        heals = _HEALS if self.model.heals and bound and policy.tool_calls == "complete" else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)

@@ -134,7 +134,7 @@ class Choice:
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return events, or hold them where a call broke in them that may be healed."""
-        if self._heals > 0 and any(self._turn.breaks(event, self.parser) for event in events):
+        if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
             self._broke = (events, tokens)
             return []
         return self._taken(events, tokens)
@@ -163,7 +163,7 @@ class Choice:
 
     def content_logprobs(self) -> list[Mapping[str, Any]]:
         """Return the tokens of content that have become final since the last call."""
-        if not self._logprobs or self._logprobs[0][0] > (settled := self.parser.settled):
+        if not self._logprobs or self._logprobs[0][0] > (settled := self.parser._settled):
             return []
         found = []
         spans = self.parser.spans

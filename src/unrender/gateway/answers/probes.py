@@ -65,7 +65,7 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
     try:
         turn = await turns.turn(HELLO)
         async with asyncio.timeout(_SECONDS):
-            await _probe(turn, turns.template.template.bos_token, backend, found)
+            await _probe(turn, turns.template._with_tools.bos_token, backend, found)
     except (EngineError, Failure, TimeoutError):
         return
 
