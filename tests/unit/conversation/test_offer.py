@@ -11,7 +11,6 @@ from message_rows import plain
 from unrender import Format
 from unrender.conversation import concede
 from unrender.conversation.messages import conversation_of
-from unrender.format import Format
 
 FORMAT = Format.named("tool-call-json")
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

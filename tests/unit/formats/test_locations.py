@@ -13,7 +13,6 @@ import pytest
 import unrender
 from unrender import ChatTemplate, Format
 from unrender.errors import FormatError
-from unrender.format import Format
 from unrender.formats import declared_formats
 
 SOURCE = "{{ messages[-1].content }}{# <|mine|> #}"

@@ -10,7 +10,7 @@ from properties import families
 from properties.families import ID_FIRST
 from splitting import fed
 
-from unrender import ChatTemplate, Format, Parser
+from unrender import ChatTemplate, Parser
 from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.testing import numbered_id
 from unrender.types import Request, Tool

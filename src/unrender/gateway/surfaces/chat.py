@@ -236,8 +236,8 @@ class ChatSurface(_Chunks):
             what = str(event.index)
         else:
             custom = self._custom(index, event)
-            deltas = [cast(Delta, custom)] if custom else deltas([event])
-            return b"".join(frame(self._completion.chunk(index, delta)) for delta in deltas)
+            written = [cast(Delta, custom)] if custom else deltas([event])
+            return b"".join(frame(self._completion.chunk(index, delta)) for delta in written)
         before, after = self._splice(index, what)
         return before + quoted(event.text) + after
 
