@@ -86,4 +86,4 @@ def test_a_prompt_is_rendered_elsewhere() -> None:
     events = [event for chunk in generated(prompt) for event in parser.feed(chunk)] + parser.finish("stop")
 
     assert [type(event).__name__ for event in events][-1] == "MessageFinished"
-    assert parser.message.to_openai()["tool_calls"][0]["function"]["name"] == "get_weather"
+    assert parser.message.tool_calls[0].arguments == {"city": "Paris"}
