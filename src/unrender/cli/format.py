@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,10 @@ from unrender.cli.inputs import (
     template_name_option,
     write_text,
 )
-from unrender.cli.templates import finding_row
+from unrender.cli.templates import show_report
 from unrender.cli.terminal import (
     NO_STYLE,
     UNUSABLE,
-    Row,
     print_block,
     print_heading,
     print_json,
@@ -43,7 +41,6 @@ from unrender.cli.terminal import (
 from unrender.explain import differences
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, read_declared
-from unrender.limits import MAX_SHOWN
 from unrender.verify import verify_export, verify_format
 
 _KEY = "response_template"
@@ -243,27 +240,5 @@ def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool
     if as_json:
         print_json(report.to_dict())
     else:
-        print_heading(name, "read by transformers")
-        print_rows([finding_row(finding) for finding in report.findings])
-        for finding in report.failed:
-            if example := finding.counterexample:
-                print_heading(finding.capability, f"read differently, fed {example.chunking}")
-                print_rows([("answer", repr(example.answer)), *_differences(example.expected, example.found)])
+        show_report(name, report)
     return not report.failed
-
-
-def _differences(ours: str, theirs: str) -> Iterator[Row]:
-    """Yield the parts of two messages that differ; a parser that raised has no message."""
-    mine, other = json.loads(ours), json.loads(theirs)
-    if isinstance(other, str):
-        yield "transformers", _short(other)
-        return
-    for part in mine:
-        if mine[part] != other[part]:
-            yield f"{part} unrender", _short(mine[part])
-            yield f"{part} transformers", _short(other[part])
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + " …"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import click
@@ -21,20 +22,25 @@ from unrender.cli.inputs import (
     BadInput,
     InputPath,
     OutputPath,
+    all_option,
     check_printed,
     json_option,
     load,
     template_argument,
     template_name_option,
+    titled,
     write_text,
 )
 from unrender.cli.terminal import (
+    BOLD,
     DIM,
     GREEN,
     INDENT,
+    NARROWEST,
     NO_STYLE,
     RED,
     UNUSABLE,
+    Piece,
     Row,
     print_block,
     print_columns,
@@ -44,6 +50,7 @@ from unrender.cli.terminal import (
     print_rows,
     print_table,
     progress,
+    width,
 )
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
@@ -54,6 +61,8 @@ from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample,
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _QUICK = tuple(name for name in CHECKS if name != GRAMMARS)
 """The checks of `inspect`: those that load no engine."""
+_REASONS = 3
+"""Rows of reasons for skipped checks."""
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
@@ -63,7 +72,7 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @click.option(
     "--compare", metavar="NAME", help="Show one comparison: what it rendered, side by side, and what differs, e.g. R1."
 )
-@click.option("--all", "everything", is_flag=True, help="Also list what passed, and the evidence.")
+@all_option
 @json_option
 def inspect_command(
     template: str, *, template_name: str | None, compare: str | None, everything: bool, as_json: bool
@@ -183,11 +192,11 @@ def _show_checks(report: Report, *, everything: bool) -> None:
 def _check_rows(report: Report, *, everything: bool) -> list[Row]:
     """Return the findings that failed, and how many others there are; or each finding."""
     if everything:
-        return [finding_row(finding) for finding in report.findings]
+        return [_finding_row(finding) for finding in report.findings]
     counts = Counter(finding.verdict for finding in report.findings)
     folded = [verdict for verdict in _VERDICTS if counts[verdict] and verdict is not Verdict.FAILED]
     rows = [(f"{counts[verdict]} capabilities", str(verdict)) for verdict in folded]
-    return rows + [finding_row(finding) for finding in report.failed] + [("", "--all lists each, and the evidence")]
+    return rows + [_finding_row(finding) for finding in report.failed] + [("", "--all lists each, and the evidence")]
 
 
 @click.command(short_help="Test a format on its template.")
@@ -200,6 +209,7 @@ def _check_rows(report: Report, *, everything: bool) -> list[Row]:
     type=OutputPath(dir_okay=False),
     help="Also write a report in Markdown, for people to keep; - prints it instead.",
 )
+@all_option
 @examining_options
 def verify_command(
     templates: tuple[str, ...],
@@ -207,6 +217,7 @@ def verify_command(
     samples: int,
     seed: int,
     report: str | None,
+    everything: bool,
     timeout: float | None,
     jobs: int,
     as_json: bool,
@@ -229,21 +240,19 @@ def verify_command(
     elif report == STANDARD_STREAM:
         pass  # It is printed already.
     elif len(outcomes) == 1 and outcomes[0].result:
-        _show_report(outcomes[0].name, outcomes[0].result)
+        show_report(outcomes[0].name, outcomes[0].result, everything=everything)
     else:
         _show_reports(outcomes)
     refused = any(outcome.result.refusal for outcome in outcomes if outcome.result)
     sys.exit(UNUSABLE if refused else exit_code(outcomes, lambda report: bool(report.failed)))
 
 
-def finding_row(finding: CapabilityFinding) -> Row:
-    """Return a capability and what is known of it."""
+def _finding_row(finding: CapabilityFinding) -> Row:
     capability, _, verdict = str(finding).partition(": ")
     return capability, verdict
 
 
-def history_row(finding: CapabilityFinding) -> Row:
-    """Return a kind of turn, and whether the next prompt repeats it unchanged."""
+def _history_row(finding: CapabilityFinding) -> Row:
     reason = f": {finding.reason}" if finding.reason else ""
     return finding.capability, finding.verdict.in_history + reason
 
@@ -252,22 +261,55 @@ def _report(name: str, *, samples: int, seed: int) -> Report:
     return verify(load(name), samples=samples, seed=seed)
 
 
-def _show_report(name: str, report: Report) -> None:
-    print_heading(name, report.refusal)
-    if report.refusal:
-        return
-    print_rows([finding_row(finding) for finding in report.findings])
-    print_heading("History", "does the next prompt begin with the last one and the answer to it?")
-    print_rows([history_row(finding) for finding in report.history])
-    for finding in report.failed:
+def show_report(name: str, report: Report, *, everything: bool = False) -> None:
+    """Print a verdict with its counts, what was skipped by its reason, and each failure with its diff; or all findings."""
+    print_line((titled(name), BOLD), "   ", *verdict_of(report))
+    print_rows([_finding_row(it) for it in report.findings] if everything else [*_skipped_rows(report)])
+    if report.history and everything:
+        print_heading("History", "does the next prompt begin with the last one and the answer to it?")
+        print_rows([_history_row(it) for it in report.history])
+    elif report.history:
+        print_rows([_history_summary(report)])
+    for finding in (*report.failed, *(report.history if everything else ())):
         if example := finding.counterexample:
-            print_heading(finding.capability, f"failed for this answer, fed {example.chunking}")
-            print_block([(example.answer, NO_STYLE)], indent=INDENT)
+            changed = "is written otherwise in the next prompt"
+            failed = f"failed ({finding.held} of {finding.total} passed), fed {example.chunking}"
+            print_heading(finding.capability, failed if finding in report.failed else changed)
+            print_block([(example.answer, NO_STYLE)] if finding in report.failed else [], indent=INDENT)
             _print_diff(example)
-    for finding in report.history:
-        if finding.counterexample:
-            print_heading(finding.capability, "is written otherwise in the next prompt")
-            _print_diff(finding.counterexample)
+
+
+def verdict_of(report: Report) -> tuple[Piece, str]:
+    """Return the verdict on a template, and how many checks and answers it rests on."""
+    if report.refusal:
+        return (("NOT CHECKED", RED), f"   {report.refusal}")
+    counts = Counter(finding.verdict for finding in report.findings)
+    passed, failed, answers = counts[Verdict.PASSED], counts[Verdict.FAILED], sum(it.total for it in report.findings)
+    checks = f"{failed} of {passed + failed} checks" if failed else f"{passed} check{'s' * (passed != 1)}"
+    word = ("FAILED", RED) if failed else ("PASSED", GREEN) if passed else ("SKIPPED", DIM)
+    return word, f"   {checks}, {answers} answers"
+
+
+def _skipped_rows(report: Report) -> Iterator[Row]:
+    """Yield how many checks were skipped for each reason, and their names; the last row has all other reasons."""
+    groups = defaultdict[str, list[str]](list)
+    for finding in report.findings:
+        if finding.verdict is Verdict.SKIPPED:
+            groups[finding.reason].append(finding.capability)
+    found = sorted(groups.items(), key=lambda group: -len(group[1]))
+    if len(found) > _REASONS:
+        others = [name for _, names in found[_REASONS - 1 :] for name in names]
+        found = [*found[: _REASONS - 1], ("other reasons (--all)", others)]
+    for reason, names in found:
+        text = f"{reason}: {', '.join(names)}"
+        yield f"skipped {len(names):2}", shorten(text, max(width() - 14, NARROWEST), placeholder=" …")
+
+
+def _history_summary(report: Report) -> Row:
+    """Return how many of the follow-ups keep the text before them."""
+    kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
+    changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
+    return "history   ", "every follow-up keeps the last answer" if all(kept) else changed
 
 
 def _print_diff(example: Counterexample) -> None:

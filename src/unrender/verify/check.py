@@ -84,7 +84,7 @@ def _ids(run: Run) -> CapabilityFinding:
     candidate, answer = run.candidate, proof_answer(calls=((TOOL_NAMES[0], {"text": "id"}),))
     shown = show(candidate, answer)
     if not shown or proof_id(0) not in shown.answer:
-        return judge.finding("call ids", [], reason="the template does not write the ids it is given")
+        return judge.finding("call ids", [], reason="the template doesn't write them")
     message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
     if [call.id for call in message.tool_calls] == [proof_id(0)]:
         return judge.finding("call ids", [None])

@@ -149,8 +149,8 @@ def test_response_templates_are_checked(asked):
     checked, failed = asked("format export T --check"), asked("format export T --declared own.json")
     data = json.loads(asked("format export T --declared own.json --json").stdout)
 
-    assert (checked.exit_code, "passed (4 of 4)" in checked.stdout) == (0, True)
-    assert (failed.exit_code, "tool_calls transformers" in failed.stdout) == (1, True)
+    assert (checked.exit_code, "   PASSED   " in checked.stdout) == (0, True)
+    assert (failed.exit_code, "+ tool_calls" in failed.stdout) == (1, True)
     assert data["passed"] is False
 
 
