@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -50,11 +51,12 @@ from unrender.cli.terminal import (
     print_rows,
     print_table,
     progress,
+    signed,
     width,
 )
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
-from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
+from unrender.lint import RULES, Finding, OpenAIMessage, Rule, Severity, lint
 from unrender.outputs import STANDARD_STREAM
 from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 
@@ -338,7 +340,7 @@ def _report_cells(report: Report) -> list[str]:
     multiple=True,
     type=click.Choice([rule.name for rule in RULES]),
     metavar="RULE",
-    help="Do not ask this rule.",
+    help="Skip this rule.",
 )
 @click.option(
     "--fail-on",
@@ -347,6 +349,12 @@ def _report_cells(report: Report) -> list[str]:
     show_default=True,
     help="The least severe finding that makes the exit code 1.",
 )
+@click.option(
+    "--explain",
+    type=click.Choice([rule.name for rule in RULES]),
+    metavar="RULE",
+    help="Show only this rule, with the harm it does and the conversation.",
+)
 @click.option("--rules", "only_rules", is_flag=True, help="List the rules, and examine nothing.")
 @examining_options
 def lint_command(
@@ -354,6 +362,7 @@ def lint_command(
     *,
     ignore: tuple[str, ...],
     fail_on: str,
+    explain: str | None,
     only_rules: bool,
     timeout: float | None,
     jobs: int,
@@ -362,34 +371,38 @@ def lint_command(
     """Render ordinary conversations, and report what goes wrong.
 
     Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
-    and a table sums them up. Every finding comes with the conversation that shows it, and what to do about it. Errors make
-    the exit code 1; warnings and notes do not, unless --fail-on says so. The exit code is 2 when a template could not
-    be examined.
+    and a table sums them up. Errors make the exit code 1; warnings and notes don't, unless --fail-on says so. The exit
+    code is 2 when a template can't be examined.
     """
-    if only_rules:
-        _show_rules(as_json=as_json)
+    if only_rules or (explain and not templates):
+        _show_rules([rule for rule in RULES if explain in (None, rule.name)], as_json=as_json)
         return
     if not templates:
         raise click.UsageError("missing argument 'TEMPLATES...'")
+    if explain:
+        ignore = tuple(rule.name for rule in RULES if rule.name != explain)
     outcomes = examine(templates, partial(_findings, ignore=ignore), timeout=timeout, jobs=jobs)
     if as_json:
         print_data(outcomes, lambda findings: list(map(Finding.to_dict, findings)))
     elif len(outcomes) == 1 and outcomes[0].result is not None:
-        _show_findings(outcomes[0].name, outcomes[0].result)
+        _show_findings(outcomes[0].name, outcomes[0].result, explained=bool(explain))
     else:
         _show_linted(outcomes)
     sys.exit(exit_code(outcomes, partial(_fails, least=Severity(fail_on))))
 
 
-def _show_rules(*, as_json: bool) -> None:
+def _show_rules(rules: Sequence[Rule], *, as_json: bool) -> None:
     if as_json:
-        print_json([{"name": rule.name, "severity": rule.severity, "looks_for": rule.looks_for} for rule in RULES])
+        print_json([{"name": rule.name, "severity": rule.severity, "looks_for": rule.looks_for} for rule in rules])
     else:
-        print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in RULES])
+        print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in rules])
+    if len(rules) == 1 and not as_json:
+        print_rows([("harm", rules[0].harm), ("fix", rules[0].fix)])
 
 
 def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
-    return lint(load(name), ignore=ignore)
+    """Return the findings, errors first."""
+    return tuple(sorted(lint(load(name), ignore=ignore), key=lambda finding: list(Severity).index(finding.severity)))
 
 
 def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
@@ -398,20 +411,33 @@ def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
     return any(order.index(finding.severity) <= order.index(least) for finding in findings)
 
 
-def _show_findings(name: str, findings: Sequence[Finding]) -> None:
-    for finding in findings:
-        print_heading(finding.rule, finding.severity)
-        place = "" if finding.line is None else f"line {finding.line}: "
-        rows = [
-            ("found", f"{place}{finding.text.removesuffix('?')}" + ("?" if finding.text.endswith("?") else ".")),
-            ("harm", finding.harm),
-            ("fix", finding.fix),
-        ]
-        rows += [("shown by" if not i else "", line) for i, line in enumerate(map(_message_line, finding.messages))]
-        rows += [("written", repr(finding.excerpt))] if finding.excerpt else []
-        print_rows(rows)
-    print_line()
-    print_line(f"{name}: {_counted(findings)}")
+def _show_findings(name: str, findings: Sequence[Finding], *, explained: bool) -> None:
+    for it in findings:
+        place = name if it.line is None else f"{name}:{it.line}"
+        print_line((f"{place}: ", BOLD), signed(it.severity), f": {it.text} [{it.rule}]")
+        for line in _source_lines(it):
+            print_line((line, DIM))
+        if explained:
+            shown = ["shown by", *[""] * len(it.messages)]
+            rows = [("harm", it.harm), ("fix", it.fix), *zip(shown, map(_message_line, it.messages), strict=False)]
+            print_rows([*rows, ("written", repr(it.excerpt))] if it.excerpt else rows)
+        else:
+            print_line(f"{INDENT}fix: {it.fix}")
+    hint = "" if explained or not findings else ". Show a conversation: --explain RULE"
+    print_line(f"{_counted(findings)} in {titled(name)}{hint}")
+
+
+def _source_lines(finding: Finding) -> Iterator[str]:
+    """Yield the line of the template that failed, cut off around the part that the finding names, and a caret below that part."""
+    code = finding.source.strip()
+    if not code:
+        return
+    named = [finding.text.rpartition(": ")[2], *re.findall(r"'(\w+)'", finding.text)]
+    part = next((text for text in named if text in code), code[0])
+    at, room = code.index(part), max(width() - 8, NARROWEST)
+    start = max(min(at - room // 3, len(code) - room), 0)
+    yield f"{finding.line:5} | {code[start : start + room]}"
+    yield f"      | {' ' * (at - start)}{'^' * min(len(part), room)}"
 
 
 def _counted(findings: Sequence[Finding]) -> str:

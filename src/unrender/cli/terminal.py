@@ -142,7 +142,7 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
 def print_heading(title: str, summary: str = "") -> None:
     """Print an empty line, then a title with a short summary beside it."""
     print_line()
-    print_line((title, BOLD), "  " if summary else "", _signed(summary))
+    print_line((title, BOLD), "  " if summary else "", signed(summary))
 
 
 def print_rows(rows: Sequence[Row]) -> None:
@@ -157,11 +157,11 @@ def print_rows(rows: Sequence[Row]) -> None:
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
     grid = _grid({"no_wrap": True}, {"overflow": "fold"})
     for (label, value), (_, whole) in zip(shown, rows, strict=True):
-        grid.add_row(_text([(INDENT + label, DIM)]), _text([(value, _signed(whole)[1])]))
+        grid.add_row(_text([(INDENT + label, DIM)]), _text([(value, signed(whole)[1])]))
     _print(grid, max(width(), margin + NARROWEST))
 
 
-def _signed(text: str) -> Piece:
+def signed(text: str) -> Piece:
     """Return a text in the style of the verdict or the severity that it is, or that it gives the reason for."""
     return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
 
@@ -176,7 +176,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for number, (*cells, words) in enumerate(shown):
         grid = _grid(*columns, {"overflow": "fold"})
         beneath = number and not beside
-        texts = [(cell, _signed(cell)[1] if number else DIM) for cell in (*cells, "" if beneath else words)]
+        texts = [(cell, signed(cell)[1] if number else DIM) for cell in (*cells, "" if beneath else words)]
         grid.add_row(*(_text([text]) for text in texts))
         _print(grid, max(width(), margin + 1))
         if beneath and words:
