@@ -152,12 +152,6 @@ class OutputPath(click.Path):
         return path
 
 
-def claim_standard_input() -> None:
-    """Say that the command itself reads standard input. Raises a usage error when an argument has taken it."""
-    if STANDARD_STREAM in click.get_current_context().meta.get(_READ, ()):
-        raise click.UsageError("this command reads standard input itself, so no argument can be -")
-
-
 def _keep_apart(context: click.Context, kind: str, path: str) -> None:
     """Note a path. Click converts in the order of the command line, so each new path is compared with all before it."""
     context.meta.setdefault(kind, []).append(path)

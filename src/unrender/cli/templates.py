@@ -43,6 +43,7 @@ from unrender.cli.terminal import (
     UNUSABLE,
     Piece,
     Row,
+    excerpt,
     print_block,
     print_columns,
     print_heading,
@@ -434,10 +435,9 @@ def _source_lines(finding: Finding) -> Iterator[str]:
         return
     named = [finding.text.rpartition(": ")[2], *re.findall(r"'(\w+)'", finding.text)]
     part = next((text for text in named if text in code), code[0])
-    at, room = code.index(part), max(width() - 8, NARROWEST)
-    start = max(min(at - room // 3, len(code) - room), 0)
-    yield f"{finding.line:5} | {code[start : start + room]}"
-    yield f"      | {' ' * (at - start)}{'^' * min(len(part), room)}"
+    shown, column = excerpt(code, code.index(part), max(width() - 8, NARROWEST))
+    yield f"{finding.line:5} | {shown}"
+    yield f"      | {' ' * column}{'^' * min(len(part), len(shown) - column)}"
 
 
 def _counted(findings: Sequence[Finding]) -> str:

@@ -117,6 +117,24 @@ def print_line(*pieces: str | Piece) -> None:
     _print(_text([(printable_line(text), style) for text, style in parts]))
 
 
+def print_sentence(*pieces: str | Piece) -> None:
+    """Print pieces of text as `print_line` does, with words that have no room on further lines."""
+    parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
+    _print(_text([(printable_line(text), style) for text, style in parts]), max(width(), NARROWEST))
+
+
+def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
+    """Return about `room` characters of a text around a place, in one line, and the column of that place.
+
+    >>> excerpt("One moment.\\n<call>", 12, 80)
+    ('One moment.↵<call>', 12)
+    """
+    start = max(min(at - room // 3, len(text) - room + 2), 0)
+    before, after = (printable_line(it.replace("\n", "↵")) for it in (text[start:at], text[at : start + room - 1]))
+    before = "…" * bool(start) + before[2 - room :]
+    return before + after[: max(room - len(before) - 1, 0)] + "…" * (start + room - 1 < len(text)), len(before)
+
+
 def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print text with its own line breaks, indented and with long lines folded. Empty lines at its end are left out."""
     for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
