@@ -17,7 +17,7 @@ import click
 
 from unrender import ChatTemplate
 from unrender.analysis import Evidence
-from unrender.cli.description import answers, capability_rows, help_rows, sections
+from unrender.cli.description import answers, capability_rows, field_rows, summary_rows
 from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
     BadInput,
@@ -59,17 +59,27 @@ from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
 from unrender.lint import RULES, Finding, OpenAIMessage, Rule, Severity, lint
 from unrender.outputs import STANDARD_STREAM
-from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
+from unrender.verify import (
+    QUICK_CHECKS,
+    CapabilityFinding,
+    Counterexample,
+    Report,
+    Verdict,
+    diff,
+    markdown,
+    verify,
+    verify_quickly,
+)
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
-_QUICK = tuple(name for name in CHECKS if name != GRAMMARS)
-"""The checks of `inspect`: those that load no engine."""
+_LABEL = 12
+"""Columns of a label, so that rows printed apart are aligned."""
 _REASONS = 3
 """Rows of reasons for skipped checks."""
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
-@click.command(short_help="Show what was derived, and how.")
+@click.command(short_help="Show how a model writes its answers.")
 @template_argument
 @template_name_option
 @click.option(
@@ -80,7 +90,7 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 def inspect_command(
     template: str, *, template_name: str | None, compare: str | None, everything: bool, as_json: bool
 ) -> None:
-    """Show what was derived: markers, capabilities, checks, and at the end how an answer is written.
+    """Show how the model writes an answer, whether that passes the checks, and what to set in an engine.
 
     With --compare, show one of the comparisons of the analysis instead: both renderings side by side, and what differs.
     """
@@ -91,20 +101,14 @@ def inspect_command(
     if compare:
         _show_comparison(compare, evidence)
         return
-    if refusal := verify(loaded, samples=0, only=("content",)).refusal:
-        raise BadInput(f"{template}: {refusal}")
+    with progress(len(QUICK_CHECKS)) as shown:
+        report = verify_quickly(loaded, progress=shown.advance)
+    if report.refusal:
+        raise BadInput(f"{template}: {report.refusal}")
     if as_json:
-        print_json(_as_data(loaded, _quick_report(loaded)))
-        return
-    # What was derived is shown at once: the checks take longer than the analysis.
-    _show_template(template, loaded, everything=everything)
-    _show_checks(_quick_report(loaded), everything=everything)
-
-
-def _quick_report(template: ChatTemplate) -> Report:
-    """Return the checks that need no engine, and show their progress."""
-    with progress(len(_QUICK)) as shown:
-        return verify(template, only=_QUICK, progress=shown.advance)
+        print_json(_as_data(loaded, report))
+    else:
+        _show_template(template, loaded, report, everything=everything)
 
 
 def _plan(template: ChatTemplate) -> Plan:
@@ -157,49 +161,33 @@ def _show_evidence(evidence: Evidence) -> None:
     print_rows([*rows, ("decided by", evidence.rule)] if evidence.rule else rows)
 
 
-def _show_template(name: str, template: ChatTemplate, *, everything: bool) -> None:
-    """Print the picture last: what is printed last is what a screen still shows."""
+def _show_template(name: str, template: ChatTemplate, report: Report, *, everything: bool) -> None:
+    """Print the picture of an answer, and a row for each question; with `everything`, also all fields, checks and evidence."""
     analysis = template.analysis
-    print_heading(name)
-    for title, summary, rows in sections(template.format):
-        print_heading(title, summary)
-        print_rows(rows)
-    print_heading("Capabilities", "what the template does with a conversation")
-    print_rows(capability_rows(analysis.capabilities))
-    if helped := help_rows(_plan(template)):
-        print_heading("Help", "what prepare() does for tools, as the template does not")
-        print_rows(helped)
-    print_heading("Next turn", "what the template writes behind an answer when more is said")
-    print_rows([*template.continuation.rows()])
-    if everything:
-        print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
-        print_rows(
-            [
-                (f"{found.comparison:<3}{found.part}", found.finding + (f" ({found.rule})" if found.rule else ""))
-                for found in analysis.evidence
-            ]
-        )
-    if analysis.diagnostics:
-        print_heading("Not determined")
-        print_rows([("-", diagnostic) for diagnostic in analysis.diagnostics])
+    print_line((titled(name), BOLD), "   ", *verdict_of(report))
     for text in answers(template.format, analysis.capabilities, analysis.evidence):
-        print_heading("An answer", "«slots» are the model's own words")
+        print_line()
         print_block(text, indent=INDENT)
-
-
-def _show_checks(report: Report, *, everything: bool) -> None:
+    print_line()
+    rows = summary_rows(analysis, _plan(template))
+    print_rows([(label.ljust(_LABEL), text) for label, text in rows])
+    if not everything:
+        return
+    print_heading("Format", "fields that differ from the default")
+    print_rows([*field_rows(template.format)])
+    print_heading("Capabilities", "what the template does with a conversation")
+    print_rows([*capability_rows(analysis.capabilities)])
+    print_heading("Next turn", "what the template writes after an answer")
+    print_rows([*template.continuation.rows()])
     print_heading("Checks", "answers that the template wrote, parsed back")
-    print_rows(_check_rows(report, everything=everything))
-
-
-def _check_rows(report: Report, *, everything: bool) -> list[Row]:
-    """Return the findings that failed, and how many others there are; or each finding."""
-    if everything:
-        return [_finding_row(finding) for finding in report.findings]
-    counts = Counter(finding.verdict for finding in report.findings)
-    folded = [verdict for verdict in _VERDICTS if counts[verdict] and verdict is not Verdict.FAILED]
-    rows = [(f"{counts[verdict]} capabilities", str(verdict)) for verdict in folded]
-    return rows + [_finding_row(finding) for finding in report.failed] + [("", "--all lists each, and the evidence")]
+    print_rows([_finding_row(finding) for finding in report.findings])
+    print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
+    print_rows(
+        [
+            (f"{found.comparison:<3}{found.part}", found.finding + (f" ({found.rule})" if found.rule else ""))
+            for found in analysis.evidence
+        ]
+    )
 
 
 @click.command(short_help="Test a format on its template.")

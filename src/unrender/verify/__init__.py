@@ -10,7 +10,7 @@ Rules: nothing is assumed of a template. A capability that the template renders 
 render is skipped, and the report says so. Only what a rendering shows is expected back.
 """
 
-from unrender.verify.check import CHECKS, GRAMMARS, verify, verify_format
+from unrender.verify.check import CHECKS, GRAMMARS, QUICK_CHECKS, verify, verify_format, verify_quickly
 from unrender.verify.grammars import refusals
 from unrender.verify.response_templates import verify_export
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown
@@ -18,6 +18,7 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, 
 __all__ = [
     "CHECKS",
     "GRAMMARS",
+    "QUICK_CHECKS",
     "CapabilityFinding",
     "Counterexample",
     "Report",
@@ -28,4 +29,5 @@ __all__ = [
     "verify",
     "verify_export",
     "verify_format",
+    "verify_quickly",
 ]
