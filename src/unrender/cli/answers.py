@@ -1,4 +1,4 @@
-"""Commands of one turn: `chat` answers a conversation, `parse`, `explain` and `rescue` read an answer, `grammar` writes what constrains one."""
+"""Commands of one turn: `preview` renders a conversation and makes up an answer, `parse`, `explain` and `rescue` read an answer, `grammar` writes what constrains one."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ _PARTS, _MARGIN = 8, 13
 @click.option("--seed", default=0, show_default=True, help="Another seed makes up another answer.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
 @json_option
-def chat_command(
+def preview_command(
     conversation: str, *, request: RequestOptions, answer: str | None, seed: int, only_prompt: bool, as_json: bool
 ) -> None:
-    """Render a conversation, make up an answer as a sensible model might write it, and read that back.
+    """Render a request, make up a valid answer, and parse it.
 
     CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI
     server. The request's tools and choices are used where no option is given. The exit code is 1 when a part of the

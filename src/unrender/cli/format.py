@@ -1,4 +1,4 @@
-"""Commands of the group `format`: `show` prints one, `diff` compares two, `declared` lists and checks, `export` writes for others.
+"""Commands of the group `format`: `show` prints one, `diff` compares two, `list` lists and checks declared ones, `export` writes for others.
 
 `example` writes the files that the documentation uses.
 """
@@ -111,7 +111,7 @@ def _format(source: str) -> Format:
 @click.command(short_help="List declared formats, or check files.")
 @click.argument("files", nargs=-1, type=InputPath())
 @json_option
-def declared_command(files: tuple[str, ...], *, as_json: bool) -> None:
+def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
     With FILES (- for standard input), check these instead, as if they were in effect. The exit code is 1 when a file is

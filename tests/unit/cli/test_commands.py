@@ -66,11 +66,11 @@ def test_a_command(asked, case):
 
 def test_an_answer_is_reproducible(asked):
     """A seed gives an answer again, and another seed another; with --prompt, the prompt comes exactly."""
-    one, again, other = (asked(f"chat T talk.json --json --seed {seed}").stdout for seed in (1, 1, 2))
+    one, again, other = (asked(f"preview T talk.json --json --seed {seed}").stdout for seed in (1, 1, 2))
 
     assert one == again != other
     prompt = "<|user|>\nWill it rain in Paris?<|end|>\n<|assistant|>\n\n"
-    assert asked("chat T talk.json --prompt").stdout == prompt
+    assert asked("preview T talk.json --prompt").stdout == prompt
 
 
 def test_chunks_keep_characters_whole():
@@ -104,7 +104,7 @@ def test_formats_in_effect_are_listed(asked, monkeypatch):
     Path("formats").mkdir()
     Path("mine.json").rename("formats/mine.json")
     monkeypatch.setenv("UNRENDER_FORMATS", "formats")
-    listed = {item["name"]: item for item in json.loads(asked("format declared --json").stdout)}
+    listed = {item["name"]: item for item in json.loads(asked("format list --json").stdout)}
 
     assert listed["qwen3"]["origin"] == ""
     assert listed["mine"]["origin"] == str(Path("formats/mine.json").absolute())
