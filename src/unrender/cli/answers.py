@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
 from itertools import groupby
@@ -13,7 +13,8 @@ from typing import Any, cast
 
 import click
 
-from unrender import ChatTemplate, Event, Malformed, MessageError, Parser, Turn, rescue
+from unrender import ChatTemplate, Event, Malformed, Parser, RequestError
+from unrender.batch import rescue
 from unrender.cli.description import answers
 from unrender.cli.inputs import (
     BadInput,
@@ -49,13 +50,15 @@ from unrender.cli.terminal import (
     remark,
     width,
 )
+from unrender.dialects.constraint import Engine
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain, listing
+from unrender.explain import Explanation, explain
+from unrender.explain.picture import listing
 from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED
 from unrender.outputs import STANDARD_STREAM
 
-_DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.structural_tag}
+_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _FIELDS = {
     "messages": "messages",
     "tools": "tools",
@@ -204,7 +207,7 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
         body = body["choices"][0].get("message")
     try:
         found = rescue(body, tools)
-    except MessageError as error:
+    except RequestError as error:
         raise BadInput(f"{message}: {error}") from error
     print_json(found.to_openai(), indent=None if as_json else 2)
     sys.exit(not found.tool_calls)
@@ -322,7 +325,7 @@ def _show_parts(explanation: Explanation, *, everything: bool) -> None:
 
 @click.command(short_help="Print a grammar for engines.")
 @conversation_options
-@click.option("--dialect", type=click.Choice(list(_DIALECTS)), required=True, help="What the grammar is written in.")
+@click.option("--dialect", type=click.Choice(list(_ENGINES)), required=True, help="What the grammar is written in.")
 def grammar_command(*, request: RequestOptions, dialect: str) -> None:
     """Print the grammar that constrains an answer to the derived format.
 
@@ -330,8 +333,8 @@ def grammar_command(*, request: RequestOptions, dialect: str) -> None:
     a tool's schema that the dialect cannot express are listed on standard error; there the grammar allows more than the
     schema.
     """
-    emitted = _DIALECTS[dialect](request.turn())
-    if isinstance(emitted, str):
-        print_document(emitted)
+    grammar = request.turn().constraint(_ENGINES[dialect]).grammar
+    if dialect == "structural-tag":
+        print_json(json.loads(grammar))
     else:
-        print_json(emitted)
+        print_document(grammar)

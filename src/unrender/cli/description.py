@@ -13,7 +13,7 @@ from typing import Any
 from unrender.analysis import Analysis, Capabilities, Evidence
 from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
 from unrender.conversation.offer import Plan, call_form
-from unrender.explain import PicturePiece, call_picture, field_texts, pictures
+from unrender.explain.picture import PicturePiece, call_picture, field_texts, pictures
 from unrender.format import Format, ReasoningMode, ToolMode
 
 _REASONING: Mapping[ReasoningMode, str] = {

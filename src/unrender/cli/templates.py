@@ -57,19 +57,13 @@ from unrender.cli.terminal import (
 )
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
-from unrender.lint import RULES, Finding, OpenAIMessage, Rule, Severity, lint
+from unrender.lint import Finding, Severity, lint
+from unrender.lint.conversations import OpenAIMessage
+from unrender.lint.rules import RULES, Rule
 from unrender.outputs import STANDARD_STREAM
-from unrender.verify import (
-    QUICK_CHECKS,
-    CapabilityFinding,
-    Counterexample,
-    Report,
-    Verdict,
-    diff,
-    markdown,
-    verify,
-    verify_quickly,
-)
+from unrender.verify import Report, Verdict, verify
+from unrender.verify.check import QUICK_CHECKS, verify_quickly
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff, markdown
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _LABEL = 12
@@ -112,7 +106,7 @@ def inspect_command(
 
 
 def _plan(template: ChatTemplate) -> Plan:
-    return plan_tools(template.format, template.capabilities, "auto", template.template.source)
+    return plan_tools(template.format, template.capabilities, "auto", template._with_tools.source)
 
 
 def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
@@ -121,7 +115,7 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
         "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
         "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
-        "continuation": _continuation_data(template.continuation),
+        "continuation": _continuation_data(template._continuation),
         "checks": report.to_dict(),
         "evidence": [asdict(evidence) | {"split": asdict(evidence.split)} for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
@@ -178,7 +172,7 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     print_heading("Capabilities", "what the template does with a conversation")
     print_rows([*capability_rows(analysis.capabilities)])
     print_heading("Next turn", "what the template writes after an answer")
-    print_rows([*template.continuation.rows()])
+    print_rows([*template._continuation.rows()])
     print_heading("Checks", "answers that the template wrote, parsed back")
     print_rows([_finding_row(finding) for finding in report.findings])
     print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")

@@ -11,9 +11,12 @@ import pytest
 from cases import beside
 from engines import installed
 
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
+from unrender.errors import FormatWarning
 from unrender.format import CallSyntax
-from unrender.verify import Counterexample, Verdict, diff, markdown, verify, verify_quickly
+from unrender.verify import Verdict, verify
+from unrender.verify.check import verify_quickly
+from unrender.verify.verdicts import Counterexample, diff, markdown
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SWITCHED = beside(__file__, "switched.jinja")
@@ -57,7 +60,7 @@ def test_a_quick_report_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
     template, asked = ChatTemplate.from_string(UNENDED), []
     report = verify_quickly(template, progress=asked.append)
-    given = ChatTemplate(template.loaded, format=replace(template.format, ignored=("<x>",)))
+    given = ChatTemplate(template._loaded, format=replace(template.format, ignored=("<x>",)))
 
     assert {"content", "message shapes"} <= set(asked)
     assert verify_quickly(template, progress=pytest.fail) == report
