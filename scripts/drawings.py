@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def example() -> ChatTemplate:
-    """Return the template that `unrender format example` writes."""
+    """Return the template that `unrender example` writes."""
     return ChatTemplate.from_string((EXAMPLE / "chat_template.jinja").read_text(encoding="utf-8"), cache=False)
 
 

@@ -43,7 +43,7 @@ CACHE_VARIABLE = "UNRENDER_CACHE"
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
 """The names of our files; what a stopped process left ends in `.tmp`."""
-_FIRST_WORDS = b'{"unrender": "analysis", '
+_FIRST_WORDS = b'{"unrender": "'
 """The first bytes of each of our files."""
 _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
 """The packages that analyse: nothing else is loaded for it, beside Python's own modules."""
@@ -77,22 +77,22 @@ def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
     return found
 
 
-def load(template: Template) -> Analysis | None:
-    """Return the stored analysis of a template; None when nothing is stored, or when it cannot be trusted."""
+def load(template: Template, kind: Any = Analysis) -> Any:
+    """Return what is stored of a template: a value of `kind`; None when nothing is stored, or when it cannot be trusted."""
     try:
-        path = _path(template)
-        return None if path is None else _read(json.loads(read_regular(path, most=MAX_DOCUMENT)))
+        path = _path(template, kind)
+        return None if path is None else _read(kind, json.loads(read_regular(path, most=MAX_DOCUMENT)))
     except (OSError, ValueError, RecursionError, FormatError):
         return None
 
 
-def store(template: Template, analysis: Analysis) -> None:
-    """Keep an analysis on disk, completely or not at all. An analysis that stopped early is not kept."""
-    if analysis.stopped_early:
+def store(template: Template, found: Any) -> None:
+    """Keep an analysis, or a report on it, on disk, completely or not at all. An analysis that stopped early is not kept."""
+    if isinstance(found, Analysis) and found.stopped_early:
         return
-    text = json.dumps(_written(analysis), ensure_ascii=True)
+    text = json.dumps(_written(found), ensure_ascii=True)
     try:
-        path = _path(template)
+        path = _path(template, type(found))
         if path is None or len(text) > MAX_DOCUMENT:
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,12 +102,14 @@ def store(template: Template, analysis: Analysis) -> None:
         return
 
 
-def _path(template: Template) -> Path | None:
+def _path(template: Template, kind: type = Analysis) -> Path | None:
     """Return the file for a template; None for one that is rendered within limits of its own."""
     folder = cache_folder()
     if folder is None or template.limits != STANDARD:
         return None
-    parts = json.dumps([template.digest, _release(), [[str(path), text] for path, text in texts_of_users()]])
+    parts = json.dumps(
+        [kind.__name__, template.digest, _release(), [[str(path), text] for path, text in texts_of_users()]]
+    )
     return folder / f"unrender-{hashlib.sha256(parts.encode()).hexdigest()[:40]}.json"
 
 
@@ -127,19 +129,20 @@ def code_files() -> Iterator[tuple[str, os.stat_result]]:
                 yield str(path), path.stat()
 
 
-def _written(analysis: Analysis) -> dict[str, Any]:
-    return {"unrender": "analysis", **plain_data(analysis), "format": analysis.format.to_dict()}
+def _written(found: Any) -> dict[str, Any]:
+    format = {"format": found.format.to_dict()} if isinstance(found, Analysis) else {}
+    return {"unrender": type(found).__name__.lower(), **plain_data(found), **format}
 
 
-def _read(data: Any) -> Analysis:
-    """Return the analysis in `data`. Raises `FormatError` when that is not what `_written` writes."""
+def _read(kind: Any, data: Any) -> Any:
+    """Return the value of `kind` in `data`. Raises `FormatError` when that is not what `_written` writes."""
     if not isinstance(data, dict):
         raise FormatError("expected an object", "analysis")
     others = {name: value for name, value in data.items() if name != "unrender"}
-    analysis: Analysis = decode(Analysis, others, where="analysis")
-    if json.dumps(_written(analysis)) != json.dumps(data):
+    found = decode(kind, others, where="analysis")
+    if json.dumps(_written(found)) != json.dumps(data):
         raise FormatError("expected what this release writes", "analysis")
-    return analysis
+    return found
 
 
 def _replace(path: Path, text: str) -> None:

@@ -1,16 +1,14 @@
-"""Commands of one turn: `chat` answers a conversation, `parse`, `explain` and `rescue` read an answer, `grammar` writes what constrains one."""
+"""Commands of one turn: `preview` renders a conversation and makes up an answer, `parse`, `explain` and `rescue` read an answer, `grammar` writes what constrains one."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import sys
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
-from itertools import groupby, islice, pairwise
+from itertools import groupby
 from typing import Any, cast
 
 import click
@@ -22,7 +20,7 @@ from unrender.cli.inputs import (
     BadInput,
     InputPath,
     RequestOptions,
-    claim_standard_input,
+    all_option,
     conversation_options,
     json_of,
     json_option,
@@ -38,9 +36,9 @@ from unrender.cli.terminal import (
     NO_STYLE,
     RED,
     ROLES,
-    Row,
     event_data,
     event_line,
+    excerpt,
     print_block,
     print_document,
     print_event,
@@ -48,18 +46,17 @@ from unrender.cli.terminal import (
     print_json,
     print_line,
     print_rows,
+    print_sentence,
     remark,
-    shortened,
     width,
 )
 from unrender.dialects.constraint import Engine
 from unrender.examples import example_answer
 from unrender.explain import Explanation, explain
 from unrender.explain.picture import listing
-from unrender.format import ToolMode
 from unrender.grammar import Role
-from unrender.limits import MAX_BLOCK, MAX_COUNTED, MAX_SHOWN
-from unrender.types import Span
+from unrender.limits import MAX_BLOCK, MAX_COUNTED
+from unrender.outputs import STANDARD_STREAM
 
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _FIELDS = {
@@ -73,7 +70,8 @@ _FIELDS = {
 """The fields of a request to a server that are read → what they are here."""
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
 """White space between markers is shown with them."""
-_STOPPED = "^ stopped"
+_PARTS, _MARGIN = 8, 13
+"""Parts of an answer that are shown, and the columns before their texts."""
 
 
 @click.command(short_help="Show prompt, answer and message.")
@@ -85,10 +83,10 @@ _STOPPED = "^ stopped"
 @click.option("--seed", default=0, show_default=True, help="Another seed makes up another answer.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
 @json_option
-def chat_command(
+def preview_command(
     conversation: str, *, request: RequestOptions, answer: str | None, seed: int, only_prompt: bool, as_json: bool
 ) -> None:
-    """Render a conversation, make up an answer as a sensible model might write it, and read that back.
+    """Render a request, make up a valid answer, and parse it.
 
     CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI
     server. The request's tools and choices are used where no option is given. The exit code is 1 when a part of the
@@ -154,29 +152,30 @@ def _show_text(title: str, summary: str, text: str) -> None:
 
 @click.command(short_help="Turn output into a message.")
 @conversation_options
+@click.argument("output", type=InputPath(), default=STANDARD_STREAM)
 @click.option("--stream", is_flag=True, help="Print each event as soon as it is certain.")
 @json_option
-def parse_command(*, request: RequestOptions, stream: bool, as_json: bool) -> None:
-    """Read a model's output from standard input and print the message it means.
+def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json: bool) -> None:
+    """Parse a model's output, and print the message.
 
-    Without --tools, any name counts as a tool's.
+    OUTPUT is a file, by default standard input. Without --tools, any name counts as a tool's.
     With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line
     is JSON. The exit code is 1 when a part of the output could not be read.
     """
-    claim_standard_input()
     turn = request.turn()
     if request.tools is None and request.tool_choice == "auto":
         turn = replace(turn, request=replace(turn.request, tools=None))
     parser = turn.parser()
-    if sys.stdin is None:
+    if output == STANDARD_STREAM and sys.stdin is None:
         raise BadInput("standard input is closed")
-    output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
+    from_file = output != STANDARD_STREAM
+    pieces = [read_text(output)] if from_file else chunks(cast(BufferedIOBase, sys.stdin.buffer))
     if stream and as_json:
-        complaints = _complaints(parser, output, lambda event: print_json(event_data(event), indent=None))
+        complaints = _complaints(parser, pieces, lambda event: print_json(event_data(event), indent=None))
     elif stream:
-        complaints = _complaints(parser, output, print_event)
+        complaints = _complaints(parser, pieces, print_event)
     else:
-        complaints = _complaints(parser, output)
+        complaints = _complaints(parser, pieces)
         print_json(parser.message.to_openai())
         for complaint in complaints:
             remark(complaint)
@@ -222,19 +221,22 @@ def chunks(source: BufferedIOBase) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-@click.command(short_help="Say why an output was read so.")
+@click.command(short_help="Explain why an answer is parsed so.")
 @conversation_options
 @click.argument("output", type=InputPath())
 @click.option(
     "--prompt", metavar="FILE", type=InputPath(), help="The prompt that the model was really given, or its tail."
 )
-@click.option("--program", is_flag=True, help="Print the parser's instructions instead, one on a line.")
+@click.option("--program", is_flag=True, hidden=True, help="Print the parser's instructions instead, one on a line.")
+@all_option
 @json_option
-def explain_command(output: str, *, request: RequestOptions, prompt: str | None, program: bool, as_json: bool) -> None:
-    """Show how an output is read, where reading a call stopped, and what would help.
+def explain_command(
+    output: str, *, request: RequestOptions, prompt: str | None, program: bool, everything: bool, as_json: bool
+) -> None:
+    """Explain how an output is parsed, where parsing stopped, and how to fix it.
 
     OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The
-    exit code is 1 when something could not be read, or looks wrong.
+    exit code is 1 when something can't be parsed, or looks wrong.
     """
     if program:
         lines = listing(request.turn().parser())
@@ -250,85 +252,75 @@ def explain_command(output: str, *, request: RequestOptions, prompt: str | None,
     if as_json:
         print_json(explanation.to_dict())
     else:
-        _show_explanation(explanation, loaded)
+        _show_explanation(explanation, loaded, tools=bool(request.tools), everything=everything)
     sys.exit(not explanation.clean)
 
 
-def _show_explanation(explanation: Explanation, template: ChatTemplate) -> None:
-    print_line((_summary(explanation), BOLD))
-    print_heading("Output", f"{len(explanation.output)} characters, as they were read")
-    stretches = _stretches(explanation)
-    for label, text in islice(stretches, MAX_COUNTED):
-        _print_stretch(label, text)
-    if next(stretches, None):
-        print_line(INDENT, "… and more; --json has all")
-    if explanation.calls:
-        print_heading("Calls")
-        print_rows([(call.name, f"{call.status} {call.arguments_json}") for call in explanation.calls])
-    if explanation.stops:
-        print_heading("Reading stopped")
-        print_rows([("", str(stop)) for stop in explanation.stops])
-    if explanation.expected[:1] not in (("text",), ("reasoning",), ()):
+def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools: bool, everything: bool) -> None:
+    """Print the reason, the answer by its parts with a caret where parsing stopped, and the fix; or everything."""
+    reason, fix = _reason(explanation, tools=tools)
+    print_sentence((reason[0].upper() + reason[1:], BOLD))
+    _show_parts(explanation, everything=everything)
+    for tolerance in explanation.tolerances:
+        print_sentence(f"Not as the template writes it: {tolerance}.")
+    if fix:
+        print_sentence(("Fix: ", BOLD), fix + ".")
+    others = len(explanation.hints[1:])
+    if others and not everything:
+        print_line(f"{others} more problem{'s' * (others > 1)}: --all")
+    if not everything:
+        return
+    if others:
+        print_heading("More problems")
+        print_rows([(hint.name, str(hint)) for hint in explanation.hints[1:]])
+    if explanation.nearest:
+        print_heading("Another syntax reads it", explanation.nearest.name)
+        print_rows([("", call) for call in explanation.nearest.calls])
+    if explanation.expected:
         print_heading("Could come next")
         print_rows([("", " or ".join(explanation.expected))])
-    if explanation.tolerances:
-        print_heading("Read all the same", "the template writes it otherwise")
-        print_rows([("", sentence) for sentence in explanation.tolerances])
-    if explanation.nearest:
-        print_heading("Another syntax would have read it", explanation.nearest.name)
-        print_rows([("", call) for call in explanation.nearest.calls])
+    print_heading("What the model should write", "«…» are its own words")
+    for answer in answers(explanation.format, template.capabilities, template.analysis.evidence):
+        print_block(answer, indent=INDENT)
+
+
+def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
+    """Return the first cause of what went wrong, or how much was read, and the fix."""
+    calls, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
     if explanation.hints:
-        print_heading("Hints")
-        print_rows([(hint.name, str(hint)) for hint in explanation.hints])
-    if not explanation.clean and explanation.format.tools.mode is not ToolMode.NONE:
-        print_heading("What the model should write", "«…» are its own words")
-        for answer in answers(explanation.format, template.capabilities, template.analysis.evidence):
-            print_block(answer, indent=INDENT)
-
-
-_TIMES = {1: "once", 2: "twice"}
-
-
-def _summary(explanation: Explanation) -> str:
-    calls = Counter(call.status for call in explanation.calls)
-    parts = [f"{count} {status} call{'s' * (count > 1)}" for status, count in calls.items()] or ["no call"]
-    stops = len(explanation.stops)
-    wrong = f"reading stopped {_TIMES.get(stops, f'{stops} times')}" if stops else "something looks wrong"
-    return f"{', '.join(parts)} read; {'nothing is wrong' if explanation.clean else wrong}"
-
-
-def _stretches(explanation: Explanation) -> Iterator[Row]:
-    """Yield role and text of each stretch, and between them where reading stopped."""
-    stops = defaultdict[int, list[str]](list)
-    for stop in explanation.stops:
-        stops[stop.position].append(f"expected {stop.expected}")
-    # Neighbours with one label and no stop between them are one stretch: `<call name="` and `f` differ, two markers do not.
-    for (_, label), run in groupby(_pieces(explanation.spans, sorted(stops)), key=lambda piece: piece[:2]):
-        pieces = list(run)
-        start, end = pieces[0][2], pieces[-1][3]
-        yield label, explanation.output[start:end]
-        yield from ((_STOPPED, expected) for expected in stops.get(end, ()))
-
-
-def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, str, int, int]]:
-    """Yield how many stops lie before a piece of a span, its label, its start and its end; no stop lies inside."""
-    # A stop inside a span cuts it: `Hello <ca` `^ stopped` `ll>` are one text to the parser, and two to the reader of this page.
-    for span in spans:
-        inside = stops[bisect_right(stops, span.start) : bisect_left(stops, span.end)]
-        for start, end in pairwise([span.start, *inside, span.end]):
-            yield bisect_right(stops, start), _SHOWN_AS.get(span.role, str(span.role)), start, end
-
-
-def _print_stretch(label: str, text: str) -> None:
-    quoted = text if label == _STOPPED else repr(shortened(text, MAX_SHOWN))
-    columns = max(width() - len(INDENT) - 12, NARROWEST)
-    for at in range(0, len(quoted), columns):
-        name = "" if at else label
-        print_line(
-            INDENT,
-            (name.ljust(12), DIM),
-            (quoted[at : at + columns], ROLES.get(label, RED if label == _STOPPED else NO_STYLE)),
+        hint = explanation.hints[0]
+        return hint.text + "." * (not hint.text.endswith("?")), hint.fix
+    if explanation.stops:
+        return (
+            f"parsing stopped: expected {explanation.stops[0].expected}.",
+            "`--all` shows what the model should write",
         )
+    if failed := explanation.message.failed_calls:
+        return f"the call of {failed[0].name!r} is {failed[0].status}.", ""
+    if not tools:
+        return f"parsed, no problems. {no_tools.capitalize()}.", "Pass `--tools FILE`"
+    return f"parsed, no problems: {calls or 'no'} tool call{'s' * (calls != 1)}.", ""
+
+
+def _show_parts(explanation: Explanation, *, everything: bool) -> None:
+    """Print a line for each part of the answer, and one with a caret for each place where parsing stopped."""
+    output, room = explanation.output, max(width() - _MARGIN, NARROWEST)
+    stops, most = explanation.stops[:MAX_COUNTED], MAX_COUNTED if everything else _PARTS
+    printed = 0
+    for label, run in groupby(explanation.spans, key=lambda span: _SHOWN_AS.get(span.role, str(span.role))):
+        spans = list(run)
+        start, end = spans[0].start, spans[-1].end
+        inside = [it for it in stops if start <= it.position < end or it.position == end == len(output)]
+        if not inside and (printed >= most or (label == "marker" and not everything)):
+            continue
+        printed += 1
+        for stop in inside or (None,):
+            shown, column = excerpt(output[start:end], stop.position - start if stop else 0, room)
+            print_line(INDENT, (label.ljust(_MARGIN - len(INDENT)), DIM), (shown, ROLES.get(label, NO_STYLE)))
+            if stop:
+                told = f"character {stop.position}: expected {stop.expected}"
+                forms = (" " * column + f"^ {told}", f"{told} ^".rjust(column + 1), " " * column + "^")
+                print_line(" " * _MARGIN, (min(forms, key=lambda form: len(form) > room), RED))
 
 
 @click.command(short_help="Print a grammar for engines.")

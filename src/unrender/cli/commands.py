@@ -17,17 +17,9 @@ from unrender import __version__
 from unrender.cli.terminal import UNUSABLE, ReaderGone, ending, let_go, logged, plainly, remark, remark_warning, streams
 from unrender.errors import SchemaWarning
 
-_MOVED = {
-    "diff": "format",
-    "declared": "format",
-    "export": "format",
-    "replay": "batch",
-}
-"""Commands of earlier releases, and the groups that they are in now."""
-
 
 class CommandGroup(click.Group):
-    """A group that lists its commands under headings, and says where a command of an earlier release is now.
+    """A group that lists its commands under headings.
 
     A command is imported when it is used: each needs other parts of the library. `sections` has the modules of commands by name.
     """
@@ -56,16 +48,6 @@ class CommandGroup(click.Group):
                 found = {name: self.get_command(ctx, name) for name in names}
                 helps = [(name.ljust(widest), it.get_short_help_str()) for name, it in found.items() if it]
                 formatter.write_dl(helps)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, as click does. Fails with the new name where an earlier release had another."""
-        if self.name == "unrender" and args[0] in _MOVED:
-            ctx.fail(f"{args[0]!r} has become 'unrender {_MOVED[args[0]]} {args[0]}'")
-        if self.name == "format" and args[0] not in self._modules and not args[0].startswith("-"):
-            ctx.fail(f"no command {args[0]!r}; what printed a template's format is 'unrender format show' now")
-        return super().resolve_command(ctx, args)
 
 
 class Commands(CommandGroup):
@@ -159,9 +141,9 @@ def with_common(command: click.Command) -> click.Command:
 
 format_command = CommandGroup(
     "format",
-    short_help="Show, compare, declare or export a format.",
-    help="Show, compare, declare or export a format: how a model writes its answers, as data.",
-    sections={"Commands": dict.fromkeys(("show", "diff", "declared", "export", "example"), "format")},
+    short_help="Show, compare, list or export formats.",
+    help="Show, compare, list or export formats: how a model writes its answers, as data.",
+    sections={"Commands": dict.fromkeys(("show", "diff", "list", "export"), "format")},
 )
 batch_command = CommandGroup(
     "batch",
@@ -176,23 +158,23 @@ batch_command = CommandGroup(
     cls=Commands,
     sections={
         "Templates": {
+            "example": "format",
             **dict.fromkeys(("inspect", "verify", "lint"), "templates"),
             "format": "commands",
             "grammar": "answers",
         },
-        "Answers": {**dict.fromkeys(("chat", "parse", "explain"), "answers"), "batch": "commands"},
+        "Answers": {**dict.fromkeys(("preview", "parse", "explain"), "answers"), "batch": "commands"},
         "Serving": dict.fromkeys(("serve", "engine-args", "playground"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )
 @click.version_option(version=__version__)
 def app() -> None:
-    """Derive from a chat template how a model writes its answers, and use that.
+    """Derive a model's output format from its chat template; parse, check and serve with it.
 
     TEMPLATE is a Jinja file, a model's directory, a GGUF file, or an id on the hub.
 
-    Exit codes: 0 all is well, 1 something failed or is malformed, 2 the command or its input cannot be used, 3 unrender
-    itself has a defect.
+    Exit codes: 0 success, 1 a check failed or the output is malformed, 2 invalid command or input, 3 internal error.
     """
 
 

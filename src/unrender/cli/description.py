@@ -1,27 +1,34 @@
-"""Describes a `Format` for people: an answer with slots for the model's own words, and the markers by name.
+"""Describes a `Format` for people: an answer with slots for the model's own words, a row for each question, and every field.
 
-Rules: a marker is shown as a Python string, so that white space and line breaks can be seen; slots are in «…», since a
-pipe has no colours; only what differs from the default is listed.
+Rules: slots are in «…», since a pipe has no colours; a row of the summary takes one line where that's possible.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from unrender.analysis import Capabilities, Evidence
+from unrender.analysis import Analysis, Capabilities, Evidence
 from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
 from unrender.conversation.offer import Plan, call_form
-from unrender.explain.picture import PicturePiece, call_picture, pictures
-from unrender.format import CallSyntax, Format, Part, Slot
+from unrender.explain.picture import PicturePiece, call_picture, field_texts, pictures
+from unrender.format import Format, ReasoningMode, ToolMode
 
-Section = tuple[str, str, list[Row]]
-"""A heading, the word that sums it up, and its rows."""
-
-_VIEWS = (*(name for name in vars(CallSyntax) if name.endswith(("_prefix", "_suffix", "_close"))), "call_id")
-"""The field's names for the markers of a call, which `CallSyntax` derives from its skeletons."""
+_REASONING: Mapping[ReasoningMode, str] = {
+    ReasoningMode.NONE: "not in the template",
+    ReasoningMode.TAG_BASED: "optional, in {start}…{end}",
+    ReasoningMode.DELIMITER: "up to {end}",
+    ReasoningMode.FORCED_OPEN: "opened by the prompt, up to {end}",
+    ReasoningMode.FORCED_CLOSED: "opened by the prompt, up to {end}",
+    ReasoningMode.TOOLS_ONLY: "only before tool calls, in {start}…{end}",
+}
+_CALLS: Mapping[ToolMode, str] = {
+    ToolMode.JSON_NATIVE: "JSON",
+    ToolMode.TAG_WITH_JSON: "a name, then JSON arguments",
+    ToolMode.TAG_WITH_TAGGED: "a name, then tagged arguments",
+}
 
 
 def answers(format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()) -> list[Styled]:
@@ -29,94 +36,72 @@ def answers(format_: Format, capabilities: Capabilities, evidence: Iterable[Evid
     return [[_styled(piece) for piece in row] for row in pictures(format_, capabilities, evidence)]
 
 
-def sections(format_: Format) -> Iterator[Section]:
-    """Yield the parts of the format in the order of an answer, each with its markers by name."""
-    yield "Turn", "", _rows(format_.turn)
-    yield "Reasoning", format_.reasoning.mode, _rows(format_.reasoning)
-    yield "Content", format_.content.mode, _rows(format_.content)
-    if format_.content_with_calls is not None:
-        yield "Content beside calls", format_.content_with_calls.mode, _rows(format_.content_with_calls)
-    yield "CallSyntax", format_.tools.mode, _tool_rows(format_.tools)
-    if format_.tolerated:
-        yield "Also read", "", [row for tools in format_.tolerated for row in _tolerated_rows(tools)]
-    rows = [(f"{shown(item.marker)} also as", ", ".join(map(shown, item.others))) for item in format_.spellings]
-    rest = ("ignored", "preserved_tokens", "declared")
-    rows += [(name, shown(getattr(format_, name))) for name in rest if getattr(format_, name)]
-    if rows:
-        yield "Besides", "", rows
-
-
-def capability_rows(capabilities: Capabilities) -> list[Row]:
-    """Return rows on what the template does, does not do, requires and refuses, and a row for each other capability.
-
-    Capabilities at their default have no row.
-    """
-    values = {item.name: (getattr(capabilities, item.name), item.default) for item in fields(capabilities)}
-    kinds = {name: value for name, (value, _) in values.items() if isinstance(value, bool)}
-
-    def listed(prefix: str, *, wanted: bool) -> str:
-        names = (name for name, value in kinds.items() if value is wanted and name.startswith(prefix))
-        return ", ".join(_words(name.removeprefix(prefix)) for name in names)
-
-    rows = [("does", listed("supports_", wanted=True)), ("does not", listed("supports_", wanted=False))]
-    rows += [("demands", demands)] if (demands := listed("requires_", wanted=True)) else []
-    refused = ", ".join(dict.fromkeys(refusal.feature for refusal in capabilities.refuses))
-    rows += [("refuses", refused)] if refused else []
-    own = values.keys() - kinds.keys() - {"refuses"}
-    others = ((name, value) for name, (value, default) in values.items() if name in own and value != default)
-    for name, value in others:
-        pairs = isinstance(value, tuple)
-        text = ", ".join(f"{key}={json.dumps(inner)}" for key, inner in value) if pairs else str(value)
-        rows.append((_words(name), text))
-    return rows
-
-
-def help_rows(plan: Plan) -> list[Row]:
-    """Return what `prepare` does about tools in place of the template; no rows when the template does everything."""
-    rows = []
+def summary_rows(analysis: Analysis, plan: Plan) -> Iterator[Row]:
+    """Yield what people ask about a format first, a row each."""
+    format, capabilities = analysis.format, analysis.capabilities
+    reasoning = format.reasoning
+    written = _REASONING[reasoning.mode].format(start=_inline(reasoning.start), end=_inline(reasoning.end))
+    switches = ", ".join(f"{name}={json.dumps(value)}" for name, value in capabilities.thinking_off)
+    yield "Reasoning", written + (f"; {switches} turns it off" if switches else "")
+    yield "Tool calls", _calls(format)
     if plan.offers:
-        whose = f"the declared format {plan.format_name}" if plan.format_name else "the template's own syntax"
-        rows = [("tools", "described in the system message"), ("calls", f"asked for in {whose}")]
-        rows += [("", line) for line in call_form(plan.format.tools).splitlines()]
-    history = [name for name, done in (("calls", plan.writes_calls), ("results", plan.writes_results)) if done]
-    return rows + ([("history", f"{' and '.join(history)} become text")] if history else [])
+        yield "Tools", f"described in the system message, called as {_inline(call_form(plan.format.tools))}"
+    yield "Stop at", " ".join(map(_inline, format.turn.all_ends)) or "the end of the sequence"
+    yield "Keep tokens", " ".join(format.preserved_tokens) or "none"
+    if format.tolerated:
+        yield "Also parsed", f"{len(format.tolerated)} more call syntax{'es' * (len(format.tolerated) > 1)}"
+    yield "Conversation", "; ".join(_conversation(capabilities))
+    if analysis.diagnostics:
+        yield "Not found", "; ".join(analysis.diagnostics)
+    yield "Next", "unrender verify · unrender lint · unrender engine-args"
 
 
-def shown(value: Any) -> str:
-    """Return a field's value as it is printed: strings quoted, skeletons as one string with «slots»."""
-    if isinstance(value, tuple) and any(isinstance(item, Slot) for item in value):
-        return repr("".join(map(_part, value)))
-    if isinstance(value, tuple):
-        return ", ".join(map(shown, value))
-    if isinstance(value, Slot):
-        return _part(value)
-    return repr(value) if type(value) is str else str(value)  # The members of a `StrEnum` are not quoted.
+def _calls(format: Format) -> str:
+    tools = format.tools
+    if tools.mode is ToolMode.NONE:
+        return "not in the template"
+    opener = next((_inline(text) for text in tools.markers[:2] if text.strip()), "")
+    where = f"in {opener}" if opener else f"starting with {_inline(tools.openers[0])}" if tools.openers else ""
+    count = "several per answer" if tools.parallel else "one per answer"
+    ids = "no call ids" if tools.call_id == "none" and not tools.id_parts else "with call ids"
+    return f"{_CALLS[tools.mode]} {where}".rstrip() + f", {count}; {ids}"
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+def _conversation(capabilities: Capabilities) -> Iterator[str]:
+    yield f"tools: {'yes' if capabilities.supports_tools else 'no'}"
+    if not capabilities.supports_system_role:
+        yield "no system message"
+    if capabilities.requires_nonnull_content and capabilities.supports_tool_calls:
+        yield 'content: null is rejected, unrender sends ""'
+    if refused := [*dict.fromkeys(refusal.feature for refusal in capabilities.refuses)]:
+        yield f"refuses {refused[0]}" + (f" and {len(refused) - 1} more (--all)" if refused[1:] else "")
 
 
-def _part(part: Part) -> str:
-    return f"«{part.value}»" if isinstance(part, Slot) else part
+def field_rows(format_: Format) -> Iterator[Row]:
+    """Yield every field of the format that differs from its default, and the other call syntaxes."""
+    for path, text in field_texts(format_):
+        yield path, repr(text)
+    for tools in format_.tolerated:
+        yield "tolerated", f"{''.join(_styled(piece)[0] for piece in call_picture(tools))!r}  {tools.why}"
+    for spelling in format_.spellings:
+        yield f"{spelling.marker!r} also as", ", ".join(map(repr, spelling.others))
+
+
+def capability_rows(capabilities: Capabilities) -> Iterator[Row]:
+    """Yield every capability that differs from its default."""
+    for item in fields(capabilities):
+        value: Any = getattr(capabilities, item.name)
+        if item.name == "refuses":
+            value = ", ".join(dict.fromkeys(refusal.feature for refusal in value))
+        elif isinstance(value, tuple):
+            value = ", ".join(f"{key}={json.dumps(inner)}" for key, inner in value)
+        if value not in (item.default, ""):
+            yield item.name, str(value)
+
+
+def _inline(text: str) -> str:
+    return text.strip().replace("\n", "↵")
 
 
 def _styled(piece: PicturePiece) -> tuple[str, str]:
     return piece.text if piece.role == "marker" else f"«{piece.text}»", ROLES.get(piece.role, NO_STYLE)
-
-
-def _rows(part: Any) -> list[Row]:
-    pairs = ((item, getattr(part, item.name)) for item in fields(part) if item.name != "mode")
-    return [(item.name, shown(value)) for item, value in pairs if value != item.default]
-
-
-def _tolerated_rows(tools: CallSyntax) -> list[Row]:
-    return [("syntax", repr("".join(_styled(piece)[0] for piece in call_picture(tools)))), ("why", tools.why)]
-
-
-def _tool_rows(tools: CallSyntax) -> list[Row]:
-    rows = [row for row in _rows(tools) if row[0] not in ("arguments", "envelope")]
-    rows += [(name, shown(getattr(tools, name))) for name in _VIEWS if getattr(tools, name) not in ("", "none")]
-    rows += [(f"arguments.{name}", value) for name, value in _rows(tools.arguments) if name != "codec"]
-    rows += [(f"codec.{name}", value) for name, value in _rows(tools.arguments.codec)]
-    return rows + ([(f"envelope.{name}", value) for name, value in _rows(tools.envelope)] if tools.envelope else [])

@@ -1,4 +1,4 @@
-"""Commands of the group `format`: `show` prints one, `diff` compares two, `declared` lists and checks, `export` writes for others.
+"""Commands of the group `format`: `show` prints one, `diff` compares two, `list` lists and checks declared ones, `export` writes for others.
 
 `example` writes the files that the documentation uses.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -28,11 +27,10 @@ from unrender.cli.inputs import (
     template_name_option,
     write_text,
 )
-from unrender.cli.templates import finding_row
+from unrender.cli.templates import show_report
 from unrender.cli.terminal import (
     NO_STYLE,
     UNUSABLE,
-    Row,
     print_block,
     print_heading,
     print_json,
@@ -45,7 +43,6 @@ from unrender.export import Exported, Target, read_response_template
 from unrender.format import Format
 from unrender.format.data import differences
 from unrender.formats import Declared, declared_formats, read_declared
-from unrender.limits import MAX_SHOWN
 from unrender.verify.check import verify_format
 from unrender.verify.response_templates import verify_export
 
@@ -117,7 +114,7 @@ def _format(source: str) -> Format:
 @click.command(short_help="List declared formats, or check files.")
 @click.argument("files", nargs=-1, type=InputPath())
 @json_option
-def declared_command(files: tuple[str, ...], *, as_json: bool) -> None:
+def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
     With FILES (- for standard input), check these instead, as if they were in effect. The exit code is 1 when a file is
@@ -246,27 +243,5 @@ def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool
     if as_json:
         print_json(report.to_dict())
     else:
-        print_heading(name, "read by transformers")
-        print_rows([finding_row(finding) for finding in report.findings])
-        for finding in report.failed:
-            if example := finding.counterexample:
-                print_heading(finding.capability, f"read differently, fed {example.chunking}")
-                print_rows([("answer", repr(example.answer)), *_differences(example.expected, example.found)])
+        show_report(name, report)
     return not report.failed
-
-
-def _differences(ours: str, theirs: str) -> Iterator[Row]:
-    """Yield the parts of two messages that differ; a parser that raised has no message."""
-    mine, other = json.loads(ours), json.loads(theirs)
-    if isinstance(other, str):
-        yield "transformers", _short(other)
-        return
-    for part in mine:
-        if mine[part] != other[part]:
-            yield f"{part} unrender", _short(mine[part])
-            yield f"{part} transformers", _short(other[part])
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + " …"

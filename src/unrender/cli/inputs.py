@@ -114,6 +114,12 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
         raise BadInput(str(error) if named else f"{source}: {error}") from error
 
 
+def titled(source: str) -> str:
+    """Return the name to show for a template: that of its file or folder, or its id."""
+    path = Path(source)
+    return path.resolve().name or source if path.exists() else source
+
+
 def expanded(template: str) -> Iterator[str]:
     """Yield the path itself; for a directory that does not hold a model, yield all templates in it."""
     path = Path(template)
@@ -144,12 +150,6 @@ class OutputPath(click.Path):
         if ctx is not None:
             _keep_apart(ctx, _WRITTEN, str(path))
         return path
-
-
-def claim_standard_input() -> None:
-    """Say that the command itself reads standard input. Raises a usage error when an argument has taken it."""
-    if STANDARD_STREAM in click.get_current_context().meta.get(_READ, ()):
-        raise click.UsageError("this command reads standard input itself, so no argument can be -")
 
 
 def _keep_apart(context: click.Context, kind: str, path: str) -> None:
@@ -251,6 +251,7 @@ Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
 template_argument = click.argument("template", type=InputPath())
+all_option = click.option("--all", "everything", is_flag=True, help="Print everything, not one screen.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 template_name_option = click.option(
     "--template-name", metavar="NAME", help="Which template, where a model has several, e.g. tool_use."

@@ -20,7 +20,7 @@ import click
 
 from unrender import ChatTemplate
 from unrender.cli.inputs import QUESTION, BadInput, json_option, load, template_argument, template_name_option
-from unrender.cli.templates import finding_row
+from unrender.cli.templates import show_report
 from unrender.cli.terminal import print_document, print_heading, print_json, print_line, print_rows, remark
 from unrender.errors import ExportError
 from unrender.export import Target
@@ -321,8 +321,8 @@ def engine_args_command(template: str, *, engine: str, template_name: str | None
         print_heading(way.title)
         print_document("\n".join(way.lines))
         print_rows([("-", why) for why in way.why])
-    print_heading("Checks", "answers that the template wrote, parsed back")
-    print_rows([finding_row(finding) for finding in report.findings])
+    print_line()
+    show_report(template, report)
 
 
 def _gateway(subject: Subject, engine: str, start: str, url: str, why: Sequence[str], more: str = "") -> Way:

@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import click
 
 from unrender import ChatTemplate
 from unrender.analysis import Evidence
-from unrender.cli.description import answers, capability_rows, help_rows, sections
+from unrender.cli.description import answers, capability_rows, field_rows, summary_rows
 from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
     OutputPath,
+    all_option,
     check_printed,
     json_option,
     load,
     template_argument,
     template_name_option,
+    titled,
     write_text,
 )
 from unrender.cli.terminal import (
+    BOLD,
     DIM,
     GREEN,
     INDENT,
+    NARROWEST,
     NO_STYLE,
     RED,
     UNUSABLE,
+    Piece,
     Row,
+    excerpt,
     print_block,
     print_columns,
     print_heading,
@@ -44,35 +52,39 @@ from unrender.cli.terminal import (
     print_rows,
     print_table,
     progress,
+    signed,
+    width,
 )
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
-from unrender.lint.rules import RULES
+from unrender.lint.rules import RULES, Rule
 from unrender.outputs import STANDARD_STREAM
 from unrender.verify import Report, Verdict, verify
-from unrender.verify.check import CHECKS, GRAMMARS
+from unrender.verify.check import QUICK_CHECKS, verify_quickly
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff, markdown
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
-_QUICK = tuple(name for name in CHECKS if name != GRAMMARS)
-"""The checks of `inspect`: those that load no engine."""
+_LABEL = 12
+"""Columns of a label, so that rows printed apart are aligned."""
+_REASONS = 3
+"""Rows of reasons for skipped checks."""
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
-@click.command(short_help="Show what was derived, and how.")
+@click.command(short_help="Show how a model writes its answers.")
 @template_argument
 @template_name_option
 @click.option(
     "--compare", metavar="NAME", help="Show one comparison: what it rendered, side by side, and what differs, e.g. R1."
 )
-@click.option("--all", "everything", is_flag=True, help="Also list what passed, and the evidence.")
+@all_option
 @json_option
 def inspect_command(
     template: str, *, template_name: str | None, compare: str | None, everything: bool, as_json: bool
 ) -> None:
-    """Show what was derived: markers, capabilities, checks, and at the end how an answer is written.
+    """Show how the model writes an answer, whether that passes the checks, and what to set in an engine.
 
     With --compare, show one of the comparisons of the analysis instead: both renderings side by side, and what differs.
     """
@@ -83,20 +95,14 @@ def inspect_command(
     if compare:
         _show_comparison(compare, evidence)
         return
-    if refusal := verify(loaded, samples=0, only=("content",)).refusal:
-        raise BadInput(f"{template}: {refusal}")
+    with progress(len(QUICK_CHECKS)) as shown:
+        report = verify_quickly(loaded, progress=shown.advance)
+    if report.refusal:
+        raise BadInput(f"{template}: {report.refusal}")
     if as_json:
-        print_json(_as_data(loaded, _quick_report(loaded)))
-        return
-    # What was derived is shown at once: the checks take longer than the analysis.
-    _show_template(template, loaded, everything=everything)
-    _show_checks(_quick_report(loaded), everything=everything)
-
-
-def _quick_report(template: ChatTemplate) -> Report:
-    """Return the checks that need no engine, and show their progress."""
-    with progress(len(_QUICK)) as shown:
-        return verify(template, only=_QUICK, progress=shown.advance)
+        print_json(_as_data(loaded, report))
+    else:
+        _show_template(template, loaded, report, everything=everything)
 
 
 def _plan(template: ChatTemplate) -> Plan:
@@ -149,49 +155,33 @@ def _show_evidence(evidence: Evidence) -> None:
     print_rows([*rows, ("decided by", evidence.rule)] if evidence.rule else rows)
 
 
-def _show_template(name: str, template: ChatTemplate, *, everything: bool) -> None:
-    """Print the picture last: what is printed last is what a screen still shows."""
+def _show_template(name: str, template: ChatTemplate, report: Report, *, everything: bool) -> None:
+    """Print the picture of an answer, and a row for each question; with `everything`, also all fields, checks and evidence."""
     analysis = template.analysis
-    print_heading(name)
-    for title, summary, rows in sections(template.format):
-        print_heading(title, summary)
-        print_rows(rows)
-    print_heading("Capabilities", "what the template does with a conversation")
-    print_rows(capability_rows(analysis.capabilities))
-    if helped := help_rows(_plan(template)):
-        print_heading("Help", "what prepare() does for tools, as the template does not")
-        print_rows(helped)
-    print_heading("Next turn", "what the template writes behind an answer when more is said")
-    print_rows([*template._continuation.rows()])
-    if everything:
-        print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
-        print_rows(
-            [
-                (f"{found.comparison:<3}{found.part}", found.finding + (f" ({found.rule})" if found.rule else ""))
-                for found in analysis.evidence
-            ]
-        )
-    if analysis.diagnostics:
-        print_heading("Not determined")
-        print_rows([("-", diagnostic) for diagnostic in analysis.diagnostics])
+    print_line((titled(name), BOLD), "   ", *verdict_of(report))
     for text in answers(template.format, analysis.capabilities, analysis.evidence):
-        print_heading("An answer", "«slots» are the model's own words")
+        print_line()
         print_block(text, indent=INDENT)
-
-
-def _show_checks(report: Report, *, everything: bool) -> None:
+    print_line()
+    rows = summary_rows(analysis, _plan(template))
+    print_rows([(label.ljust(_LABEL), text) for label, text in rows])
+    if not everything:
+        return
+    print_heading("Format", "fields that differ from the default")
+    print_rows([*field_rows(template.format)])
+    print_heading("Capabilities", "what the template does with a conversation")
+    print_rows([*capability_rows(analysis.capabilities)])
+    print_heading("Next turn", "what the template writes after an answer")
+    print_rows([*template._continuation.rows()])
     print_heading("Checks", "answers that the template wrote, parsed back")
-    print_rows(_check_rows(report, everything=everything))
-
-
-def _check_rows(report: Report, *, everything: bool) -> list[Row]:
-    """Return the findings that failed, and how many others there are; or each finding."""
-    if everything:
-        return [finding_row(finding) for finding in report.findings]
-    counts = Counter(finding.verdict for finding in report.findings)
-    folded = [verdict for verdict in _VERDICTS if counts[verdict] and verdict is not Verdict.FAILED]
-    rows = [(f"{counts[verdict]} capabilities", str(verdict)) for verdict in folded]
-    return rows + [finding_row(finding) for finding in report.failed] + [("", "--all lists each, and the evidence")]
+    print_rows([_finding_row(finding) for finding in report.findings])
+    print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
+    print_rows(
+        [
+            (f"{found.comparison:<3}{found.part}", found.finding + (f" ({found.rule})" if found.rule else ""))
+            for found in analysis.evidence
+        ]
+    )
 
 
 @click.command(short_help="Test a format on its template.")
@@ -204,6 +194,7 @@ def _check_rows(report: Report, *, everything: bool) -> list[Row]:
     type=OutputPath(dir_okay=False),
     help="Also write a report in Markdown, for people to keep; - prints it instead.",
 )
+@all_option
 @examining_options
 def verify_command(
     templates: tuple[str, ...],
@@ -211,6 +202,7 @@ def verify_command(
     samples: int,
     seed: int,
     report: str | None,
+    everything: bool,
     timeout: float | None,
     jobs: int,
     as_json: bool,
@@ -233,21 +225,19 @@ def verify_command(
     elif report == STANDARD_STREAM:
         pass  # It is printed already.
     elif len(outcomes) == 1 and outcomes[0].result:
-        _show_report(outcomes[0].name, outcomes[0].result)
+        show_report(outcomes[0].name, outcomes[0].result, everything=everything)
     else:
         _show_reports(outcomes)
     refused = any(outcome.result.refusal for outcome in outcomes if outcome.result)
     sys.exit(UNUSABLE if refused else exit_code(outcomes, lambda report: bool(report.failed)))
 
 
-def finding_row(finding: CapabilityFinding) -> Row:
-    """Return a capability and what is known of it."""
+def _finding_row(finding: CapabilityFinding) -> Row:
     capability, _, verdict = str(finding).partition(": ")
     return capability, verdict
 
 
-def history_row(finding: CapabilityFinding) -> Row:
-    """Return a kind of turn, and whether the next prompt repeats it unchanged."""
+def _history_row(finding: CapabilityFinding) -> Row:
     reason = f": {finding.reason}" if finding.reason else ""
     return finding.capability, finding.verdict.in_history + reason
 
@@ -256,22 +246,55 @@ def _report(name: str, *, samples: int, seed: int) -> Report:
     return verify(load(name), samples=samples, seed=seed)
 
 
-def _show_report(name: str, report: Report) -> None:
-    print_heading(name, report.refusal)
-    if report.refusal:
-        return
-    print_rows([finding_row(finding) for finding in report.findings])
-    print_heading("History", "does the next prompt begin with the last one and the answer to it?")
-    print_rows([history_row(finding) for finding in report.history])
-    for finding in report.failed:
+def show_report(name: str, report: Report, *, everything: bool = False) -> None:
+    """Print a verdict with its counts, what was skipped by its reason, and each failure with its diff; or all findings."""
+    print_line((titled(name), BOLD), "   ", *verdict_of(report))
+    print_rows([_finding_row(it) for it in report.findings] if everything else [*_skipped_rows(report)])
+    if report.history and everything:
+        print_heading("History", "does the next prompt begin with the last one and the answer to it?")
+        print_rows([_history_row(it) for it in report.history])
+    elif report.history:
+        print_rows([_history_summary(report)])
+    for finding in (*report.failed, *(report.history if everything else ())):
         if example := finding.counterexample:
-            print_heading(finding.capability, f"failed for this answer, fed {example.chunking}")
-            print_block([(example.answer, NO_STYLE)], indent=INDENT)
+            changed = "is written otherwise in the next prompt"
+            failed = f"failed ({finding.held} of {finding.total} passed), fed {example.chunking}"
+            print_heading(finding.capability, failed if finding in report.failed else changed)
+            print_block([(example.answer, NO_STYLE)] if finding in report.failed else [], indent=INDENT)
             _print_diff(example)
-    for finding in report.history:
-        if finding.counterexample:
-            print_heading(finding.capability, "is written otherwise in the next prompt")
-            _print_diff(finding.counterexample)
+
+
+def verdict_of(report: Report) -> tuple[Piece, str]:
+    """Return the verdict on a template, and how many checks and answers it rests on."""
+    if report.refusal:
+        return (("NOT CHECKED", RED), f"   {report.refusal}")
+    counts = Counter(finding.verdict for finding in report.findings)
+    passed, failed, answers = counts[Verdict.PASSED], counts[Verdict.FAILED], sum(it.total for it in report.findings)
+    checks = f"{failed} of {passed + failed} checks" if failed else f"{passed} check{'s' * (passed != 1)}"
+    word = ("FAILED", RED) if failed else ("PASSED", GREEN) if passed else ("SKIPPED", DIM)
+    return word, f"   {checks}, {answers} answers"
+
+
+def _skipped_rows(report: Report) -> Iterator[Row]:
+    """Yield how many checks were skipped for each reason, and their names; the last row has all other reasons."""
+    groups = defaultdict[str, list[str]](list)
+    for finding in report.findings:
+        if finding.verdict is Verdict.SKIPPED:
+            groups[finding.reason].append(finding.capability)
+    found = sorted(groups.items(), key=lambda group: -len(group[1]))
+    if len(found) > _REASONS:
+        others = [name for _, names in found[_REASONS - 1 :] for name in names]
+        found = [*found[: _REASONS - 1], ("other reasons (--all)", others)]
+    for reason, names in found:
+        text = f"{reason}: {', '.join(names)}"
+        yield f"skipped {len(names):2}", shorten(text, max(width() - 14, NARROWEST), placeholder=" …")
+
+
+def _history_summary(report: Report) -> Row:
+    """Return how many of the follow-ups keep the text before them."""
+    kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
+    changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
+    return "history   ", "every follow-up keeps the last answer" if all(kept) else changed
 
 
 def _print_diff(example: Counterexample) -> None:
@@ -300,7 +323,7 @@ def _report_cells(report: Report) -> list[str]:
     multiple=True,
     type=click.Choice([rule.name for rule in RULES]),
     metavar="RULE",
-    help="Do not ask this rule.",
+    help="Skip this rule.",
 )
 @click.option(
     "--fail-on",
@@ -309,6 +332,12 @@ def _report_cells(report: Report) -> list[str]:
     show_default=True,
     help="The least severe finding that makes the exit code 1.",
 )
+@click.option(
+    "--explain",
+    type=click.Choice([rule.name for rule in RULES]),
+    metavar="RULE",
+    help="Show only this rule, with the harm it does and the conversation.",
+)
 @click.option("--rules", "only_rules", is_flag=True, help="List the rules, and examine nothing.")
 @examining_options
 def lint_command(
@@ -316,6 +345,7 @@ def lint_command(
     *,
     ignore: tuple[str, ...],
     fail_on: str,
+    explain: str | None,
     only_rules: bool,
     timeout: float | None,
     jobs: int,
@@ -324,34 +354,38 @@ def lint_command(
     """Render ordinary conversations, and report what goes wrong.
 
     Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
-    and a table sums them up. Every finding comes with the conversation that shows it, and what to do about it. Errors make
-    the exit code 1; warnings and notes do not, unless --fail-on says so. The exit code is 2 when a template could not
-    be examined.
+    and a table sums them up. Errors make the exit code 1; warnings and notes don't, unless --fail-on says so. The exit
+    code is 2 when a template can't be examined.
     """
-    if only_rules:
-        _show_rules(as_json=as_json)
+    if only_rules or (explain and not templates):
+        _show_rules([rule for rule in RULES if explain in (None, rule.name)], as_json=as_json)
         return
     if not templates:
         raise click.UsageError("missing argument 'TEMPLATES...'")
+    if explain:
+        ignore = tuple(rule.name for rule in RULES if rule.name != explain)
     outcomes = examine(templates, partial(_findings, ignore=ignore), timeout=timeout, jobs=jobs)
     if as_json:
         print_data(outcomes, lambda findings: list(map(Finding.to_dict, findings)))
     elif len(outcomes) == 1 and outcomes[0].result is not None:
-        _show_findings(outcomes[0].name, outcomes[0].result)
+        _show_findings(outcomes[0].name, outcomes[0].result, explained=bool(explain))
     else:
         _show_linted(outcomes)
     sys.exit(exit_code(outcomes, partial(_fails, least=Severity(fail_on))))
 
 
-def _show_rules(*, as_json: bool) -> None:
+def _show_rules(rules: Sequence[Rule], *, as_json: bool) -> None:
     if as_json:
-        print_json([{"name": rule.name, "severity": rule.severity, "looks_for": rule.looks_for} for rule in RULES])
+        print_json([{"name": rule.name, "severity": rule.severity, "looks_for": rule.looks_for} for rule in rules])
     else:
-        print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in RULES])
+        print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in rules])
+    if len(rules) == 1 and not as_json:
+        print_rows([("harm", rules[0].harm), ("fix", rules[0].fix)])
 
 
 def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
-    return lint(load(name), ignore=ignore)
+    """Return the findings, errors first."""
+    return tuple(sorted(lint(load(name), ignore=ignore), key=lambda finding: list(Severity).index(finding.severity)))
 
 
 def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
@@ -360,20 +394,32 @@ def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
     return any(order.index(finding.severity) <= order.index(least) for finding in findings)
 
 
-def _show_findings(name: str, findings: Sequence[Finding]) -> None:
-    for finding in findings:
-        print_heading(finding.rule, finding.severity)
-        place = "" if finding.line is None else f"line {finding.line}: "
-        rows = [
-            ("found", f"{place}{finding.text.removesuffix('?')}" + ("?" if finding.text.endswith("?") else ".")),
-            ("harm", finding.harm),
-            ("fix", finding.fix),
-        ]
-        rows += [("shown by" if not i else "", line) for i, line in enumerate(map(_message_line, finding.messages))]
-        rows += [("written", repr(finding.excerpt))] if finding.excerpt else []
-        print_rows(rows)
-    print_line()
-    print_line(f"{name}: {_counted(findings)}")
+def _show_findings(name: str, findings: Sequence[Finding], *, explained: bool) -> None:
+    for it in findings:
+        place = name if it.line is None else f"{name}:{it.line}"
+        print_line((f"{place}: ", BOLD), signed(it.severity), f": {it.text} [{it.rule}]")
+        for line in _source_lines(it):
+            print_line((line, DIM))
+        if explained:
+            shown = ["shown by", *[""] * len(it.messages)]
+            rows = [("harm", it.harm), ("fix", it.fix), *zip(shown, map(_message_line, it.messages), strict=False)]
+            print_rows([*rows, ("written", repr(it.excerpt))] if it.excerpt else rows)
+        else:
+            print_line(f"{INDENT}fix: {it.fix}")
+    hint = "" if explained or not findings else ". Show a conversation: --explain RULE"
+    print_line(f"{_counted(findings)} in {titled(name)}{hint}")
+
+
+def _source_lines(finding: Finding) -> Iterator[str]:
+    """Yield the line of the template that failed, cut off around the part that the finding names, and a caret below that part."""
+    code = finding.source.strip()
+    if not code:
+        return
+    named = [finding.text.rpartition(": ")[2], *re.findall(r"'(\w+)'", finding.text)]
+    part = next((text for text in named if text in code), code[0])
+    shown, column = excerpt(code, code.index(part), max(width() - 8, NARROWEST))
+    yield f"{finding.line:5} | {shown}"
+    yield f"      | {' ' * column}{'^' * min(len(part), len(shown) - column)}"
 
 
 def _counted(findings: Sequence[Finding]) -> str:

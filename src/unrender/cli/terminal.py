@@ -117,6 +117,24 @@ def print_line(*pieces: str | Piece) -> None:
     _print(_text([(printable_line(text), style) for text, style in parts]))
 
 
+def print_sentence(*pieces: str | Piece) -> None:
+    """Print pieces of text as `print_line` does, with words that have no room on further lines."""
+    parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
+    _print(_text([(printable_line(text), style) for text, style in parts]), max(width(), NARROWEST))
+
+
+def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
+    """Return about `room` characters of a text around a place, in one line, and the column of that place.
+
+    >>> excerpt("One moment.\\n<call>", 12, 80)
+    ('One moment.↵<call>', 12)
+    """
+    start = max(min(at - room // 3, len(text) - room + 2), 0)
+    before, after = (printable_line(it.replace("\n", "↵")) for it in (text[start:at], text[at : start + room - 1]))
+    before = "…" * bool(start) + before[2 - room :]
+    return before + after[: max(room - len(before) - 1, 0)] + "…" * (start + room - 1 < len(text)), len(before)
+
+
 def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print text with its own line breaks, indented and with long lines folded. Empty lines at its end are left out."""
     for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
@@ -142,7 +160,7 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
 def print_heading(title: str, summary: str = "") -> None:
     """Print an empty line, then a title with a short summary beside it."""
     print_line()
-    print_line((title, BOLD), "  " if summary else "", _signed(summary))
+    print_line((title, BOLD), "  " if summary else "", signed(summary))
 
 
 def print_rows(rows: Sequence[Row]) -> None:
@@ -157,11 +175,11 @@ def print_rows(rows: Sequence[Row]) -> None:
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
     grid = _grid({"no_wrap": True}, {"overflow": "fold"})
     for (label, value), (_, whole) in zip(shown, rows, strict=True):
-        grid.add_row(_text([(INDENT + label, DIM)]), _text([(value, _signed(whole)[1])]))
+        grid.add_row(_text([(INDENT + label, DIM)]), _text([(value, signed(whole)[1])]))
     _print(grid, max(width(), margin + NARROWEST))
 
 
-def _signed(text: str) -> Piece:
+def signed(text: str) -> Piece:
     """Return a text in the style of the verdict or the severity that it is, or that it gives the reason for."""
     return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
 
@@ -176,7 +194,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for number, (*cells, words) in enumerate(shown):
         grid = _grid(*columns, {"overflow": "fold"})
         beneath = number and not beside
-        texts = [(cell, _signed(cell)[1] if number else DIM) for cell in (*cells, "" if beneath else words)]
+        texts = [(cell, signed(cell)[1] if number else DIM) for cell in (*cells, "" if beneath else words)]
         grid.add_row(*(_text([text]) for text in texts))
         _print(grid, max(width(), margin + 1))
         if beneath and words:

@@ -44,7 +44,7 @@ class Hint:
     fix: str
 
     def __str__(self) -> str:
-        return f"{self.text}. {self.fix}" + ("" if self.fix.endswith("?") else ".")
+        return " ".join(text if text.endswith("?") else f"{text}." for text in (self.text, self.fix))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,8 @@ def _no_tools(case: Case) -> Iterator[Advice]:
         return
     # Without a list of tools any name is a tool's, so what looks like a call is read as one.
     anything = replace(turn.request, tools=None, tool_choice="auto")
-    calls = AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls
-    if calls:
-        text = f"no tools were offered, so {_listed(call.name for call in calls)} is not a call"
-        yield text, "Give the tools of the request (--tools, or `tools=`)"
+    if AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls:
+        yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"
 
 
 def _no_call_syntax(case: Case) -> Iterator[Advice]:
@@ -95,12 +93,13 @@ def _unknown_tool(case: Case) -> Iterator[Advice]:
         if call.name in ("", *names):
             continue
         if case.reading.malformed or difflib.get_close_matches(call.name, names, n=1, cutoff=_NEAR):
-            yield f"no tool is called {call.name!r}", _suggestion(call.name, names)
+            text = f"not a tool call: unknown tool {call.name!r}; {_suggestion(call.name, names)}"
+            yield text, "Constrain generation, or return the error to the model as a tool result"
 
 
 def _suggestion(name: str, names: list[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
-    return f"Did the model mean {near[0]!r}?" if near else f"Offered are {_listed(names)}"
+    return f"did the model mean {near[0]!r}?" if near else f"offered are {_listed(names)}"
 
 
 def _stripped(case: Case) -> Iterator[Advice]:
@@ -222,8 +221,8 @@ def _fields(case: Case) -> Iterator[list[str]]:
 def _other_syntax(case: Case) -> Iterator[Advice]:
     """Another family's way to write calls."""
     if case.nearest and not any(_stripped(case)):
-        text = f"a call is written in another syntax than the template's: {case.nearest.name}"
-        yield text, "Check that template and model belong together, or tolerate this syntax in a format of your own"
+        text = f"this is another model's syntax ({case.nearest.name}); does this template belong to the model?"
+        yield text, "Use the model's own template, or tolerate this syntax in a format of your own"
 
 
 def _truncated(case: Case) -> Iterator[Advice]:

@@ -104,6 +104,11 @@ class Subject:
         return text, written.rpartition(_BOS)[2]
 
     @cached_property
+    def writes_messages(self) -> bool:
+        """True if a question is in the prompt."""
+        return QUESTION in self.prompt([USER]).text
+
+    @cached_property
     def takes_tools(self) -> bool:
         """True if the names of offered tools are in the prompt."""
         return FIRST in self.prompt([USER], TOOLS).text

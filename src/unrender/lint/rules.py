@@ -26,6 +26,7 @@ from unrender.lint.conversations import (
     FIRST,
     INSTRUCTIONS,
     NEXT_USER,
+    QUESTION,
     RESULT,
     SECOND,
     SYSTEM,
@@ -92,8 +93,10 @@ _ORDINARY: Mapping[str, tuple[Messages, tuple[Any, ...]]] = MappingProxyType(
         "a question with tools": ([USER], TOOLS),
     }
 )
-_REWRITES = "append-only: no, because"
-"""Begins what is said of a template that writes otherwise what it has written."""
+_CAUSES = ("undefined-name", "messages-ignored", "ordinary-messages-refused")
+"""Rules that hide all others where a question is not in the prompt: everything else would follow from that."""
+_MISSPELLED = 0.8
+"""The likeness of two names, of 1, from which one is a misspelling of the other."""
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
 
 
@@ -103,7 +106,7 @@ _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
     harm="Requests fail before the model is asked, unless each of them gives the variable.",
     fix="Spell the name as it is set, or write `{{ name | default('') }}` for what callers may leave out.",
 )
-def variable_undefined(subject: Subject) -> Iterator[Symptom]:
+def undefined_name(subject: Subject) -> Iterator[Symptom]:
     """Yield a question that fails for a variable which neither the template nor a server sets."""
     for messages, tools in _ORDINARY.values():
         rendering = subject.unaided(messages, tools)
@@ -114,6 +117,30 @@ def variable_undefined(subject: Subject) -> Iterator[Symptom]:
             meant = f"; did you mean {near[0]!r}?" if near else ""
             yield Symptom(f"{name!r} is undefined{meant}", messages, line=rendering.line)
             return
+    for meant in ("messages", "tools"):
+        # `{% for message in mesages %}` writes nothing, and fails at nothing.
+        if name := _misspelled(subject, meant):
+            lines = subject.template.source.splitlines()
+            line = next(number for number, text in enumerate(lines, 1) if name in text)
+            yield Symptom(f"{name!r} is undefined; did you mean {meant!r}?", [USER], line=line)
+
+
+def _misspelled(subject: Subject, name: str) -> str:
+    """Return the variable that the template reads in place of `name`; empty if it reads `name`, or nothing like it."""
+    read = subject.template.variables if subject.template.source else ()
+    return "" if name in read else next(iter(get_close_matches(name, read, n=1, cutoff=_MISSPELLED)), "")
+
+
+@_rule(
+    Severity.ERROR,
+    looks_for="a question that is not in the prompt",
+    harm="The model does not see the conversation.",
+    fix="Loop over `messages`, and write `message.content`.",
+)
+def messages_ignored(subject: Subject) -> Iterator[Symptom]:
+    """Yield a question that is not written, unless an undefined name explains it."""
+    if not _misspelled(subject, "messages") and not missing_variable(subject.unaided([USER]), subject.template):
+        yield from _missing(subject.prompt([USER]), QUESTION, [USER], "messages are ignored")
 
 
 @_rule(
@@ -234,7 +261,7 @@ def second_call_refused(subject: Subject) -> Iterator[Symptom]:
 def tools_ignored(subject: Subject) -> Iterator[Symptom]:
     """Yield a question with tools whose names are nowhere in the prompt."""
     rendering = subject.prompt([USER], TOOLS)
-    if rendering.error is None and not subject.takes_tools:
+    if rendering.error is None and not subject.takes_tools and not _misspelled(subject, "tools"):
         yield Symptom("the tools that are offered are not in the prompt", [USER])
 
 
@@ -321,7 +348,7 @@ def reasoning_dropped_from_history(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer whose reasoning is no longer written when the next question is asked."""
     messages = [USER, _REASONED, NEXT_USER]
     if subject.writes_reasoning:
-        text = f"{_REWRITES} the reasoning of an answer is gone when the next question is asked"
+        text = "the reasoning of an answer is gone when the next question is asked"
         yield from _missing(subject.prompt(messages, **subject.thinking), THOUGHT, messages, text)
 
 
@@ -450,7 +477,7 @@ def _unstable(
     for before, whose in ((asked.text, "prompt"), (written.text.rstrip(), "answer")):
         if not later.text.startswith(before):
             same = len(os.path.commonprefix([before, later.text]))
-            sentence = f"{_REWRITES} {what} changes the {whose} before it: {before[same : same + 40]!r} is not kept"
+            sentence = f"{what} changes the {whose} before it: {before[same : same + 40]!r} is not kept"
             yield Symptom(sentence, messages, around(later.text, same, same))
             return
 
@@ -504,6 +531,8 @@ class Finding:
     """The place in its rendering; empty when what is wrong is that something is not there."""
     line: int | None = None
     """The line of the template that failed, counted from 1; None where nothing failed, or that is not known."""
+    source: str = ""
+    """The text of that line."""
 
     @property
     def page(self) -> str:
@@ -523,18 +552,19 @@ class Finding:
 def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
     """Return the mistakes in a template, in the order of `RULES`. Rules named in `ignore` are left out.
 
-    Each rule reports the first mistake that it finds. No template raises an error.
+    Each rule reports the first mistake that it finds. If a question is not in the prompt, only its cause is reported.
+    No template raises an error.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
     >>> print(lint(ChatTemplate.from_string(source), ignore=["tools-ignored"])[0])
     system-message-dropped: the system message is not written
     """
     subject = Subject(template._with_tools, template.format, template.capabilities)
-    asked = (rule for rule in RULES if rule.name not in ignore)
-    return tuple(_finding(rule, shown) for rule in asked if (shown := next(rule.check(subject), None)))
+    asked = (rule for rule in RULES if rule.name not in ignore and (subject.writes_messages or rule.name in _CAUSES))
+    return tuple(_finding(rule, shown, subject) for rule in asked if (shown := next(rule.check(subject), None)))
 
 
-def _finding(rule: Rule, shown: Symptom) -> Finding:
+def _finding(rule: Rule, shown: Symptom, subject: Subject) -> Finding:
     return Finding(
         rule=rule.name,
         severity=rule.severity,
@@ -544,4 +574,5 @@ def _finding(rule: Rule, shown: Symptom) -> Finding:
         messages=tuple(thawed(shown.messages)),
         excerpt=shown.excerpt,
         line=shown.line,
+        source=subject.template.source.splitlines()[shown.line - 1] if shown.line else "",
     )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from unrender.analysis import Capabilities
+from unrender.analysis import Capabilities, stored
 from unrender.chat_template import ChatTemplate
 from unrender.format import Format
 from unrender.rendering.template import Template
@@ -26,6 +26,8 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
 GRAMMARS = "grammars"
 """The check that loads engines, which takes seconds where they are installed."""
+_FEW = 2
+"""Samples of `verify_quickly`."""
 
 
 def verify(
@@ -57,6 +59,20 @@ def verify(
     return Report(findings=tuple(findings), history=history)
 
 
+def verify_quickly(template: ChatTemplate, *, progress: Callable[[str], None] | None = None) -> Report:
+    """Check a format in about a second: with few samples, and without grammars and the slowest checks.
+
+    The report on a derived format is kept on disk, as the analysis is.
+    """
+    derived = template.grammar is None and template.format == template.analysis.format
+    found: Report | None = stored.load(template._with_tools, Report) if derived else None
+    if found is None:
+        found = verify(template, samples=_FEW, only=QUICK_CHECKS, progress=progress)
+        if derived:
+            stored.store(template._with_tools, found)
+    return found
+
+
 def verify_format(format: Format, *, seed: int = 0) -> Report:
     """Check a format by itself, e.g. one written by hand.
 
@@ -84,7 +100,7 @@ def _ids(run: Run) -> CapabilityFinding:
     candidate, answer = run.candidate, proof_answer(calls=((TOOL_NAMES[0], {"text": "id"}),))
     shown = show(candidate, answer)
     if not shown or proof_id(0) not in shown.answer:
-        return judge.finding("call ids", [], reason="the template does not write the ids it is given")
+        return judge.finding("call ids", [], reason="the template doesn't write them")
     message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
     if [call.id for call in message.tool_calls] == [proof_id(0)]:
         return judge.finding("call ids", [None])
@@ -116,3 +132,5 @@ _CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFin
 """The checks, in the order in which they are made; a check may have several findings."""
 CHECKS = tuple(_CHECKS)
 """The names of the checks, for those who make them one by one."""
+QUICK_CHECKS = tuple(name for name in CHECKS if name not in (GRAMMARS, "text in strings", NEXT_TURNS))
+"""The checks of `verify_quickly`."""

@@ -201,7 +201,7 @@ def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFindin
         if installed(dialect.engine):
             yield _accepted(name, dialect, variants, asked)
         else:
-            yield finding(name, [], reason=f"{dialect.engine} is not installed, which reads it")
+            yield finding(name, [], reason=f"{dialect.engine} is not installed")
 
 
 def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:

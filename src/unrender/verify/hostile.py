@@ -191,7 +191,7 @@ def empty_results(run: Run) -> CapabilityFinding:
     """Parse answers to a tool's result that is empty: they mean the same as after any other result."""
     call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
     if not show(run.candidate, call):
-        return finding("empty results", [], reason="the template does not render calls")
+        return finding("empty results", [])
     later = replace(run.candidate, before=(_ASKED, call))
     empty = replace(later, question="").prompt or ""
     answers = [proof_answer(content="Some are."), replace(call, reasoning="Once more."), call]

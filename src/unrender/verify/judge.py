@@ -28,8 +28,8 @@ from unrender.verify.axes import TOOL_NAMES, proof_answer, proof_id
 from unrender.verify.renditions import Candidate, show, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
 
-NOT_WRITTEN = "the template does not render it"
-NOT_CLAIMED = "the format does not claim to read it"
+NOT_WRITTEN = "not rendered by the template"
+NOT_CLAIMED = "not part of the format"
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
@@ -194,18 +194,17 @@ def later_turns(run: Run) -> Iterator[CapabilityFinding]:
     No text of an earlier turn may count as begun: of no answer after the prompt come no content and no call.
     """
     call, said = proof_answer(calls=(_CALL,)), proof_answer(content="Some are.", reasoning="Animals.")
-    no_calls = "" if show(run.candidate, call) else "the template does not render calls"
-    after_result = () if no_calls else run.answers
-    for capability, last, asked, reason in (
-        ("after another answer", said, run.answers, NOT_WRITTEN),
-        ("after a tool's result", call, after_result, no_calls),
+    after_result = run.answers if show(run.candidate, call) else ()
+    for capability, last, asked in (
+        ("after another answer", said, run.answers),
+        ("after a tool's result", call, after_result),
     ):
         later = replace(run.candidate, before=(user("Are they striped?"), last))
         shown = [found for answer in asked if (found := show(later, answer))]
         message = later.read(later.prompt or "", []).message if shown else Message()
         wrong = Counterexample(answer="", expected=message_json(Message()), found=message_json(message))
         begun = [wrong if message.content or message.tool_calls else None] if shown else []
-        yield finding(capability, [*begun, *run.refutations(shown, asked=later)], reason=reason)
+        yield finding(capability, [*begun, *run.refutations(shown, asked=later)])
 
 
 def message_shapes(run: Run) -> CapabilityFinding:

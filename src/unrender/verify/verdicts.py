@@ -112,7 +112,7 @@ _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
 _AROUND = 30
 """Characters of what two texts have in common that are shown beside what they have not."""
-_PARTS = ("reasoning_content", "content", "tool_calls", "failed_calls")
+_PARTS = ("reasoning", "reasoning_content", "content", "tool_calls", "failed_calls")
 
 
 def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -193,7 +193,7 @@ def _message(text: str) -> Mapping[str, Any] | None:
 
 def _comparable(part: str, value: Any) -> Any:
     """Leave out what is not compared: the ids of calls, made up where the format has none."""
-    return [call["function"] for call in value or ()] if part == "tool_calls" else value or ""
+    return [call.get("function", call) for call in value or ()] if part == "tool_calls" else value or ""
 
 
 def _narrowed(example: Counterexample) -> Iterator[str]:

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrender import ReasoningText
-from unrender.cli import answers, terminal
-from unrender.grammar import Role
-from unrender.types import Span
+from unrender.cli import terminal
 
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 HOSTILE = st.text(
@@ -107,16 +105,19 @@ def test_printing_takes_time_by_the_length():
     assert len(rows) < 3_000_000
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(30)
-def test_stops_are_looked_up():
-    """Pieces between many stops are found without trying every stop for every piece."""
-    spans = [Span(Role.CONTENT, at, at + 2) for at in range(0, 100_000, 2)]
-
-    pieces = list(answers._pieces(spans, range(1, 100_000, 2)))
-
-    assert pieces[:3] == [(0, "content", 0, 1), (1, "content", 1, 2), (1, "content", 2, 3)]
-    assert len(pieces) == 100_000
+@pytest.mark.parametrize(
+    ("text", "at", "shown"),
+    [
+        ("short", 2, ("short", 2)),
+        ("a\nb\x1b", 2, ("a↵b\\x1b", 2)),
+        ("x" * 30 + "HERE" + "y" * 30, 30, ("…xxxxxxHEREyyyyyyyy…", 7)),
+        ("x" * 30, 30, ("…" + "x" * 18, 19)),
+        ("\x1b" * 30, 0, ("\\x1b\\x1b\\x1b\\x1b\\x1…", 0)),
+    ],
+)
+def test_an_excerpt_is_one_line(text, at, shown):
+    """A text is cut off around a place, and the column of that place is known."""
+    assert terminal.excerpt(text, at, 20) == shown
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])

@@ -25,7 +25,7 @@ def test_settings(run, settings, value):
     Path("t.jinja").write_text("{{ messages[-1].content }}{{ a | tojson }}", encoding="utf-8")
     Path("hi.json").write_text('[{"role": "user", "content": "Hi"}]', encoding="utf-8")
 
-    result = run("chat", "t.jinja", "hi.json", "--prompt", *(word for one in settings for word in ("--set", one)))
+    result = run("preview", "t.jinja", "hi.json", "--prompt", *(word for one in settings for word in ("--set", one)))
 
     assert json.loads(result.stdout.removeprefix("Hi")) == value
 
@@ -60,7 +60,7 @@ ELSEWHERE = {
     ("serve", "config"),
     ("serve", "check"),
     ("playground", "static"),
-    ("format example", "folder"),
+    ("example", "folder"),
 }
 """Parameters that name no file that is read or written whole: a model, settings that are read again, a folder."""
 

@@ -129,7 +129,7 @@ def test_what_is_given_up_is_a_warning_and_not_a_refuted_claim():
     assert format.tools.mode is not ToolMode.NONE
     assert not format.tools.parallel
     assert [found.capability for found in report.failed if "rammar" not in found.capability] == []
-    unclaimed = [found for found in report.findings if found.reason == "the format does not claim to read it"]
+    unclaimed = [found for found in report.findings if found.reason == "not part of the format"]
     assert {(found.capability, found.verdict) for found in unclaimed} == {
         ("parallel tool calls", Verdict.SKIPPED),
         ("identical tool calls", Verdict.SKIPPED),

@@ -104,7 +104,7 @@ def test_ids_that_are_written_come_back(no_grammars):
 
 def test_ids_that_are_not_written_are_skipped():
     """Most templates write none."""
-    assert found(reported()[0], "call ids").reason == "the template does not write the ids it is given"
+    assert found(reported()[0], "call ids").reason == "the template doesn't write them"
 
 
 def test_ids_that_are_not_read_fail(no_grammars):

@@ -15,6 +15,7 @@ from unrender import ChatTemplate
 from unrender.errors import FormatWarning
 from unrender.format import CallSyntax
 from unrender.verify import Verdict, verify
+from unrender.verify.check import verify_quickly
 from unrender.verify.verdicts import Counterexample, diff, markdown
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -52,6 +53,21 @@ def test_sound_formats_pass(name):
     assert verdicts(report.findings)["second turn"] is Verdict.PASSED
     assert verdicts(report.findings)["message shapes"] is Verdict.PASSED
     assert verdicts(report.findings)["generated answers"] is Verdict.PASSED
+
+
+def test_a_quick_report_is_kept(tmp_path, monkeypatch):
+    """A later process reads the report on a derived format; a format that somebody gave is checked each time."""
+    monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
+    template, asked = ChatTemplate.from_string(UNENDED), []
+    report = verify_quickly(template, progress=asked.append)
+    given = ChatTemplate(template._loaded, format=replace(template.format, ignored=("<x>",)))
+
+    assert {"content", "message shapes"} <= set(asked)
+    assert verify_quickly(template, progress=pytest.fail) == report
+    for _ in range(2):
+        asked.clear()
+        verify_quickly(given, progress=asked.append)
+        assert asked
 
 
 @pytest.mark.slow

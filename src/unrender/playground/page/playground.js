@@ -338,7 +338,7 @@ function drawFilm(found) {
 function drawExplanation(found) {
   verdict = found;
   const stops = found.stops.map((stop) => `At character ${stop.position}: expected ${stop.expected}, found ${stop.found ? JSON.stringify(stop.found) : "the end of the output"}`);
-  const hints = found.hints.map((hint) => `${hint.text}. ${hint.fix}`);
+  const hints = found.hints.map((hint) => `${hint.text.replace(/[^?]$/, "$&.")} ${hint.fix}`);
   const nearest = found.nearest ? [`Another syntax would have read it: ${found.nearest.name}`] : [];
   const [className, textContent] = found.clean ? ["good", "Everything was read."] : ["bad", "Something is wrong:"];
   const said = $("output").value ? make("p", { className, textContent }) : make("p", { className: "hint", textContent: "There is no output yet." });
