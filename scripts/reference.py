@@ -499,13 +499,13 @@ def engines(page: str) -> str:
 # The limits.
 
 
-def limits(_page: str = "") -> str:
-    """Return every limit, in a table for each subject."""
+def limits(page: str) -> str:
+    """Return the page with every limit, in a table for each subject."""
     tables = (
-        f"## {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n" + "".join(map(_limit, found))
+        f"### {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n" + "".join(map(_limit, found))
         for subject, found in itertools.groupby(listed_limits(), lambda limit: limit.subject)
     )
-    return "\n".join([_LIMITS, *tables])
+    return between(page, "limits", "\n".join(tables))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -541,15 +541,6 @@ _LIMIT = re.compile(
 )
 
 
-_LIMITS = f"""# Limits
-
-{_WRITTEN}
-Whatever a template, a request or a model sends, the work and the memory that it takes are bounded. These are all bounds, by their
-names in `unrender.limits`. You can change the fields of `Limits`, as [security](../explanation/security.md) explains.
-The others are the same for everybody.
-"""
-
-
 def _limit(limit: Limit) -> str:
     return f"| `{limit.name}` | {limit.value:,} {limit.unit}".rstrip() + f" | {limit.reason} |\n"
 
@@ -557,7 +548,7 @@ def _limit(limit: Limit) -> str:
 PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/reference/cli.md": commands,
     "docs/reference/lint.md": rules,
-    "docs/reference/limits.md": limits,
+    "docs/explanation/security.md": limits,
     "docs/reference/format.schema.json": schema_text,
     "docs/reference/api.txt": public_names,
     "docs/installation.md": engines,

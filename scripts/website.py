@@ -104,6 +104,7 @@ REDIRECTS: Mapping[str, str] = {
     "howto/verify": "howto/lint.html#verify-the-format",
     "reference/engines": "installation.html#tested-engines-and-libraries",
     "reference/errors": "howto/debug.html#errors-by-their-text",
+    "reference/limits": "explanation/security.html#all-limits",
     "reference/versioning": "dev/contributing.html#versions-and-deprecation",
 }
 """Old addresses of pages that others have taken in, and where their text is now."""
