@@ -105,6 +105,8 @@ REDIRECTS: Mapping[str, str] = {
     "reference/engines": "installation.html#tested-engines-and-libraries",
     "reference/errors": "howto/debug.html#errors-by-their-text",
     "reference/limits": "explanation/security.html#all-limits",
+    "reference/response-template": "howto/transformers.html#test-it",
+    "reference/trl": "howto/training-masks.html#in-trl",
     "reference/versioning": "dev/contributing.html#versions-and-deprecation",
 }
 """Old addresses of pages that others have taken in, and where their text is now."""
