@@ -157,7 +157,7 @@ def _show_template(name: str, template: ChatTemplate, *, everything: bool) -> No
     if helped := help_rows(_plan(template)):
         print_heading("Help", "what prepare() does for tools, as the template does not")
         print_rows(helped)
-    print_heading("Next turn", "what the template writes behind an answer when more is said")
+    print_heading("Next turn", "what the template writes after an answer when more is said")
     print_rows([*template.continuation.rows()])
     if everything:
         print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
