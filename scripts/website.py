@@ -432,7 +432,9 @@ def _model(name: str, model: str, found: Mapping[str, Any]) -> str:
     said = (f"<code>{model}</code> " if "/" in model else "") + " · ".join(facts)
     said += f' <a href="{playground_link(found["sketch"])}">Playground</a>' if found["sketch"] else ""
     said += f' <button class="copy" data-copy="{model}">Copy id</button>' if "/" in model else ""
-    return entry(model.rpartition("/")[2].replace("-", " "), said, rows, name, chips + " reasoning" * reasons)
+    return entry(
+        re.sub(r"-(?=[A-Z0-9])", " ", model.rpartition("/")[2]), said, rows, name, chips + " reasoning" * reasons
+    )
 
 
 def derived(paths: Iterable[Path]) -> Iterator[str]:
@@ -455,7 +457,7 @@ def group(name: str, rows: Iterable[str], said: str = "") -> str:
     """Return rows under a name that unfolds them."""
     listed = list(rows)
     told = f"<p>{said}</p>" if said else ""
-    return f"<details><summary>{name} <small>{len(listed)}</small></summary>{told}{''.join(listed)}</details>\n\n"
+    return f'<details class="vendor"><summary>{name} <small>{len(listed)}</small></summary>{told}{"".join(listed)}</details>\n\n'
 
 
 def entry(name: str, said: str, rows: Iterable[Iterable[PicturePiece]], slug: str = "", chips: str = "") -> str:
