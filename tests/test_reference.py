@@ -17,7 +17,7 @@ from properties.families import COUNTED, FAMILIES, TAGGED
 from unrender.format import Format
 
 OF_VENDORS = "docs/reference/gallery.json"
-"""What is about templates that may not be at hand; its lines are compared one by one."""
+"""The page about templates that may not be at hand; its lines are compared one by one."""
 FORMATS = [Format(), replace(TAGGED.format, tolerated=(COUNTED.format.tools,)), *(family.format for family in FAMILIES)]
 
 
