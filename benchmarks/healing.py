@@ -103,7 +103,7 @@ def main() -> None:
     with ExitStack() as stack:
         engine = Engine(llama_cpp(stack, path))
         for task in tasks:
-            turn = prefill(engine, template, task)
+            turn = read_prefill(engine, template, task)
             if turn is None:
                 continue
             for way, tally in found.items():
@@ -143,7 +143,7 @@ def figures(tally: Tally, cut: int) -> dict[str, float]:
     }
 
 
-def prefill(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
+def read_prefill(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
     """Return the turn of a task in which the prompt has begun a call, as the model does under a grammar: up to the first key."""
     messages = [{"role": "user", "content": task.question}]
     more = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}

@@ -1,10 +1,10 @@
-"""Response templates → two pages: of known chat templates, and beside those that TRL's authors wrote by hand.
+"""Response templates → what two pages say: of known chat templates, and beside those that TRL's authors wrote by hand.
 
 python scripts/exports.py                needs transformers and TRL's files: `python3 scripts/run.py exports` sets them up
 
 Rules: transformers' own parser reads; what is right is the message that was rendered, whoever reads it. White space at the ends of
 texts may differ where the template writes both alike. An answer counts once after each prompt that it follows from, and not at all
-where the template writes the same when content and reasoning are exchanged. Nothing of TRL's is on its page but names and figures.
+where the template writes the same when content and reasoning are exchanged. Nothing of TRL's is on a page but names and figures.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 import fetch
 from environment import ROOT
+from reference import between
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said
@@ -37,42 +38,15 @@ from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer
 from unrender.verify.renditions import Candidate, show_after_prompt
 from unrender.verify.response_templates import verify_export
 
-PAGE = ROOT / "docs" / "reference" / "response-template.md"
-TRL_PAGE = ROOT / "docs" / "reference" / "trl.md"
+PAGE = ROOT / "docs" / "howto" / "transformers.md"
+TRL_PAGE = ROOT / "docs" / "howto" / "training-masks.md"
 PACKAGE = "trl"
 
-OPENING = """# Response templates of known chat templates
-
-Written by `scripts/exports.py`; do not edit.
-
-For each chat template: of how many capabilities transformers' own parser reads every rendering as unrender does, and what
-the response template leaves out, or why there is none.
-Call syntaxes that are only tolerated are left out everywhere.
-Reasoning is read where an answer begins, or a message inside of one: what looks like it further on is content.
-What no response template can say is told in [the how-to](../howto/transformers.md#export-a-response-template).
-Beside [those that TRL brings](trl.md), ours are compared answer by answer.
-
-| template | read alike | left out, or why refused |
-|---|--:|---|"""
-TRL_OPENING = """# Response templates beside those of TRL
-
-Written by `scripts/exports.py`; do not edit.
-
-[TRL](https://pypi.org/project/trl/) {version} brings {templates} response templates, written by hand, for {chats} chat templates.
-Here transformers' own parser reads the same answers by [ours](../howto/transformers.md#export-a-response-template), which are derived, and by TRL's.
-
-The answers are written by the chat template: text, reasoning, calls, and arguments that are awkward, such as quotes, white
-space at the ends, words that look like numbers, and the format's own markers.
-Right is what finds the message that was rendered; white space may differ where the template itself writes both alike.
-An answer counts once after each prompt that it follows from.
-TRL itself reads answers whole; *in chunks* means three characters at a time, as a server streams them, where a pattern that
-can match at the end of what has come so far is taken too early.
-Calls are left out of one of TRL's on purpose, since TRL finds that chat template unfit for them.
-
-{summary}
-
-| chat template | TRL's response template | answers | ours | TRL's | ours in chunks | TRL's in chunks |
-|---|---|--:|--:|--:|--:|--:|"""
+_HEAD = "| template | read alike | left out, or why refused |\n|---|--:|---|"
+_TRL = """TRL {version} ships {templates} response templates, written by hand, for {chats} chat templates. [Ours](transformers.md#export-a-response-template)
+are derived. Both were given to transformers' own parser, with answers that the chat templates write. Ours read {ours} of {answers}, TRL's
+{theirs}. In chunks of three characters, as a server streams them, ours read {ours_torn} and TRL's {theirs_torn}. Of the {alone} answers that only ours
+read, TRL's change white space at the ends of {bare}, and drop the calls of {calls} on purpose. Only TRL's read {lost}."""
 _SAMPLES = 2
 """Random answers for each axis of `verify`."""
 _CHUNK = 3
@@ -126,17 +100,19 @@ _TEXTS: Mapping[str, tuple[Said, ...]] = MappingProxyType(
 
 
 def main() -> None:
-    """Write both pages."""
+    """Write the tables and figures into both pages."""
     if not installed():
         sys.exit("exports: TRL's files are not installed: use `python3 scripts/run.py exports`")
     paths = sorted(fetch.available_templates().glob("*.jinja"), key=lambda path: path.stem.lower())
-    PAGE.write_text(text(paths), encoding="utf-8")
-    TRL_PAGE.write_text(trl_text([compare(pair) for pair in pairs()]), encoding="utf-8")
+    PAGE.write_text(text(PAGE.read_text(encoding="utf-8"), paths), encoding="utf-8")
+    comparisons = [compare(pair) for pair in pairs()]
+    TRL_PAGE.write_text(trl_text(TRL_PAGE.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
 
 
-def text(paths: list[Path]) -> str:
-    """Return the page as it is published."""
-    return "\n".join([OPENING, *(f"| {path.stem} | {' | '.join(_row(path))} |" for path in paths), ""])
+def text(page: str, paths: Iterable[Path]) -> str:
+    """Return the page with the table of known chat templates."""
+    rows = (f"| {path.stem} | {' | '.join(_row(path))} |" for path in paths)
+    return between(page, "exports", "\n".join([_HEAD, *rows]))
 
 
 def _row(path: Path) -> Iterator[str]:
@@ -370,30 +346,15 @@ def _plain(answer: Said) -> str:
     return export.comparable(as_message(answer).to_openai())
 
 
-# The page on TRL.
+# What is said of TRL.
 
 
 Side = Callable[[Reading], Found | None]
 
 
-def trl_text(comparisons: Sequence[Comparison]) -> str:
-    """Return the page beside TRL's as it is published."""
-    counts = {
-        "version": installed(),
-        "templates": len({it.pair.name for it in comparisons}),
-        "chats": len(comparisons),
-    }
-    opening = TRL_OPENING.format(**counts, summary=_summary(comparisons))
-    return "\n".join([opening, *map(_trl_row, comparisons), "", *_better(comparisons), ""])
-
-
-def figures(page: str) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
-    """Yield from a page, per chat template that is exported, how many answers ours and TRL's read, whole and in chunks."""
-    for line in page.splitlines():
-        name, *cells = line.strip("| ").split(" | ")
-        if len(cells) == 6 and all(cell.isdigit() for cell in cells[1:]):
-            by_us, by_them, by_us_torn, by_them_torn = map(int, cells[2:])
-            yield name, (by_us, by_us_torn), (by_them, by_them_torn)
+def trl_text(page: str, comparisons: Sequence[Comparison]) -> str:
+    """Return the page with the figures of both sides, and where TRL's are better."""
+    return between(page, "trl", "\n".join([_summary(comparisons), *_refused(comparisons)]))
 
 
 def right(readings: Iterable[Reading], side: Side) -> tuple[int, int]:
@@ -414,37 +375,33 @@ def theirs(reading: Reading) -> Found | None:
 
 def _summary(comparisons: Sequence[Comparison]) -> str:
     readings = [it for one in comparisons if not one.refusal for it in one.readings]
+    (by_us, by_us_torn), (by_them, by_them_torn) = right(readings, ours), right(readings, theirs)
     alone = [it for it in readings if _only(ours, it)]
-    bare = sum(is_trimmed(it.theirs.whole, it.meant) for it in alone)
     calls = sum(_has_calls(it) for one in comparisons if _lacks_calls(one) for it in one.readings if _only(ours, it))
-    return (
-        f"Where there is one of ours, it reads {right(readings, ours)[0]} of {len(readings)} answers, TRL's "
-        f"{right(readings, theirs)[0]}.\n"
-        f"Of the {len(alone)} that ours alone reads, {bare} are a matter of white space at the ends of texts, {calls} have the "
-        f"calls left out, {len(alone) - bare - calls} are others.\n"
-        f"TRL's alone reads {sum(_only(theirs, it) for it in readings)}."
-    )
+    counts = {
+        "templates": len({it.pair.name for it in comparisons}),
+        "chats": len(comparisons),
+        "answers": len(readings),
+        "ours": by_us,
+        "ours_torn": by_us_torn,
+        "theirs": by_them,
+        "theirs_torn": by_them_torn,
+        "alone": len(alone),
+        "bare": sum(is_trimmed(it.theirs.whole, it.meant) for it in alone),
+        "calls": calls,
+        "lost": sum(_only(theirs, it) for it in readings),
+    }
+    return _TRL.format(version=installed(), **{name: f"{count:,}" for name, count in counts.items()})
 
 
-def _trl_row(it: Comparison) -> str:
-    by_us, by_them = right(it.readings, ours), right(it.readings, theirs)
-    whole, chunks = ("refused", "") if it.refusal else map(str, by_us)
-    cells = (it.pair.path.stem, it.pair.name, len(it.readings), whole, by_them[0], chunks, by_them[1])
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _better(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yield where TRL's are better: what ours refuse, and what only TRL's read."""
-    yield from ("## Where TRL's are better", "")
+def _refused(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield where there are none of ours, why, and how many answers TRL's read there."""
     for reason in dict.fromkeys(it.refusal for it in comparisons if it.refusal):
         several = [it for it in comparisons if it.refusal == reason]
         readings = [it for one in several for it in one.readings]
-        count = f"{right(readings, theirs)[0]} of {len(readings)} answers are read by TRL's"
-        yield f"- {_names(several)}: none of ours ({reason}); {count}."
-    lost = [(one, it.kind) for one in comparisons for it in one.readings if _only(theirs, it)]
-    for name, kind in dict.fromkeys((one.pair.name, kind) for one, kind in lost):
-        those = [one for one, of in lost if (one.pair.name, of) == (name, kind)]
-        yield f"- {name}: {kind}, {len(those)} ({', '.join(dict.fromkeys(map(_name, those)))})."
+        names = ", ".join(one.pair.path.stem for one in several)
+        read = f"TRL's read {right(readings, theirs)[0]} of {len(readings)} answers there"
+        yield f"There are none of ours for {names} ({reason}); {read}."
 
 
 def _lacks_calls(one: Comparison) -> bool:
@@ -459,14 +416,6 @@ def _only(side: Side, it: Reading) -> bool:
     """Return whether an answer is read right, whole, by one side and wrong by the other."""
     mine, other = (it.ours, it.theirs) if side is ours else (it.theirs, it.ours)
     return mine is not None and other is not None and mine.whole == it.meant != other.whole
-
-
-def _names(group: Iterable[Comparison]) -> str:
-    return ", ".join(map(_name, group))
-
-
-def _name(one: Comparison) -> str:
-    return one.pair.path.stem
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
@@ -72,6 +71,7 @@ PUBLIC = (
 GLOSSARY: Mapping[str, Mapping[str, str | list[str]]] = tomllib.loads(
     (ROOT / "scripts" / "glossary.toml").read_text(encoding="utf-8")
 )
+GALLERY = ROOT / "docs" / "reference" / "gallery.json"
 _WRITTEN = "Written by `scripts/reference.py`; do not edit.\n"
 
 
@@ -311,15 +311,16 @@ def _members(value: Any) -> Iterator[str]:
 
 
 def formats(page: str) -> str:
-    """Return the page with the table of what is derived of each vendor's template, and how much of it passed.
-
-    The rows of templates that are not at hand stay as they are: some are in no package.
-    """
-    table = page.partition("<!-- formats:begin -->")[2].partition("<!-- formats:end -->")[0]
-    rows = {row.split(" | ")[0].removeprefix("| "): row for row in table.strip().splitlines()[2:]}
-    rows |= {path.stem: f"| {derived(path)} | {proof(path)} |" for path in vendors()}
+    """Return the page with the table of what was derived from each vendor's template, and how much of it passed: the gallery's data."""
+    kept: dict[str, Any] = json.loads(GALLERY.read_text(encoding="utf-8"))
     head = "| template | reasoning | content | calls | passed | failed |\n|---|---|---|---|--:|---|"
-    return between(page, "formats", "\n".join([head, *(rows[name] for name in sorted(rows, key=str.lower))]))
+    return between(page, "formats", "\n".join([head, *(_row(name, found) for name, found in kept.items())]))
+
+
+def _row(name: str, found: Mapping[str, Any]) -> str:
+    modes = (found[part].replace("_", " ") for part in ("reasoning", "content", "calls"))
+    passed, failed = found["passed"], found["failed"]
+    return f"| {' | '.join([name, *modes])} | {passed} of {passed + len(failed)} | {', '.join(failed)} |"
 
 
 _SAID = {"reasoning": "reasoning_content", "content": "content"}
@@ -349,17 +350,15 @@ _VALUES = (
 
 
 def gallery(page: str) -> str:
-    """Return the pictures of the formats of all vendors' templates at hand, a line each, with the day when each was derived.
+    """Return what was derived from all vendors' templates at hand, a line each; other lines stay.
 
-    A picture has markers and slots, so no word of a vendor's prose is in it. A line stays, with its day, while its picture does.
+    A picture has markers and slots, so no word of a vendor's prose is in it.
     """
     kept: dict[str, Any] = json.loads(page or "{}")
     for path in vendors():
         found, before = picture(path), kept.get(path.stem, {})
-        if not found.items() <= before.items():
-            day = date.today().isoformat()  # noqa: DTZ011 - a day for readers
-            kept[path.stem] = {"derived": day, **found, "sketch": sketch(found["rows"])}
-        kept[path.stem]["rewrites"] = rewrites(path)
+        drawn = before["sketch"] if before.get("rows") == found["rows"] else sketch(found["rows"])
+        kept[path.stem] = {**found, **checks(path), "rewrites": rewrites(path), "sketch": drawn}
     lines = (
         f"{json.dumps(name)}: {json.dumps(kept[name], ensure_ascii=False)}" for name in sorted(kept, key=str.lower)
     )
@@ -367,9 +366,26 @@ def gallery(page: str) -> str:
 
 
 def picture(path: Path) -> dict[str, Any]:
-    """Return how a template writes calls, and the picture of its format: text, role and field of each part."""
+    """Return the modes of a template's format, and its picture: text, role and field of each part."""
     template = ChatTemplate.from_file(path)
-    return {"calls": template.format.tools.mode.value, "rows": _rows(template)}
+    found, can = template.format, template.capabilities
+    return {
+        "reasoning": found.reasoning.mode.value,
+        "switch": bool(can.thinking_on or can.thinking_off),
+        "content": found.content.mode.value,
+        "calls": found.tools.mode.value,
+        "parallel": can.supports_parallel_tool_calls,
+        "rows": _rows(template),
+    }
+
+
+def checks(path: Path) -> dict[str, Any]:
+    """Return how many capabilities passed, and which failed."""
+    findings = verify(ChatTemplate.from_file(path)).findings
+    return {
+        "passed": sum(finding.verdict is Verdict.PASSED for finding in findings),
+        "failed": [finding.capability for finding in findings if finding.verdict is Verdict.FAILED],
+    }
 
 
 def rewrites(path: Path) -> str:
@@ -465,23 +481,6 @@ def vendors() -> list[Path]:
     return sorted((path for folder in folders for path in folder.glob("*.jinja")), key=lambda path: path.stem.lower())
 
 
-def derived(path: Path) -> str:
-    """Return the template's name and the modes of its format, as cells."""
-    found = ChatTemplate.from_file(path).format
-    modes = (mode.replace("_", " ") for mode in (found.reasoning.mode, found.content.mode, found.tools.mode))
-    return " | ".join([path.stem, *modes])
-
-
-def proof(path: Path) -> str:
-    """Return how many capabilities passed of those that were checked, and which failed, as cells."""
-    template = ChatTemplate.from_file(path)
-    findings = verify(template).findings
-    checked = [finding for finding in findings if finding.verdict is not Verdict.SKIPPED]
-    passed = sum(finding.verdict is Verdict.PASSED for finding in checked)
-    failed = [finding.capability for finding in checked if finding.verdict is Verdict.FAILED]
-    return f"{passed} of {len(checked)} | {', '.join(failed)}"
-
-
 # Tasks, and the releases that they were tested with.
 
 
@@ -502,13 +501,13 @@ def engines(page: str) -> str:
 # The limits.
 
 
-def limits(_page: str = "") -> str:
-    """Return every limit, in a table for each subject."""
+def limits(page: str) -> str:
+    """Return the page with every limit, in a table for each subject."""
     tables = (
-        f"## {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n" + "".join(map(_limit, found))
+        f"### {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n" + "".join(map(_limit, found))
         for subject, found in itertools.groupby(listed_limits(), lambda limit: limit.subject)
     )
-    return "\n".join([_LIMITS, *tables])
+    return between(page, "limits", "\n".join(tables))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -544,15 +543,6 @@ _LIMIT = re.compile(
 )
 
 
-_LIMITS = f"""# Limits
-
-{_WRITTEN}
-Whatever a template, a request or a model sends, the work and the memory that it takes are bounded. These are all bounds, by their
-names in `unrender.limits`. You can change the fields of `Limits`, as [security](../explanation/security.md) explains.
-The others are the same for everybody.
-"""
-
-
 def _limit(limit: Limit) -> str:
     return f"| `{limit.name}` | {limit.value:,} {limit.unit}".rstrip() + f" | {limit.reason} |\n"
 
@@ -560,14 +550,14 @@ def _limit(limit: Limit) -> str:
 PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/reference/cli.md": commands,
     "docs/reference/lint.md": rules,
-    "docs/reference/limits.md": limits,
+    "docs/explanation/security.md": limits,
     "docs/reference/format.schema.json": schema_text,
     "docs/reference/api.txt": public_names,
     "docs/installation.md": engines,
     "docs/glossary.md": glossary,
     "docs/dev/contributing.md": tasks,
-    "docs/reference/formats.md": formats,
     "docs/reference/gallery.json": gallery,
+    "docs/gallery.md": formats,
 }
 """The new text of each page, given its present one."""
 

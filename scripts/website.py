@@ -5,9 +5,9 @@ python scripts/website.py --offline      as well; its playground has a Pyodide o
 python scripts/website.py --serve        shows it while pages are written
 
 Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages
-as well, so that no link leaves the site. The gallery and the words of the Format are products of the build, never committed; of vendors'
-templates the gallery shows what was derived and is kept as data (docs/reference/gallery.json), and no word of their own text. MkDocs loads this module as its hooks, mkdocstrings as its
-extension; only those functions know either.
+as well, so that no link leaves the site. The gallery's pictures and the words of the Format are products of the build, never committed; of
+vendors' templates the gallery shows what was derived and is kept as data (docs/reference/gallery.json), and no word of their own text.
+MkDocs loads this module as its hooks, mkdocstrings as its extension; only those functions know either.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import posixpath
 import re
 import subprocess
 import sys
+import tomllib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from html import escape
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ from unrender.machine.frames import Frame
 from unrender.nodes import Role
 from unrender.playground.static import write
 
-WIDE = frozenset({"index.md", "playground.md"})
+WIDE = frozenset({"index.md", "playground.md", "gallery.md"})
 
 
 DOCS = "docs"
@@ -104,6 +104,10 @@ REDIRECTS: Mapping[str, str] = {
     "howto/verify": "howto/lint.html#verify-the-format",
     "reference/engines": "installation.html#tested-engines-and-libraries",
     "reference/errors": "howto/debug.html#errors-by-their-text",
+    "reference/formats": "gallery.html",
+    "reference/limits": "explanation/security.html#all-limits",
+    "reference/response-template": "howto/transformers.html#test-it",
+    "reference/trl": "howto/training-masks.html#in-trl",
     "reference/versioning": "dev/contributing.html#versions-and-deprecation",
 }
 """Old addresses of pages that others have taken in, and where their text is now."""
@@ -121,24 +125,22 @@ _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yam
 
 
 OWN = ROOT / "tests" / "templates"
-DERIVED = ROOT / DOCS / "reference" / "gallery.json"
-"""Formats derived from vendors' templates, written by scripts/reference.py: markers and slots, no vendor's prose."""
 EXAMPLES = ROOT / "src" / "unrender" / "playground" / "page" / "examples.json"
-_GALLERY = """# Gallery
-
-How the answers of models are written: each row is derived from a template, or declared, and drawn from the Format.
-Point at a part to see the field of the Format that it comes from. `↵` is a line break.
-A model that is not here works as well if its template does: `unrender inspect TEMPLATE` draws the same picture of any, and
-[the playground](playground.md) does in your browser. The search of this site finds a model by its name.
-
-"""
-_KINDS: Mapping[str, str] = {
-    "none": "No calls",
-    "json_native": "Calls that are JSON",
-    "tag_with_json": "Calls with the name in a marker, arguments in JSON",
-    "tag_with_tagged": "Calls with each argument between markers",
+VENDORS: Mapping[str, Sequence[str]] = tomllib.loads((ROOT / "scripts" / "vendors.toml").read_text(encoding="utf-8"))
+_CALLS: Mapping[str, tuple[str, str]] = {
+    "none": ("no tools", "none"),
+    "json_native": ("JSON calls", "calls json"),
+    "tag_with_json": ("JSON arguments", "calls json"),
+    "tag_with_tagged": ("tagged arguments", "calls tagged"),
 }
-"""The gallery's name for each mode of calls."""
+"""Each mode of calls in the gallery's words, and the chips that find it."""
+_CHIPS: Mapping[str, str] = {
+    "reasoning": "Reasoning",
+    "calls": "Tool calls",
+    "json": "JSON arguments",
+    "tagged": "Tagged arguments",
+    "none": "No tools",
+}
 BY_USE: Mapping[str, Sequence[str]] = {
     "Load a template": ("ChatTemplate", "Format", "Limits"),
     "Ask for an answer": ("Turn", "Constraint"),
@@ -191,8 +193,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages and the colours of parts."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - tests look at pages where nothing builds them
 
-    generated = pages() | {"gallery.md": gallery()}
-    for path, text in {**generated, "site/site.css": drawings.role_sheet()}.items():
+    for path, text in {**pages(), "site/site.css": drawings.role_sheet()}.items():
         files.append(File.generated(config, path, content=text))
     return files
 
@@ -204,7 +205,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         page.meta["hide"] = ["navigation", "toc"]
     # Who searches wants to do something: sources are not found, and what tells how is found first.
     page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
-    return for_site(f"{markdown}\n{words()}" if path == "glossary.md" else markdown, path)
+    more = {"glossary.md": lambda: f"{markdown}\n{words()}", "gallery.md": lambda: gallery(markdown)}
+    return for_site(more.get(path, lambda: markdown)(), path)
 
 
 def _boost(page: str) -> int:
@@ -286,8 +288,6 @@ def page_of(file: str) -> str:
     """Return the path on the site of a file of the repository."""
     if file in MOVED:
         return MOVED[file]
-    if ROOT / file == DERIVED:
-        return "gallery.md"
     if file.startswith(f"{DOCS}/"):
         return file.removeprefix(f"{DOCS}/")
     return f"{SHOWN}/{file}.md"
@@ -361,23 +361,31 @@ def _page_by_use() -> str:
 # The gallery.
 
 
-def gallery() -> str:
-    """Return the page of the gallery."""
-    sections = (
-        (
-            "Models",
-            "What was derived from the templates that models come with, and when; a link opens a template of ours that writes the same.",
-            models(),
-        ),
-        ("Declared formats", "What no template shows, as data with a reason.", declared()),
-        (
-            "Short templates of our own",
-            "One for each family of formats; the tests read them. Each opens in the playground.",
-            derived(own()),
-        ),
+def gallery(page: str) -> str:
+    """Return the gallery's page with rows in place of its table, and below them formats that no vendor's template shows."""
+    chips = "".join(f'<button data-chip="{chip}" aria-pressed="false">{said}</button>' for chip, said in _CHIPS.items())
+    box = (
+        f'<input type="search" placeholder="Filter {len(kept())} models…" aria-label="Filter models by name or marker">'
     )
     legend = row([PicturePiece(text=role, role=role, field="") for role in _LEGEND])
-    return _GALLERY + legend + "".join(f"## {title}\n\n{said}\n\n{''.join(shown)}" for title, said, shown in sections)
+    folded = (
+        group(
+            "Declared formats",
+            declared(),
+            "Formats that no template shows. A maintainer wrote them down, with the reason.",
+        ),
+        group("Short templates of our own", derived(own()), "One for each family of formats; the tests read them."),
+    )
+    filtering = f'<div class="filter">{box}{chips}<output></output></div>'
+    rows = f"{filtering}\n\n{legend}\n\n{''.join(models())}"
+    shown = reference.between(page, "formats", rows)
+    return f'{shown}\n## Other formats\n\n{"".join(folded)}\n<script src="site/gallery.js"></script>\n'
+
+
+def kept() -> dict[str, Any]:
+    """Return what was derived from vendors' templates, by the template's name."""
+    found: dict[str, Any] = json.loads(reference.GALLERY.read_text(encoding="utf-8"))
+    return found
 
 
 def own() -> list[Path]:
@@ -386,46 +394,71 @@ def own() -> list[Path]:
 
 
 def models() -> Iterator[str]:
-    """Yield the pictures of what was derived of vendors' templates, under a heading for each kind of call."""
-    kept: dict[str, Any] = json.loads(DERIVED.read_text(encoding="utf-8"))
-    for mode, found in groupby(
-        sorted(kept, key=lambda name: kept[name]["calls"]), key=lambda name: kept[name]["calls"]
-    ):
-        yield f"### {_KINDS[mode]}\n\n"
-        for name in found:
-            rows = [
-                [PicturePiece(text=text, role=role, field=field) for text, role, field in row]
-                for row in kept[name]["rows"]
-            ]
-            rewritten = kept[name]["rewrites"]
-            said = f"derived on {kept[name]['derived']} · append-only: {f'no, because of {escape(rewritten)}' if rewritten else 'yes'}"
-            if sketch := kept[name]["sketch"]:
-                said += f' · <a href="{playground_link(sketch)}">open it in the playground</a>'
-            yield titled(name, said, rows)
+    """Yield the groups of the vendors' templates."""
+    known = {name: (vendor, model) for vendor, listed in VENDORS.items() for model in listed for name in _names(model)}
+    groups: dict[str, list[str]] = {vendor: [] for vendor in VENDORS}
+    for name, found in kept().items():
+        vendor, model = known.get(name.removesuffix("-tool_use"), ("Others", name))
+        groups[vendor].append(_model(name, model, found))
+    yield from (group(vendor, rows) for vendor, rows in groups.items())
+
+
+def _names(model: str) -> tuple[str, str]:
+    """Return the names that a model's template may have."""
+    return model.replace("/", "-"), model.rpartition("/")[2]
+
+
+def _model(name: str, model: str, found: Mapping[str, Any]) -> str:
+    """Return a vendor's template as a row."""
+    calls, chips = _CALLS[found["calls"]]
+    reasons = found["reasoning"] != "none"
+    checked = found["passed"] + len(found["failed"])
+    facts = [
+        f"reasoning{', can be switched off' * found['switch']}" if reasons else "no reasoning",
+        f"{calls}{', several' * (found['parallel'] and found['calls'] != 'none')}",
+        f'<span title="after more is said, it changes {escape(found["rewrites"])}">rewrites earlier turns</span>'
+        if found["rewrites"]
+        else "append-only",
+        f'<span title="failed: {escape(", ".join(found["failed"]) or "none")}">{found["passed"]} of {checked} checks</span>',
+    ]
+    rows = [[PicturePiece(text=text, role=role, field=field) for text, role, field in one] for one in found["rows"]]
+    said = (f"<code>{model}</code> " if "/" in model else "") + " · ".join(facts)
+    said += f' <a href="{playground_link(found["sketch"])}">Playground</a>' if found["sketch"] else ""
+    said += f' <button class="copy" data-copy="{model}">Copy id</button>' if "/" in model else ""
+    return entry(
+        re.sub(r"-(?=[A-Z0-9])", " ", model.rpartition("/")[2]), said, rows, name, chips + " reasoning" * reasons
+    )
 
 
 def derived(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the pictures of templates of our own, under a heading for each kind of call."""
-    read = [(path, ChatTemplate.from_file(path)) for path in paths]
-    read.sort(key=lambda item: (item[1].format.tools.mode, item[0].stem.lower()))
-    for mode, found in groupby(read, key=lambda item: item[1].format.tools.mode):
-        yield f"### {_KINDS[mode]}\n\n"
-        for path, template in found:
-            said = f'{escape(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Open it in the playground</a>'
-            seen = template.analysis
-            yield titled(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
+    """Yield templates of our own as rows."""
+    for path in paths:
+        template = ChatTemplate.from_file(path)
+        seen = template.analysis
+        said = f'{escape(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Playground</a>'
+        yield entry(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
 
 
 def declared() -> Iterator[str]:
-    """Yield the pictures of the library's declared formats: all that they read, in rows."""
+    """Yield the library's declared formats as rows, each with all that it reads."""
     for found in declared_formats():
-        yield titled(found.name, escape(found.why), pictures(found.format, Capabilities()), level=3)
-        yield "".join(row(call_picture(syntax)) for syntax in found.format.tolerated)
+        read = (call_picture(syntax) for syntax in found.format.tolerated)
+        yield entry(found.name, escape(found.why), [*pictures(found.format, Capabilities()), *read])
 
 
-def titled(name: str, said: str, rows: Iterable[Iterable[PicturePiece]], level: int = 4) -> str:
+def group(name: str, rows: Iterable[str], said: str = "") -> str:
+    """Return rows under a name that unfolds them."""
+    listed = list(rows)
+    told = f"<p>{said}</p>" if said else ""
+    return f'<details class="vendor"><summary>{name} <small>{len(listed)}</small></summary>{told}{"".join(listed)}</details>\n\n'
+
+
+def entry(name: str, said: str, rows: Iterable[Iterable[PicturePiece]], slug: str = "", chips: str = "") -> str:
     """Return a format's picture under its name, which is a heading so that the search leads to it."""
-    return f"{'#' * level} {name}\n\n<p>{said}</p>\n\n{''.join(map(row, rows))}"
+    anchor = re.sub(r"[^\w-]", "", (slug or name).lower())
+    return (
+        f'<div class="entry" data-chips="{chips}"><h4 id="{anchor}">{name}</h4> {said}{"".join(map(row, rows))}</div>'
+    )
 
 
 def playground_link(source: str) -> str:
@@ -439,8 +472,8 @@ def playground_link(source: str) -> str:
 
 
 def row(pieces: Iterable[PicturePiece]) -> str:
-    """Return parts as a row of HTML; each says where it comes from."""
-    return f'<div class="answer" data-search-exclude>{"".join(map(_part, pieces))}</div>\n\n'
+    """Return parts as a row of HTML, which is scrolled sideways; each says where it comes from."""
+    return f'<div class="answer" tabindex="0" data-search-exclude>{"".join(map(_part, pieces))}</div>'
 
 
 def _part(piece: PicturePiece) -> str:

@@ -1,5 +1,5 @@
-// The film of the home page: parts of an answer appear one by one, and each event when its last part is there. It begins half full;
-// who prefers reduced motion, or runs no scripts, sees the last frame.
+// The film of the home page: parts of an answer appear one by one, and each event when its last part is there. The first frame is full;
+// who prefers reduced motion, or runs no scripts, sees nothing but that.
 const parts = [...document.querySelectorAll(".home-out > span")];
 const events = [...document.querySelectorAll(".home-events > i")];
 const total = parts.reduce((sum, part) => sum + part.textContent.length, 0);
@@ -14,9 +14,9 @@ function show(count) {
 }
 
 if (parts.length) {
-  let step = Math.ceil(parts.length / 2);
+  let step = parts.length;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  show(still.matches ? parts.length : step);
+  show(parts.length);
   setInterval(() => {
     if (still.matches) return show(parts.length);
     step = (step + 1) % (parts.length + HOLD);

@@ -1,6 +1,6 @@
 """Lists every limit of the library: its value, its unit, and what it bounds.
 
-`scripts/reference.py` makes `docs/reference/limits.md` of this page. A caller may change those of `Limits`:
+`scripts/reference.py` writes the last section of `docs/explanation/security.md` from this module. You can change those in `Limits`:
 
 >>> from unrender import ChatTemplate
 >>> endless = "{% for m in messages * 1000 %}{{ m.role }}{% endfor %}"

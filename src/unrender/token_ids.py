@@ -260,7 +260,7 @@ class PromptEncoder:
         return places
 
     def _anchor_of(self, special: Sequence[str]) -> tuple[str, int]:
-        """Return a text behind which others are encoded as they are, without a space; and how many ids it has."""
+        """Return a text after which others are encoded as they are, without a space; and how many ids it has."""
         for anchor in (*special[:_ANCHORS], "\n"):
             ids = self._raw(anchor)[0]
             if all(self._fits(anchor, ids, probe) for probe in _PROBES):

@@ -396,7 +396,7 @@ class Turn(Constrained):
         reasoning_format: Any = None,
         **variables: Any,
     ) -> Turn:
-        """Return the turn after an answer: its prompt is this prompt, the answer, and what the template writes behind it.
+        """Return the turn after an answer: its prompt is this prompt, the answer, and what the template writes after it.
 
         `answer` is the model's text as it was sampled, with or without the end of the turn. `messages` are what is said after
         it: results, users, system messages, as for `prepare`. A result finds its call by id, then by name, then in order.

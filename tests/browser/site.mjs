@@ -42,7 +42,7 @@ async function searched(start) {
   await page.waitForURL("**/howto/training-masks.html*");
   const title = await page.textContent("h1");
   await page.close();
-  return title.startsWith("Mask what the model wrote") || title;
+  return title.startsWith("Train on conversations") || title;
 }
 
 const checks = {
@@ -84,6 +84,18 @@ const checks = {
     }
     await page.close();
     return copied.join("|") === "turn.prompt[-44:]\nturn.stop|unrender inspect chat_template.jinja" || copied;
+  },
+  async "the gallery is filtered while you type"() {
+    const page = await open(`${url}gallery.html`);
+    const rows = page.locator(".entry[data-chips]:not([data-chips=''])");
+    const before = await rows.filter({ visible: true }).count();
+    await page.locator(".filter input").pressSequentially("<tool_call>");
+    const texts = await rows.filter({ visible: true }).allTextContents();
+    await page.goto(`${url}gallery.html#openai-gpt-oss-120b`);
+    await page.reload();
+    const led = await page.locator("#openai-gpt-oss-120b").isVisible();
+    await page.close();
+    return (before === 0 && texts.length > 5 && texts.every((text) => text.includes("<tool_call>")) && led) || { before, texts, led };
   },
   async "no page is wider than a phone"() {
     const start = await open(`${url}index.html`);

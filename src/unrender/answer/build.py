@@ -57,7 +57,7 @@ def _unread(format: Format, answer: Answer) -> Iterator[str]:
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
-    # A prompt has words of its own where it opens reasoning, and behind what it writes for none.
+    # A prompt has words of its own where it opens reasoning, and after what it writes for none.
     empty, end = (format.reasoning.empty, format.turn.prefill_no_thinking), format.reasoning.end.strip()
     behind = (text.partition(end)[2].strip() for text in empty if end)
     texts = {format._opening.strip(), *behind, *(marker.core for marker in markers)} - {""}

@@ -42,7 +42,7 @@ class Marker:
 
     @property
     def after(self) -> str:
-        """The layout behind it."""
+        """The layout after it."""
         return self.text[len(self.lead) + len(self.core) :]
 
     def before(self, piece: str) -> str:

@@ -97,7 +97,7 @@ class Capabilities:
     """Other variables without which the template does not render, e.g. `datetime`, with values that only probes use."""
 
     asks_after_results: bool = True
-    """A generation prompt is written behind a tool's result."""
+    """A generation prompt is written after a tool's result."""
     requires_descriptions: bool = False
     """Each tool and each of its parameters must have a description."""
     requires_single_types: bool = False

@@ -314,6 +314,6 @@ def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]
             elif words not in text:
                 lost.add(i)
                 break
-        # A template may write content behind calls, or behind their results.
+        # A template may write content after calls, or after their results.
         called = max(called, at, after)
     return lost, uncalled

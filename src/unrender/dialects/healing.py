@@ -88,7 +88,7 @@ def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
 
 
 def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> int | None:
-    """Return how much of `call`, which broke at `end`, is good behind `opened`; None where nothing is."""
+    """Return how much of `call`, which broke at `end`, is good after `opened`; None where nothing is."""
 
     def free(at: int) -> bool:
         """Return whether any text may stand at a place of the call: it is in a value."""
@@ -104,7 +104,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> i
     cut = read - len(opened)
     bare = len(call[:cut].rstrip())
     for start, stop in _markers(calls, call):
-        # A value was not closed, `<a>1</call>` or `{"a": "1}</call>`; or the call breaks behind what closed it: `<a>1</a>2</a>`.
+        # A value was not closed, `<a>1</call>` or `{"a": "1}</call>`; or the call breaks after what closed it: `<a>1</a>2</a>`.
         if start <= cut and free(start) and (stop >= bare or free(stop)):
             string = _before_string(quote, call, start, free)
             cut = len(call[:start].rstrip()) if string is None else string
@@ -118,12 +118,12 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> i
 
 
 def _before_quote(quote: re.Pattern[str], call: str, cut: int, bare: int, free: Callable[[int], bool]) -> int:
-    """Return where a call is cut that breaks at `cut`, behind the end of a string or in one; without layout that is `bare`.
+    """Return where a call is cut that breaks at `cut`, after the end of a string or in one; without layout that is `bare`.
 
     `quote` matches the marks that begin and end strings.
     """
     mark = next((mark for mark in quote.finditer(call, max(bare - _MARKS, 0), bare) if mark.end() == bare), None)
-    # `"say "hi""` breaks behind a mark that was not meant to end the string; what is before it may be half of what was meant.
+    # `"say "hi""` breaks after a mark that was not meant to end the string; what is before it may be half of what was meant.
     if mark is not None:
         string = _before_string(quote, call, mark.start(), free) if free(mark.start()) else None
         return mark.start() if string is None else string

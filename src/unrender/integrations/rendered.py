@@ -133,7 +133,7 @@ class Constraint:
     tag: dict[str, Any] | None
     """A structural tag, from the first token on; None where none can be written."""
     losses: tuple[str, ...] = ()
-    """Keywords that it does not hold, or the reason why there is none."""
+    """Schema keywords that the constraint can't enforce, or the reason for a missing constraint."""
 
 
 def constraint_of(turn: Turn) -> Constraint:

@@ -22,7 +22,7 @@ class Generator(SkyRLGymGenerator):  # type: ignore[misc]
     """SkyRL's own generator, but for the tokens of observations.
 
     SkyRL gives observations without the answer before them, so they follow an answer in words that ended in the model's end of
-    sequence. Raises `ExtendError` where it is not certain what the template writes behind it.
+    sequence. Raises `ExtendError` where it is not certain what the template writes after it.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:

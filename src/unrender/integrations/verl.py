@@ -27,7 +27,7 @@ _QUESTION = {"role": "user", "content": "Hello"}
 
 
 class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
-    """A builder that appends what the template writes behind the answer itself, whatever template it is.
+    """A builder that appends what the template writes after the answer itself, whatever template it is.
 
     It serves one conversation, as those of verl's agent loops do. Nothing that was sampled is taken out of the prompt. Methods raise
     `ValueError` where it is not certain what the template writes.

@@ -159,7 +159,7 @@ class Machine(Resumable):
         """Run to the end of the answer, over the last of the text: no more will come."""
         events: list[Event | BrokenText] = []
         if self.length_limited:
-            # What is undecided behind all of the text is what the limit has cut off.
+            # What is undecided after all of the text is what the limit has cut off.
             events, text = self.feed(text), ""
             for frame in self.frames:
                 frame.cut = True

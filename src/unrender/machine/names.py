@@ -114,7 +114,7 @@ class SkipWords:
 
     stops: Finder
     barred: Finder
-    """Markers that none of them holds: what is behind one belongs to another call."""
+    """Markers that none of them holds: what is after one belongs to another call."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start = machine.buffer, machine.at

@@ -34,7 +34,7 @@ _PAIRS = {
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
 """Texts that may be between a call and the mark that closes its quotation: a backslash inside a string, or a stop."""
 _IN_STRING = ("\\n", "\\r", "\\t")
-"""Escapes of white space in a string: behind a call that a mark precedes, one shows the string."""
+"""Escapes of white space in a string: after a call that a mark precedes, one shows the string."""
 _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
@@ -60,7 +60,7 @@ class Quotation:
     closers: tuple[str, ...] = ()
     """Texts of which one closes the quotation, with any white space before it."""
     apart: tuple[str, ...] = ()
-    """The same for what opens further up, which counts right behind the call alone."""
+    """The same for what opens further up, which counts right after the call alone."""
     fence: str = ""
     """The fence on the line before the call; a line with the same closes it."""
     alone: bool = False
@@ -200,7 +200,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
 
 
 def going_on(found: Quotation) -> Quotation | None:
-    """Return what of a quotation in a thought goes on in the answer, behind the call: a sentence ends with the thought."""
+    """Return what of a quotation in a thought goes on in the answer, after the call: a sentence ends with the thought."""
     return replace(found, sentence=False, line=False) if found.spans_lines else None
 
 

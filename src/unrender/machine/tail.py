@@ -145,7 +145,7 @@ class Tail:
         # Without a marker that ends a call, the repair itself finds its end.
         if not mark and (machine.final or (mendable and not self.stops.literals)):
             at = len(machine.buffer)
-        # `{"a": 1</call>, "b": 2}`: a closer is not the end where JSON goes on behind it.
+        # `{"a": 1</call>, "b": 2}`: a closer is not the end where JSON goes on after it.
         after = end_of(SPACE, machine.buffer, at + len(mark), at + len(mark) + MAX_BLANK)
         if mendable and mark and undecided(machine, self.marks, after):
             return True

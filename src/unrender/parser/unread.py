@@ -55,7 +55,7 @@ def unread_call(content: str, format: Format, request: Request) -> tuple[int, st
 
 
 def _is_mention(content: str, found: re.Match[str]) -> bool:
-    """Return whether a mark is before the name, and again behind what follows it: "`now(` begins a call"."""
+    """Return whether a mark is before the name, and again after what follows it: "`now(` begins a call"."""
     mark = content[found.start("name") - 1 : found.start("name")]
     return mark != "" and mark in "`'\"" and content.startswith(mark, found.end())
 

@@ -63,7 +63,7 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Tokens that came at once, behind those of another stretch."""
+    """Tokens that came at once, after those of another stretch."""
 
     ids: tuple[int, ...]
     messages: tuple[int, ...]

@@ -32,7 +32,7 @@ class Doubts:
     call: str
     """The beginning of a call: a value that ends without its closer does not hold it."""
     again: re.Pattern[str] | None
-    """A closer, and behind it the first word of an opener that does not go on as openers do."""
+    """A closer, and after it the first word of an opener that does not go on as openers do."""
     between: str
     """In code: what is written between two arguments; else empty."""
     equals: str
@@ -92,7 +92,7 @@ class Doubts:
 
 
 def _again(opener: str, closer: str) -> re.Pattern[str] | None:
-    """Return what finds a closer with a damaged opener behind it: `<|close|>a<|sep|> <|open|> a`."""
+    """Return what finds a closer with a damaged opener after it: `<|close|>a<|sep|> <|open|> a`."""
     head = _FIRST_WORD.match(opener)
     if head is None or head.group() == opener or not _telling((head.group(),)) or not _telling((closer,)):
         return None

@@ -2,7 +2,7 @@
 
 Strategy: a value ends at its closer, if what may follow a closer follows. Everything else that looks like a part of the call is
 a mark: the next argument's opener, the end of the call, a closer that nothing may follow. Marks are collected, and the text
-behind the first one that may end the value is held. They are judged at the value's closer, or where the output ends:
+after the first one that may end the value is held. They are judged at the value's closer, or where the output ends:
 
 - a closer where the call does not go on ends the value, and the call breaks there; a closer in prose is text;
 - an opener that has a closer inside of the value as well is text;

@@ -1,6 +1,6 @@
-"""Extends prompts by answers and what is said next, and compares with what the template writes behind these answers.
+"""Extends prompts by answers and what is said next, and compares with what the template writes after these answers.
 
-Rules: what is right is read off a rendering of the whole conversation, behind a word that the answer ends with; nothing that
+Rules: what is right is read off a rendering of the whole conversation, after a word that the answer ends with; nothing that
 derived the next turn is asked. A turn that is refused with a reason is no failure.
 """
 
@@ -32,7 +32,7 @@ _TRIES = 3
 
 
 def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFinding:
-    """Compare the text behind answers of all kinds, followed by results and questions."""
+    """Compare the text after answers of all kinds, followed by results and questions."""
     asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, tools)))
     if template.grammar or (found := next(asked, None)) is None:
         return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
@@ -40,7 +40,7 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
     bare = template.prepare_rendered(prepared.prompt, tools=candidate.tools)
     extended = [_extended(turn, case) for case in _cases(candidate, prepared, random) for turn in (prepared, bare)]
     tried = [found for found in extended if not isinstance(found, ExtendError)]
-    reason = str(extended[0]) if extended else "the template does not show what it writes behind answers"
+    reason = str(extended[0]) if extended else "the template does not show what it writes after answers"
     return finding(NEXT_TURNS, tried, reason=reason)
 
 
@@ -76,7 +76,7 @@ def _answers(random: Random) -> Iterator[Said]:
 
 
 _Case = tuple[str, Sequence[Mapping[str, Any]], str]
-"""An answer, what is said next, and what the template writes between them and behind that."""
+"""An answer, what is said next, and what the template writes between them and after that."""
 
 
 def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:

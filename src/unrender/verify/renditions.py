@@ -148,7 +148,7 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     if not _shows_arguments(candidate, answer, full):
         return None
     # Prompt `<bot><think>`, last answer `<bot><think>It rains.`: as the last message, an answer without reasoning looks like
-    # reasoning. With a further question behind it the template writes it as history, where it is told apart.
+    # reasoning. With a further question after it the template writes it as history, where it is told apart.
     begun, rest = read_prefill(candidate.format, prompt), full.removeprefix(prompt)
     goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
     if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):

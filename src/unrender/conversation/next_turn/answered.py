@@ -50,7 +50,7 @@ class Answered:
 def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collection[str]) -> Answered:
     """Read an answer to a turn; `ends` are texts that end one, beside those that its format knows.
 
-    Raises `ExtendError` for a call that was begun and is not complete, unless that counts as text, for text behind the end of
+    Raises `ExtendError` for a call that was begun and is not complete, unless that counts as text, for text after the end of
     the turn, and for an end inside a thought.
     """
     # Reasoning that is asked for as content is a thought all the same. The answer's own ids may be those of earlier calls.
@@ -111,7 +111,7 @@ def _goes_on_thinking(parser: Parser) -> bool:
 
 
 def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
-    """Raise `ExtendError` for text behind the end of a turn, where that is not in a value."""
+    """Raise `ExtendError` for text after the end of a turn, where that is not in a value."""
     ends, said, over, ended = ends_of_turn(turn.format), False, 0, ""
     for span in parser.spans:
         text, words = answer[span.start : span.end], span.role is Role.CONTENT
@@ -131,4 +131,4 @@ def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
     for end in ends:
         behind = behind if end == ended else behind.removeprefix(end).strip()
     if behind:
-        raise ExtendError(f"the answer goes on after its end: found {behind!r:.60} behind {ended!r}", "answer")
+        raise ExtendError(f"the answer goes on after its end: found {behind!r:.60} after {ended!r}", "answer")

@@ -1,7 +1,7 @@
 """Finds out what a template writes between an answer and the next one, and what that depends on.
 
-Strategy: answers of every kind, each followed by results, users and system messages, are written behind several histories. What is
-behind the answer's last word must not depend on the history. Where it does, the whole history is needed to say what comes next.
+Strategy: answers of every kind, each followed by results, users and system messages, are written after several histories. What is
+after the answer's last word must not depend on the history. Where it does, the whole history is needed to say what comes next.
 
 A template only appends if each rendering of a longer conversation begins with that of the shorter one. Where it does not,
 the shortest such conversation is the witness.
@@ -144,7 +144,7 @@ _SAID = {"tool": "result"}
 
 
 def continuation_of(writer: Writer) -> Continuation:
-    """Return what a template writes behind answers, with these variables, and with tools if any are offered."""
+    """Return what a template writes after answers, with these variables, and with tools if any are offered."""
     kwargs = writer.kwargs
     variable, context = writer.capabilities.tools_variable, dict(kwargs.context)
     if context.get(variable):
@@ -232,7 +232,7 @@ class _Probing:
         return None if found is None else found.tail
 
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
-        """Return how much of a conversation decides what is behind an answer, and whether calls are counted there."""
+        """Return how much of a conversation decides what is after an answer, and whether calls are counted there."""
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
             return found
@@ -261,7 +261,7 @@ class _Probing:
         return needs, counts
 
     def _is_read_back(self, kinds: Collection[Said]) -> bool:
-        """Return whether the messages that are read off a prompt decide what is behind the answer to it."""
+        """Return whether the messages that are read off a prompt decide what is after the answer to it."""
         read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past)

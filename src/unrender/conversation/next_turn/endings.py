@@ -1,6 +1,6 @@
-"""Finds what an answer lacks of what a template writes behind its last word.
+"""Finds what an answer lacks of what a template writes after its last word.
 
-An answer may end anywhere: inside a thought, in content, behind a call, behind the end of its turn. The template has written a whole
+An answer may end anywhere: inside a thought, in content, after a call, after the end of its turn. The template has written a whole
 one. What of the template's text the answer holds already is not written again; what closes an open thought is added.
 """
 
@@ -35,7 +35,7 @@ class Ending:
     def extended(self, new: Conversation) -> Extended:
         """Return what closes the answer, what ends it, and what comes after that: the `new` messages, and what asks for more."""
         said, end = self.said, self.format.reasoning.end
-        # `### Answer` without the line breaks behind it may still be a thought for the parser.
+        # `### Answer` without the line breaks after it may still be a thought for the parser.
         cut = said.thinks and not said.text.endswith(end.strip())
         lead = end if cut else ""
         rest = self._behind_calls() if self.answer.calls else self._behind_content()
@@ -54,7 +54,7 @@ class Ending:
         return Extended(self.stub, self.answer, new, lead, end, rest.removeprefix(end))
 
     def _behind_answer(self) -> str:
-        """Return what the template writes behind the end of a whole answer."""
+        """Return what the template writes after the end of a whole answer."""
         tail, format = self.made.tail, self.format
         closed = closers(self.answer, format) if self.answer.calls else format.content.end
         tail = tail[behind(tail, closed) or 0 :]
@@ -114,14 +114,14 @@ class Ending:
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:
-        """Return what the template writes behind the prompt for an empty answer; None where it changes the prompt for it."""
+        """Return what the template writes after the prompt for an empty answer; None where it changes the prompt for it."""
         writer, before = self.stub.writer, self.stub.before
         prompt = self.prompts.text(before, asks=True)
         text = writer.text((*before, Said(role="assistant", content=""), *new), asks=True)
         return text[len(prompt) :] if prompt and text and text.startswith(prompt) else None
 
     def _behind_thought(self, rest: str, new: Conversation) -> tuple[str, str]:
-        """Return what stands for empty content behind a thought, and what comes after that."""
+        """Return what stands for empty content after a thought, and what comes after that."""
         answer = Said(role="assistant", content="", reasoning=THOUGHT)
         try:
             shown = self.stub.written(answer, new, needle=THOUGHT)

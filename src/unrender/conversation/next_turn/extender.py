@@ -1,8 +1,8 @@
 """Extends a prompt by the answer to it, and by what is said next.
 
 Strategy: the template writes a short conversation that ends as the long one does: its system message, a question, an answer of
-the same kind with the same calls, ids and names, and the new messages. What it writes behind the last word of that answer is what
-it writes behind the last value of the real one. So much of it is appended as the answer does not hold already. Where what a
+the same kind with the same calls, ids and names, and the new messages. What it writes after the last word of that answer is what
+it writes after the last value of the real one. So much of it is appended as the answer does not hold already. Where what a
 template writes depends on more, the whole conversation takes the place of the short one.
 
 Rule: nothing is guessed. What a template is not known to write is an `ExtendError`.
@@ -38,7 +38,7 @@ _NOTE = re.compile(r"messages\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The messages of a conversation, those of one turn behind those of the turns before it."""
+    """The messages of a conversation, those of one turn after those of the turns before it."""
 
     before: History | None
     messages: Conversation

@@ -63,13 +63,13 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
 
 
 def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
-    """Raise `ExtendError` for a new message that the template does not show behind the answer, or moves before it."""
+    """Raise `ExtendError` for a new message that the template does not show after the answer, or moves before it."""
     missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
     # A text that is trimmed or escaped is there all the same: a word in its place tells.
     tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
-            raise ExtendError(f"messages[{index}].content: the template does not show it behind the answer", "messages")
+            raise ExtendError(f"messages[{index}].content: the template does not show it after the answer", "messages")
 
 
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
@@ -130,7 +130,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
 def _closing(
     extended: Extended, planted: Conversation, place: tuple[str, int, str], known: dict[tuple[Any, ...], str]
 ) -> str:
-    """Return what is behind a word of the message where no more is said; messages of one kind close alike."""
+    """Return what is after a word of the message where no more is said; messages of one kind close alike."""
     word, index, _ = place
     message = planted[index]
     kind = (message.role, message.name, isinstance(message.content, list) and len(message.content))

@@ -1,6 +1,6 @@
 """Tells where in a conversation an answer is, from its messages or from its prompt alone.
 
-Most templates write the same behind an answer wherever it is. Some forget to reset what they keep in mind: after an earlier call
+Most templates write the same after an answer wherever it is. Some forget to reset what they keep in mind: after an earlier call
 they write a result otherwise. A place has what such templates have been seen to depend on.
 
 For templates whose texts depend on the number of messages, as `[Round 3]` does, the headers of questions, answers and results are
@@ -101,7 +101,7 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
         return bool(text.strip()) and turn.prompt.count(text) > bare.count(text)
 
     tools, head = turn.format.tools, _before_name(turn.format.tools)
-    # The opener alone may be in words of the user or the system; with a tool's name behind it, it is a call.
+    # The opener alone may be in words of the user or the system; with a tool's name after it, it is a call.
     position = Position.behind(past)
     if position.called:
         possible = any(shown(text.strip()) for text in (*tools.markers[:2], head))
@@ -130,7 +130,7 @@ def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
     before, shown, between = full.partition(str(word.content))
     text, found, _ = prompt.removeprefix(before).partition(between or "\0")
     said = (replace(word, content=text),)
-    # Where it is written behind the header of the first question, a question may be all that is there.
+    # Where it is written after the header of the first question, a question may be all that is there.
     possible = shown and found and (full.startswith(bare) or not starts)
     if possible and prompt.startswith(_before_question(writer, said)):
         yield said

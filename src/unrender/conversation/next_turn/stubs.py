@@ -1,4 +1,4 @@
-"""Writes short conversations that end as long ones do, and finds what a template writes behind an answer.
+"""Writes short conversations that end as long ones do, and finds what a template writes after an answer.
 
 An answer here is of one kind, with words that stand for its texts and values; the last of them is `NEEDLE`, and nothing comes
 after it but what ends the answer.
@@ -55,7 +55,7 @@ class WrittenTail:
     messages: Conversation
     text: str
     tail: str
-    """The text behind the needle."""
+    """The text after the needle."""
 
 
 _NUMBER = re.compile(r"(\d+)")
@@ -126,7 +126,7 @@ def _with_word(answer: Said, old: str, new: str) -> Said:
 
 
 def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail | None:
-    """Return a conversation and what is behind its needle; None where the template does not write the needle once.
+    """Return a conversation and what is after its needle; None where the template does not write the needle once.
 
     Raises `TemplateError` where the template refuses the conversation, and `RequestError` for media that it does not show.
     """

@@ -138,7 +138,7 @@ class Answer:
     async def _end(self, index: int, last: list[Event]) -> bytes:
         """Return the frames of a choice's last events, and of its end."""
         choice = self.choices[index]
-        # An engine that is left at a stop text or at the last call, in the middle of its answer, never says what the prompt has cost, and some
+        # An engine that is left at a stop text or at the last call, before its answer ends, never says what the prompt has cost, and some
         # never do. The choices share the prompt, so the first one's count is enough.
         if choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)

@@ -423,7 +423,7 @@ def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
 
 
 class Built(NamedTuple):
-    """A grammar, or the reason why there is none."""
+    """The grammar that the engine enforces, or the reason for sending none."""
 
     grammar: EngineGrammar | None
     losses: tuple[str, ...] = ()

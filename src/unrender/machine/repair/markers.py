@@ -30,7 +30,7 @@ _PREFIX = re.compile(r"\w+[.:/]$")
 _CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
 TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
-"""The rest of a torn or decorated closer behind its word."""
+"""The rest of a torn or decorated closer after its word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
 _LEAST_PART = 2
 """A part of a marker shows the marker if it is longer than this, in characters."""
@@ -95,7 +95,7 @@ class Repair:
         return next(known, None)
 
     def behind_words(self, text: str, request: Request) -> re.Match[str] | None:
-        """Return the head of a call, up to the name of a tool, that is in `text` behind words and no marker; None where there is none."""
+        """Return the head of a call, up to the name of a tool, that is in `text` after words and no marker; None where there is none."""
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
@@ -117,7 +117,7 @@ class Repair:
         return re.compile(head if shown else r"(?!)(?P<open>)(?P<name>)")
 
     def tool(self, word: str, request: Request) -> str:
-        """Return the tool that `word` names, alone or with the name of a declared argument right behind it; "" where it names none."""
+        """Return the tool that `word` names, alone or with the name of a declared argument right after it; "" where it names none."""
         if request.tool(word):
             return word
         return glued(request, word) if Slot.KEY in self.calls.arguments.entry[1:2] else ""
@@ -150,7 +150,7 @@ class Repair:
 
     @cached_property
     def ends(self) -> tuple[str, ...]:
-        """The closers that may come behind the call's last argument."""
+        """The closers that may come after the call's last argument."""
         closers = dict.fromkeys((self.calls.arguments.close.core, *self.calls.all_closers))
         return tuple(filter(is_distinctive, closers))
 
@@ -412,7 +412,7 @@ class MarkerWalk:
     def _named(self, names: Sequence[str], after: str, *, ends: bool = True) -> int:
         """Read one of `names`, with or without quotation marks, before the marker `after`; return where it ends, 0 where there is none.
 
-        Where `ends` is False, more letters may be right behind the name.
+        Where `ends` is False, more letters may be right after the name.
         """
         start = end_of(_QUOTES, self.text, self.at, self.at + MAX_BLANK)
         start += len(NAMESPACE) * self.text.startswith(NAMESPACE, start)
@@ -428,7 +428,7 @@ class MarkerWalk:
         return end
 
     def _word(self, slot: Slot, after: Elements) -> bool:
-        """Read the text of a slot, up to the marker behind it."""
+        """Read the text of a slot, up to the marker after it."""
         stop = next((part.pieces[0] for part in after if isinstance(part, Marker) and part), "")
         end = (
             self.text.find(stop, self.at, self.at + MAX_WORD)

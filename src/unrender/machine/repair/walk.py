@@ -353,7 +353,7 @@ class _Walk(MarkerWalk):
         return len(self.places[mark]) - bisect_left(self.places[mark], at)
 
     def _follows(self, at: int) -> bool:
-        """Return whether what may come behind a value is at `at`."""
+        """Return whether what may come after a value is at `at`."""
         return at >= len(self.text) or self.entry_at(at) or self.closer_at(at)
 
 
