@@ -1,0 +1,23 @@
+"""Types of what is handed in and out: tools and requests, media, triggers, spans, what a call lacks to be good."""
+
+from unrender.conversation.adapt import Media
+from unrender.conversation.offer import ToolPrompt
+from unrender.dialects.constraint import Engine
+from unrender.dialects.triggers import Trigger, TriggerKind
+from unrender.machine.past import Span
+from unrender.messages.wire import CallStatus, Request, Tool, ToolChoice
+from unrender.turn import Healing
+
+__all__ = [
+    "CallStatus",
+    "Engine",
+    "Healing",
+    "Media",
+    "Request",
+    "Span",
+    "Tool",
+    "ToolChoice",
+    "ToolPrompt",
+    "Trigger",
+    "TriggerKind",
+]
