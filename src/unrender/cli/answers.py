@@ -273,9 +273,6 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
     if others:
         print_heading("More problems")
         print_rows([(hint.name, str(hint)) for hint in explanation.hints[1:]])
-    if explanation.nearest:
-        print_heading("Another syntax reads it", explanation.nearest.name)
-        print_rows([("", call) for call in explanation.nearest.calls])
     if explanation.expected:
         print_heading("Could come next")
         print_rows([("", " or ".join(explanation.expected))])

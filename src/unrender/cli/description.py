@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
-from typing import Any
 
 from unrender.analysis import Analysis, Capabilities, Evidence
 from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
@@ -85,18 +83,6 @@ def field_rows(format_: Format) -> Iterator[Row]:
         yield "tolerated", f"{''.join(_styled(piece)[0] for piece in call_picture(tools))!r}  {tools.why}"
     for spelling in format_.spellings:
         yield f"{spelling.marker!r} also as", ", ".join(map(repr, spelling.others))
-
-
-def capability_rows(capabilities: Capabilities) -> Iterator[Row]:
-    """Yield every capability that differs from its default."""
-    for item in fields(capabilities):
-        value: Any = getattr(capabilities, item.name)
-        if item.name == "refuses":
-            value = ", ".join(dict.fromkeys(refusal.feature for refusal in value))
-        elif isinstance(value, tuple):
-            value = ", ".join(f"{key}={json.dumps(inner)}" for key, inner in value)
-        if value not in (item.default, ""):
-            yield item.name, str(value)
 
 
 def _inline(text: str) -> str:

@@ -17,7 +17,7 @@ import click
 
 from unrender import ChatTemplate
 from unrender.analysis import Evidence
-from unrender.cli.description import answers, capability_rows, field_rows, summary_rows
+from unrender.cli.description import answers, field_rows, summary_rows
 from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
     BadInput,
@@ -57,6 +57,7 @@ from unrender.cli.terminal import (
 )
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
+from unrender.explain.picture import field_texts
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
@@ -170,7 +171,7 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     print_heading("Format", "fields that differ from the default")
     print_rows([*field_rows(template.format)])
     print_heading("Capabilities", "what the template does with a conversation")
-    print_rows([*capability_rows(analysis.capabilities)])
+    print_rows(field_texts(analysis.capabilities))
     print_heading("Next turn", "what the template writes after an answer")
     print_rows([*template._continuation.rows()])
     print_heading("Checks", "answers that the template wrote, parsed back")

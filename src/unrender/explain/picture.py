@@ -69,9 +69,9 @@ def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[Picture
     return list(_marker(other, "turn.ends") if other else _marker(turn.end, "turn.end"))
 
 
-def field_texts(format_: Format) -> list[tuple[str, str]]:
-    """Return the path and the value, as text, of every field that differs from its default."""
-    return list(_markers(format_, ""))
+def field_texts(value: Any) -> list[tuple[str, str]]:
+    """Return the path and the value, as text, of every field of a Format or of capabilities that differs from its default."""
+    return list(_markers(value, ""))
 
 
 def _markers(value: Any, path: str) -> Iterator[tuple[str, str]]:
