@@ -319,6 +319,22 @@ def formats(page: str) -> str:
     return between(page, "formats", "\n".join([head, *(rows[name] for name in sorted(rows, key=str.lower))]))
 
 
+SKETCHES = ROOT / "docs" / "reference" / "sketches"
+"""Sketches written by hand, of formats that no picture describes in full."""
+EXAMPLES = {
+    "Qwen3": "Qwen-Qwen3-0.6B",
+    "Qwen3 Coder": "Qwen3-Coder",
+    "gpt-oss": "openai-gpt-oss-120b",
+    "DeepSeek V3.2": "deepseek-ai-DeepSeek-V3.2",
+    "DeepSeek V3.1": "deepseek-ai-DeepSeek-V3.1",
+    "Kimi K2 Thinking": "Kimi-K2-Thinking",
+    "GLM 4.7": "GLM-4.7-Flash",
+    "Gemma 4": "google-gemma-4-31B-it",
+    "MiniMax M3": "MiniMax-M3",
+    "Llama 3.3": "meta-llama-Llama-3.3-70B-Instruct",
+    "Mistral Small 3.2": "Mistral-Small-3.2-24B-Instruct-2506",
+}
+"""The playground's examples, and the gallery's names of their models."""
 _SAID = {"reasoning": "reasoning_content", "content": "content"}
 _SLOTS = {
     "reasoning": "message.reasoning_content",
@@ -327,6 +343,7 @@ _SLOTS = {
     "arguments": "call.function.arguments | tojson",
     "id": "call.id",
     "index": "loop.index0",
+    "type": "'true' if value is string else 'false'",
 }
 _PLACES = {
     "turn.reasoning_to_content": "reasoning",
@@ -357,10 +374,19 @@ def gallery(page: str) -> str:
             day = date.today().isoformat()  # noqa: DTZ011 - a day for readers
             kept[path.stem] = {"derived": day, **found, "sketch": sketch(found["rows"])}
         kept[path.stem]["rewrites"] = rewrites(path)
+    for own in SKETCHES.glob("*.jinja"):
+        kept[own.stem]["sketch"] = own.read_text(encoding="utf-8").rstrip("\n")
     lines = (
         f"{json.dumps(name)}: {json.dumps(kept[name], ensure_ascii=False)}" for name in sorted(kept, key=str.lower)
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def examples(page: str) -> str:
+    """Return the playground's examples: a question, a tool, and the sketches of a few models by the models' names."""
+    kept = json.loads((ROOT / "docs" / "reference" / "gallery.json").read_text(encoding="utf-8"))
+    found = json.loads(page) | {"examples": [{"name": name, "source": kept[of]["sketch"]} for name, of in EXAMPLES.items()]}
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 
 def picture(path: Path) -> dict[str, Any]:
@@ -565,6 +591,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/dev/contributing.md": tasks,
     "docs/reference/formats.md": formats,
     "docs/reference/gallery.json": gallery,
+    "src/unrender/playground/page/examples.json": examples,
 }
 """The new text of each page, given its present one."""
 
