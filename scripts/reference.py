@@ -385,7 +385,9 @@ def gallery(page: str) -> str:
 def examples(page: str) -> str:
     """Return the playground's examples: a question, a tool, and the sketches of a few models by the models' names."""
     kept = json.loads((ROOT / "docs" / "reference" / "gallery.json").read_text(encoding="utf-8"))
-    found = json.loads(page) | {"examples": [{"name": name, "source": kept[of]["sketch"]} for name, of in EXAMPLES.items()]}
+    found = json.loads(page) | {
+        "examples": [{"name": name, "source": kept[of]["sketch"]} for name, of in EXAMPLES.items()]
+    }
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -28,8 +28,8 @@ from unrender import (
 )
 from unrender.analysis import Capabilities
 from unrender.cache import kept
-from unrender.explain import differences, explain, field_texts, pictures
-from unrender.format import Format
+from unrender.explain import differences, explain, pictures
+from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.verify import CHECKS, verify
 
@@ -108,6 +108,19 @@ def choices(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True), **given}
 
 
+_REASONING: Mapping[ReasoningMode, str] = {
+    ReasoningMode.NONE: "no reasoning",
+    ReasoningMode.TAG_BASED: "reasoning: optional",
+    ReasoningMode.DELIMITER: "reasoning: up to its closing marker",
+    ReasoningMode.FORCED_OPEN: "reasoning: opened by the prompt",
+    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed where thinking is off",
+    ReasoningMode.TOOLS_ONLY: "reasoning: with calls only",
+}
+_CALLS: Mapping[ToolMode, str] = {
+    ToolMode.JSON_NATIVE: "JSON",
+    ToolMode.TAG_WITH_JSON: "a name, then JSON",
+    ToolMode.TAG_WITH_TAGGED: "tagged arguments",
+}
 _DIALECTS: Mapping[str, Callable[[Turn], str | dict[str, Any]]] = {
     "gbnf": Turn.gbnf,
     "lark": Turn.lark,
@@ -154,7 +167,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": template.format.to_dict(),
         "pictures": _drawn(template),
-        "markers": field_texts(template.format),
+        "facts": _facts(template),
         "evidence": [
             {"name": found.comparison, **asdict(found), "split": asdict(found.split)} for found in analysis.evidence
         ],
@@ -163,6 +176,15 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
         "checks": CHECKS,
         "renderings": analysis.renderings,
     }
+
+
+def _facts(template: ChatTemplate) -> list[str]:
+    """Return the format in a few words: reasoning, calls."""
+    reasoning, calls = template.format.reasoning.mode, template.format.tools.mode
+    if calls is ToolMode.NONE:
+        return [_REASONING[reasoning], "calls: not in the template"]
+    several = template.analysis.capabilities.supports_parallel_tool_calls
+    return [_REASONING[reasoning], f"calls: {_CALLS[calls]}, {'several' if several else 'one'}"]
 
 
 def _must_render(template: ChatTemplate) -> None:
