@@ -91,12 +91,12 @@ def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) ->
         if liberties:
             text = text.replace('": ', '":')
         # Where the prompt has begun or closed a thought, the answer is what comes after it.
-        if text.startswith(turn.begun):
-            text = text.removeprefix(turn.begun)
+        if text.startswith(turn.prefill):
+            text = text.removeprefix(turn.prefill)
         elif thought:
             continue
         read = turn.parse(text)
-        if [(one.name, json.loads(one.arguments)) for one in read.tool_calls] == [call[:2]]:
+        if [(one.name, one.arguments) for one in read.tool_calls] == [call[:2]]:
             return text
     raise ValueError("no answer that is read as it was meant")
 

@@ -118,7 +118,7 @@ class UnrenderAdapter(Adapter):
             parser.feed(text, special=special)
         parser.finish("length" if raw.truncated else "stop")
         message = parser.message
-        calls = tuple(ParsedToolCall(call.name, call.arguments) for call in message.tool_calls)
+        calls = tuple(ParsedToolCall(call.name, call.arguments_json) for call in message.tool_calls)
         return ParseResult(message.content or None, message.reasoning or None, calls)
 
     def _told(self, raw: ReplayInput, texts: Iterable[str]) -> Iterator[tuple[str, bool | None]]:
@@ -144,7 +144,7 @@ class UnrenderAdapter(Adapter):
     def _parser(self, raw: ReplayInput, tools: Sequence[ToolSpec]) -> Parser:
         template = _template(raw.model)
         assert template is not None  # `supports` has said so.
-        return template.parser(prompt=raw.generation_prompt or "", tools=list(tools))
+        return template.prepare_rendered(raw.generation_prompt or "", tools=list(tools)).parser()
 
 
 def _named(table: Mapping[str, str], model: str) -> str:

@@ -42,7 +42,7 @@ import unrender.machine
 from unrender import ChatTemplate
 from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
-from unrender.dialects.remainder import Dialect
+from unrender.dialects.constraint import Dialect
 from unrender.explain import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,
@@ -141,7 +141,7 @@ _KINDS: Mapping[str, str] = {
 """The gallery's name for each mode of calls."""
 BY_USE: Mapping[str, Sequence[str]] = {
     "Load a template": ("ChatTemplate", "LoadedTemplates", "Format", "declared_format"),
-    "Ask for an answer": ("Turn", "Request", "Tool", "ToolChoice", "Media", "Injection", "prefill", "Trigger", "TriggerKind"),
+    "Ask for an answer": ("Turn", "Request", "Tool", "ToolChoice", "Media", "ToolPrompt", "prefill", "Trigger", "TriggerKind"),
     "Read an answer": ("Parser", "AnswerStream", "Message", "ToolCall", "CallStatus", "Span", "Healing", "rescue", "detect_format"),
     "Events": (
         "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
@@ -154,8 +154,8 @@ BY_USE: Mapping[str, Sequence[str]] = {
     ),
     "Train and export": ("assistant_mask", "AssistantMask", "Exported", "Target", "read_response_template"),
     "Errors and warnings": (
-        "UnrenderError", "TemplateError", "MessageError", "FormatError", "FormatVersionError", "StateError",
-        "GrammarError", "ExportError", "ExtendError", "TokenizerError", "MalformedOutput", "FormatWarning", "TemplateWarning", "SchemaWarning",
+        "UnrenderError", "TemplateError", "RequestError", "FormatError", "FormatVersionError", "StateError",
+        "GrammarError", "ExportError", "ExtendError", "TokenizerError", "ParseError", "FormatWarning", "TemplateWarning", "SchemaWarning",
     ),
 }  # fmt: skip
 """The names of `unrender` in the order in which a reader meets them, under headings."""

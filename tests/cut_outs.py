@@ -15,7 +15,7 @@ from typing import Any
 from splitting import fed
 from tables import table
 
-from unrender import CallStatus, ChatTemplate, Message
+from unrender import ChatTemplate, Message
 from unrender.analysis import Evidence, Shown, shape_context, shape_messages
 
 T: Any = table("cut_outs")
@@ -65,8 +65,8 @@ class Said:
 
     def is_read(self, message: Message) -> bool:
         """Return whether a message says just this."""
-        calls = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
-        whole = all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+        calls = [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
+        whole = all(call.status == "complete" for call in message.tool_calls)
         return (message.content, message.reasoning, calls, whole) == (
             self.content,
             self.reasoning,
@@ -124,7 +124,7 @@ def cut_outs(chat: ChatTemplate) -> Iterator[tuple[str, str, str, Said]]:
 
 
 def read(chat: ChatTemplate, prompt: str, chunks: list[str]) -> Message:
-    parser = chat.parser(tools=TOOLS, prompt=prompt)
+    parser = chat.prepare_rendered(prompt, tools=TOOLS).parser()
     fed(parser, chunks)
     return parser.message
 

@@ -170,7 +170,8 @@ class _Llama:
         return dict(_json(f"{self.url}/v1/chat/completions", sent(request)))
 
     def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
-        grammar = EngineGrammar(dialect="gbnf", text=turn.gbnf(), triggers=turn.triggers)
+        made = turn.constraint("llama.cpp")
+        grammar = EngineGrammar(dialect="gbnf", text=made.grammar, triggers=made.triggers)
         job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
         said = _json(f"{self.url}/completion", _body(LlamaServer(Connection(self.url)), job))
         return said["content"], said["tokens"]
@@ -290,8 +291,8 @@ class _Server:
 
     def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
         del model
-        tag = json.dumps(turn.structural_tag())
-        grammar = EngineGrammar(dialect="structural_tag", text=tag, triggers=turn.triggers)
+        tag = turn.constraint("xgrammar").grammar
+        grammar = EngineGrammar(dialect="structural_tag", text=tag)
         job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
         body = _body(_before(self._kind, self.url).backend, job)
         body.pop("stream_options", None)

@@ -17,7 +17,7 @@ from unrender.version import __version__ as __version__
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate as ChatTemplate
     from unrender.conversation.adapt import Media as Media
-    from unrender.conversation.offer import Injection as Injection
+    from unrender.conversation.offer import ToolPrompt as ToolPrompt
     from unrender.conversation.salvage import detect_format as detect_format
     from unrender.conversation.salvage import rescue as rescue
     from unrender.dialects.triggers import Trigger as Trigger
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from unrender.errors import FormatVersionError as FormatVersionError
     from unrender.errors import FormatWarning as FormatWarning
     from unrender.errors import GrammarError as GrammarError
-    from unrender.errors import MalformedOutput as MalformedOutput
-    from unrender.errors import MessageError as MessageError
+    from unrender.errors import ParseError as ParseError
+    from unrender.errors import RequestError as RequestError
     from unrender.errors import SchemaWarning as SchemaWarning
     from unrender.errors import StateError as StateError
     from unrender.errors import TemplateError as TemplateError
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from unrender.parser.completions import deltas as deltas
     from unrender.parser.completions import finish_reason as finish_reason
     from unrender.parser.message import message_of as message_of
-    from unrender.parser.prompt_tail import prefill as prefill
+    from unrender.parser.prompt_tail import read_prefill as read_prefill
     from unrender.parser.streaming import Parser as Parser
     from unrender.parser.streaming import Span as Span
     from unrender.rendering.loading import LoadedTemplates as LoadedTemplates
@@ -83,13 +83,13 @@ _HOMES = {
     "unrender.chat_template": "ChatTemplate",
     "unrender.dialects.triggers": "Trigger TriggerKind",
     "unrender.errors": (
-        "ExportError ExtendError FormatError FormatVersionError FormatWarning GrammarError MalformedOutput MessageError "
+        "ExportError ExtendError FormatError FormatVersionError FormatWarning GrammarError ParseError RequestError "
         "SchemaWarning StateError TemplateError TemplateWarning TokenizerError UnrenderError"
     ),
     "unrender.export": "Exported Target read_response_template",
     "unrender.format": "Format",
     "unrender.formats": "declared_format",
-    "unrender.conversation.offer": "Injection",
+    "unrender.conversation.offer": "ToolPrompt",
     "unrender.limits": "Limits",
     "unrender.machine.events": (
         "ArgumentsText ContentText Event Malformed MessageFinished ReasoningText ToolCallFinished ToolCallStarted"
@@ -100,7 +100,7 @@ _HOMES = {
     "unrender.parser.answer_stream": "AnswerStream",
     "unrender.parser.completions": "ChoiceStream ChunkBody Completion CompletionBody Delta Usage deltas finish_reason",
     "unrender.parser.message": "message_of",
-    "unrender.parser.prompt_tail": "prefill",
+    "unrender.parser.prompt_tail": "read_prefill",
     "unrender.parser.streaming": "Parser Span",
     "unrender.rendering.loading": "LoadedTemplates",
     "unrender.conversation.adapt": "Media",

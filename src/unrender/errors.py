@@ -1,6 +1,6 @@
 """Defines every exception that unrender raises: for callers' mistakes, never for model text.
 
-Model output is nobody's mistake: lenient parsing raises nothing, and strict parsing raises `MalformedOutput` alone.
+Model output is nobody's mistake: lenient parsing raises nothing, and strict parsing raises `ParseError` alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class TemplateError(UnrenderError):
     """The template could not be loaded, compiled or rendered; the message says where and why."""
 
 
-class MessageError(UnrenderError):
+class RequestError(UnrenderError):
     """A message, tool or request given by the caller is malformed; the message names the place."""
 
 
@@ -75,7 +75,7 @@ class SchemaWarning(UserWarning):
     """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
 
 
-class MalformedOutput(UnrenderError):
+class ParseError(UnrenderError):
     """Strict parsing met text that the format does not allow.
 
     `position` counts characters from the start of the output, `expected` says what the format allows there, in the
@@ -88,5 +88,5 @@ class MalformedOutput(UnrenderError):
         self.expected = expected
         self.context = context
 
-    def __reduce__(self) -> tuple[type[MalformedOutput], tuple[int, str, str]]:
+    def __reduce__(self) -> tuple[type[ParseError], tuple[int, str, str]]:
         return type(self), (self.position, self.expected, self.context)

@@ -24,7 +24,7 @@ def said(job: Job) -> Iterable[str | EngineError]:
     """
     prompt, request = job.turn.prompt, job.turn.request
     schema = request.response_schema if isinstance(request.response_schema, Mapping) else {}
-    thought = "" if job.turn.begun else "<think>\nHm.\n</think>\n"
+    thought = "" if job.turn.prefill else "<think>\nHm.\n</think>\n"
     if "too long" in prompt:
         return [EngineError("The prompt (total length 9999) is too long to fit into the model", status=400)]
     if "wet in Paris" in prompt:

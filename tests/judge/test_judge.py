@@ -36,7 +36,7 @@ def spans(change: Callable[[tuple[Span, ...]], tuple[Span, ...]]) -> Change:
 def arguments(text: str) -> Change:
     def change(outcome: Outcome) -> Outcome:
         first, *others = outcome.message.tool_calls
-        calls = (replace(first, arguments=text), *others)
+        calls = (replace(first, arguments_json=text), *others)
         events = (ArgumentsText(0, text) if event == READ.events[2] else event for event in outcome.events)
         return replace(outcome, events=tuple(events), message=replace(outcome.message, tool_calls=calls))
 

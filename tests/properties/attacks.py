@@ -76,7 +76,7 @@ def _sampled(reading: Reading) -> tuple[str, ...]:
 
 def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...]:
     """Return answers that the format's grammar writes; at least one, be it empty."""
-    turn = Turn(prompt="", format=format, request=request, begun=begun)
+    turn = Turn(prompt="", format=format, request=request, prefill=begun)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)

@@ -91,7 +91,7 @@ def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> No
 
     for fed, character in enumerate(PROSE, 1):
         parser.feed(character)
-        arguments = "".join(call.arguments for call in parser.message.tool_calls)
+        arguments = "".join(call.arguments_json for call in parser.message.tool_calls)
         held.append(fed - len(arguments.partition('"city": "')[2].replace("\\n", "\n")))
 
     assert max(held) <= longest + family.atomic

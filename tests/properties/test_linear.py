@@ -169,7 +169,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
     start = time.process_time()
     fed(parser, ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), f"\n</parameter>{end}"])
 
-    assert len(parser.message.tool_calls[0].arguments) >= len(body)
+    assert len(parser.message.tool_calls[0].arguments_json) >= len(body)
     assert time.process_time() - start < 10
 
 

@@ -60,7 +60,7 @@ def check_said_once(parser: Parser, text: str) -> None:
     for span in parser.spans:
         if span.role in kept:
             kept[span.role] += text[span.start : span.end]
-    said = "\n".join((message.content, message.reasoning, *(call.arguments for call in message.tool_calls)))
+    said = "\n".join((message.content, message.reasoning, *(call.arguments_json for call in message.tool_calls)))
     for needle in NEEDLES:
         assert said.count(needle) <= "\n".join(kept.values()).count(needle)
 
@@ -123,7 +123,7 @@ def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) 
         policy = Policy(calls=release, repair="none")
         parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id, policy=policy)
         events, message = read(parser, text, [text])
-        whole = [(call.name, call.arguments) for call in message.tool_calls if call not in message.failed_calls]
+        whole = [(call.name, call.arguments_json) for call in message.tool_calls if call not in message.failed_calls]
         reported = [(event.position, event.expected) for event in events if isinstance(event, Malformed)]
         found.append((whole, [(call.name, str(call.status)) for call in message.failed_calls], reported))
 

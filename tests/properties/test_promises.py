@@ -32,7 +32,7 @@ def test_the_standard_output_means_the_standard_message(family: Family) -> None:
         message = check(maker(family, strict=strict), family.outputs[0])
 
         assert message.content == CONTENT
-        assert [(call.name, call.arguments) for call in message.tool_calls] == calls[: 1 if family.one_call else 2]
+        assert [(call.name, call.arguments_json) for call in message.tool_calls] == calls[: 1 if family.one_call else 2]
 
 
 @each_family
@@ -58,7 +58,7 @@ def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataO
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
-    """A strict parser reads a text or raises `MalformedOutput`, at the same place at every chunking."""
+    """A strict parser reads a text or raises `ParseError`, at the same place at every chunking."""
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check_strict(maker(family, strict=True), text)

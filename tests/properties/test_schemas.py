@@ -123,7 +123,7 @@ def typed(text: str, parameters: Any, *, at_once: bool = True) -> Any:
     output = f"<call><f><p=x>{text}{END}</call>"
     fed(parser, [output] if at_once else list(output))
     [call] = parser.message.tool_calls
-    return json.loads(call.arguments)["x"]
+    return json.loads(call.arguments_json)["x"]
 
 
 @settings(max_examples=150)

@@ -13,7 +13,7 @@ from properties.attacks import Reading, markers, readings
 from properties.families import CONTENT, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from splitting import fed, merged
 
-from unrender import ChatTemplate, MalformedOutput, Parser, Request, StateError, Tool
+from unrender import ChatTemplate, ParseError, Parser, Request, StateError, Tool
 from unrender.testing import numbered_id
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
@@ -67,7 +67,7 @@ def test_a_strict_parser_stays_strict() -> None:
 
     other = Parser.restore(JSON_ENVELOPE.format, REQUEST, parser.state())
 
-    with pytest.raises(MalformedOutput) as raised:
+    with pytest.raises(ParseError) as raised:
         other.feed("nothing")
     assert raised.value.position == len(CALL) + 1
 

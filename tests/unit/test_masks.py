@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import AssistantMask, ChatTemplate, MessageError, TemplateError, TemplateWarning, assistant_mask
+from unrender import AssistantMask, ChatTemplate, RequestError, TemplateError, TemplateWarning, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 TOOL = {
@@ -120,7 +120,7 @@ def test_calls_are_the_models():
     first, last = said(template, messages, tools=[TOOL])
 
     [read] = template.prepare(messages[:1], tools=[TOOL]).parse(first).tool_calls
-    assert (read.name, read.arguments) == ("now", "{}")
+    assert (read.name, read.arguments_json) == ("now", "{}")
     assert "12:00" not in first + last
 
 
@@ -138,7 +138,7 @@ def test_an_answer_that_is_not_shown_is_an_error():
     """A message whose borders cannot be told is named, never guessed."""
     backwards = ChatTemplate.from_string("{% for m in messages|reverse %}{{ m.content }};{% endfor %}")
 
-    with pytest.raises(MessageError, match=r"messages\[1\]: cannot tell where the rendering of this answer"):
+    with pytest.raises(RequestError, match=r"messages\[1\]: cannot tell where the rendering of this answer"):
         assistant_mask(backwards, CHAT)
 
 

@@ -18,7 +18,7 @@ from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Mar
 from unrender.cache import kept
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.parts import text_of
-from unrender.messages.wire import Request, Tool, ToolChoice
+from unrender.messages.wire import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"
@@ -139,7 +139,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
 
 def offered(request: Request) -> tuple[Tool, ...] | None:
     """Return the tools that may be called in this turn; None when any name may be."""
-    if request.tool_choice is ToolChoice.NAMED and request.tools is not None:
+    if request.tool_choice == "named" and request.tools is not None:
         return tuple(tool for tool in request.tools if tool.name == request.named_tool)
     return request.tools
 

@@ -343,7 +343,7 @@ def _inside(subject: Subject, engine: str, start: str) -> Way:
     return Way(title=f"Inside {engine}", lines=("pip install unrender", start), why=tuple(why))
 
 
-def _own(subject: Subject, engine: str, start: str, why: str, target: Target = Target.VLLM) -> Way:
+def _own(subject: Subject, engine: str, start: str, why: str, target: Target = "vllm") -> Way:
     """Return how an engine reads answers by itself, or why it cannot."""
     title = f"By {engine} itself"
     try:
@@ -396,7 +396,7 @@ def _transformers(subject: Subject) -> Iterator[Way]:
     )
     yield Way(title="In Python", lines=lines, why=("the prompt is whole: special tokens must not be added again",))
     why = "`transformers serve` reads the checkpoint's response template; it takes no tool_choice and no grammars"
-    yield _own(subject, "transformers", "transformers serve", why, Target.TRANSFORMERS)
+    yield _own(subject, "transformers", "transformers serve", why, "transformers")
 
 
 def _ollama(subject: Subject) -> Iterator[Way]:

@@ -17,7 +17,7 @@ from unrender.answer.build import calls_in_syntax
 from unrender.answer.encode import encode_calls, filled, run_of
 from unrender.answer.nodes import ArgumentsPart, Calls
 from unrender.format import CallSyntax, Format, Slot, Typing
-from unrender.messages.wire import Request, ToolChoice
+from unrender.messages.wire import Request
 from unrender.values.notations import notation_of
 
 RESULT_OPEN = '<tool_response name="{name}">\n'
@@ -66,15 +66,15 @@ class Instructions:
 
     def _rules(self) -> Iterator[str]:
         choice = self.request.tool_choice
-        if choice is ToolChoice.NAMED:
+        if choice == "named":
             yield f"Answer with exactly one call of `{self.request.named_tool}`. Write nothing before it."
         elif self.request.one_call or self.calls.maximum is not None:
             yield "Write at most one call in an answer."
-        if choice is ToolChoice.REQUIRED:
+        if choice == "required":
             yield "Answer with a call. Write nothing before it."
-        if choice is ToolChoice.AUTO and self.request.response_schema is not None:
+        if choice == "auto" and self.request.response_schema is not None:
             yield "Call a function only when it is needed, and write nothing else then. Any other answer is JSON alone."
-        elif choice is ToolChoice.AUTO:
+        elif choice == "auto":
             place = "after" if self.tools_first else "before"
             yield f"Call a function only when it is needed. What you say to the user comes {place} the calls."
         if self.results_as_text:

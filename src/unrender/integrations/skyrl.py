@@ -36,7 +36,7 @@ class Generator(SkyRLGymGenerator):  # type: ignore[misc]
             return list(super().get_obs_ids_from_obs(new_obs, is_done))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
-            turn = self._template.turn("", **self.generator_cfg.chat_template_kwargs)
+            turn = self._template.prepare_rendered("", **self.generator_cfg.chat_template_kwargs)
             pieces = list(turn.next(f"{_ANSWER}{self.tokenizer.eos_token}", new_obs).appended)
         while is_done and pieces and pieces[-1].message is None:
             pieces.pop()

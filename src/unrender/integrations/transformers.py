@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import queue
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -127,8 +126,8 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     chosen = library or preferred_library()
     if chosen not in DIALECTS:
         raise GrammarError(f"library: expected one of {', '.join(DIALECTS)}, installed, found {chosen or 'neither'!r}")
-    text = json.dumps(turn.structural_tag()) if DIALECTS[chosen] == "structural_tag" else turn.lark()
-    return _Constrained(chosen, tokenizer, text)
+    grammar = turn.constraint("xgrammar" if chosen == "xgrammar" else "llguidance").grammar
+    return _Constrained(chosen, tokenizer, grammar)
 
 
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:

@@ -17,7 +17,7 @@ from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar, Role
-from unrender.parser.prompt_tail import prefill
+from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Parser
 from unrender.proof.cut import CutOut
 from unrender.proof.said import ALL, misread_parts, said_by
@@ -185,10 +185,10 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
             # An answer that has a header, or goes on after an end, is more than a model writes at once.
             around = (text.strip() for text in (ended.turn.end, *ended.turn.ends, *ended.turn.headers))
             if not any(text and text in bare for text in around):
-                answers.setdefault(prefill(ended, shown.start), {})[bare.rstrip()] = shown
+                answers.setdefault(read_prefill(ended, shown.start), {})[bare.rstrip()] = shown
     for begun, texts in answers.items():
         if begun or ended.reasoning.mode is not ReasoningMode.DELIMITER:
-            answer = Remainder(format=ended, request=witness.request, begun=begun)
+            answer = Remainder(format=ended, request=witness.request, prefill=begun)
             # `Hi\n`: a line break at the end may be the answer's own.
             ways = {bare: {bare, *with_and_without_end(ended, shown.answer)} for bare, shown in texts.items()}
             for shown in (texts[bare] for bare in disallowed(answer, ways)):

@@ -37,7 +37,7 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
     if template.grammar or (found := next(asked, None)) is None:
         return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
     candidate, prepared = found
-    bare = template.turn(prepared.prompt, tools=candidate.tools)
+    bare = template.prepare_rendered(prepared.prompt, tools=candidate.tools)
     extended = [_extended(turn, case) for case in _cases(candidate, prepared, random) for turn in (prepared, bare)]
     tried = [found for found in extended if not isinstance(found, ExtendError)]
     reason = str(extended[0]) if extended else "the template does not show what it writes behind answers"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from cases import cases
 
-from unrender import Format, MessageError, Request, Tool, ToolChoice
+from unrender import Format, Request, RequestError, Tool
 from unrender.analysis import Capabilities
 from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
@@ -90,7 +90,7 @@ def test_none_injects_nothing():
 @pytest.mark.parametrize("name", ["json", "", "common-call-lists"])
 def test_unknown_names_are_refused(name):
     """A name that declares no call syntax is an error that lists those that do."""
-    with pytest.raises(MessageError, match=r"tool_format: expected one of \['auto', 'none', .*'qwen3'"):
+    with pytest.raises(RequestError, match=r"tool_format: expected one of \['auto', 'none', .*'qwen3'"):
         plan_tools(Format(), can(), name)
 
 
@@ -146,6 +146,6 @@ def test_tools_that_must_not_be_called_are_not_described():
     other = {"type": "function", "function": {"name": "other"}}
     allowed = plan.offer([*TOOLS, other], ASKED)
 
-    assert plan.offer(TOOLS, replace(ASKED, tool_choice=ToolChoice.NONE)) is None
+    assert plan.offer(TOOLS, replace(ASKED, tool_choice="none")) is None
     assert allowed is not None
     assert "other" not in allowed.text

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from splitting import fed
 
-from unrender import Parser, Request, Tool, ToolChoice
+from unrender import Parser, Request, Tool
 from unrender.conversation.offer import Plan
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
 from unrender.formats import declared_format, declared_formats
@@ -52,7 +52,7 @@ def test_the_example_is_read_as_a_call(declared):
     fed(parser, [example_of(text)])
 
     (call,) = parser.message.tool_calls
-    assert json.loads(call.arguments) == {"words": "good evening", "times": 3}
+    assert json.loads(call.arguments_json) == {"words": "good evening", "times": 3}
 
 
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
@@ -150,9 +150,9 @@ def test_ids_counters_and_missing_arguments_are_explained():
 @pytest.mark.parametrize(
     ("choice", "said", "unsaid"),
     [
-        (ToolChoice.AUTO, "Call a function only when it is needed", "Write nothing before it"),
-        (ToolChoice.REQUIRED, "Answer with a call. Write nothing before it.", "only when it is needed"),
-        (ToolChoice.NAMED, "Answer with exactly one call of `get_weather`. Write nothing before it.", "Several calls"),
+        ("auto", "Call a function only when it is needed", "Write nothing before it"),
+        ("required", "Answer with a call. Write nothing before it.", "only when it is needed"),
+        ("named", "Answer with exactly one call of `get_weather`. Write nothing before it.", "Several calls"),
     ],
 )
 def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):

@@ -58,7 +58,7 @@ def test_difference_is_found():
 @pytest.mark.parametrize("chunks", [[], [""], ["", "a", ""]], ids=repr)
 def test_empty_chunks(chunks):
     """No chunks and empty chunks are not a difference."""
-    assert replay(ChatTemplate.from_string("{{ messages }}").parser, chunks).differences == ()
+    assert replay(ChatTemplate.from_string("{{ messages }}").prepare_rendered().parser, chunks).differences == ()
 
 
 def test_long_outputs_are_cut_at_some_places():

@@ -76,7 +76,7 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
             parser.finish("stop")
 
             assert comparable(streamed) == comparable(whole)
-            expected = [so_far(call.arguments) for call in parser.message.tool_calls]
+            expected = [so_far(call.arguments_json) for call in parser.message.tool_calls]
             assert [values for _, values, _ in calls_in(api, whole)] == expected
 
 

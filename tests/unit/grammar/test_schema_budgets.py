@@ -71,7 +71,7 @@ NO_SCHEMA = {
 def written_with_losses(schema: Any) -> list[str]:
     """Return what is said to be lost where a schema is written."""
     with warnings.catch_warnings(record=True, action="always") as lost:
-        turn_of(c.schema(schema)).gbnf()
+        turn_of(c.schema(schema)).constraint("llama.cpp")
     assert {item.category for item in lost} <= {SchemaWarning}
     return [str(item.message) for item in lost]
 
@@ -101,4 +101,9 @@ def test_many_values_are_written(dialect: str) -> None:
 
 def test_many_properties_are_written() -> None:
     """A thousand properties are spelled out one after the other."""
-    assert "p999" in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}})).gbnf()
+    assert (
+        "p999"
+        in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}}))
+        .constraint("llama.cpp")
+        .grammar
+    )

@@ -44,7 +44,7 @@ def test_reads_what_the_template_writes(name):
     assert [call["name"] for call in read] == ["now"] * len(read)
     assert all(isinstance(call["arguments"], dict) for call in read)
     first = turn.parse(text).tool_calls[0]
-    assert json.loads(first.arguments) == read[0]["arguments"]
+    assert json.loads(first.arguments_json) == read[0]["arguments"]
 
 
 def test_what_is_no_call_is_refused():

@@ -63,7 +63,7 @@ def test_ids_can_be_injected_and_do_not_depend_on_chunks() -> None:
     turn = TEMPLATE.prepare([QUESTION], tools=[OFFERED])
     whole = [call.id for call in turn.parse(ANSWER * 2, ids=numbered_id).tool_calls]
     assert whole == ids(turn.parser(ids=numbered_id), *ANSWER * 2) == ["call00000", "call00001"]
-    by_name = TEMPLATE.parser(tools=[OFFERED], ids=lambda position, name: f"{name}/{position}")
+    by_name = TEMPLATE.prepare_rendered(tools=[OFFERED]).parser(ids=lambda position, name: f"{name}/{position}")
     assert ids(by_name, ANSWER) == ["now/0"]
 
 

@@ -6,7 +6,6 @@ from cases import cases
 from splitting import fed
 
 from unrender import (
-    CallStatus,
     ContentText,
     Malformed,
     Parser,
@@ -41,11 +40,11 @@ def test_only_words_make_broken_text_content() -> None:
     report = Malformed("x", 1, "y")
     cleaner.take([BrokenText("f{}")])
 
-    assert cleaner.take([report, ToolCallFinished(0, CallStatus.COMPLETE)]) == []
+    assert cleaner.take([report, ToolCallFinished(0, "complete")]) == []
     assert cleaner.take([ReasoningText("so")]) == [
         ContentText("f{}"),
         report,
-        ToolCallFinished(0, CallStatus.COMPLETE),
+        ToolCallFinished(0, "complete"),
         ReasoningText("so"),
     ]
 

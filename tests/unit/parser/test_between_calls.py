@@ -60,4 +60,4 @@ def test_a_name_after_the_value_closes_no_tag():
     fed(parser, ["<f>go +a 1 -a+b so -b</f>"])
     [call] = parser.message.tool_calls
 
-    assert (call.name, call.arguments) == ("go", '{"a": 1, "b": "so"}')
+    assert (call.name, call.arguments_json) == ("go", '{"a": 1, "b": "so"}')

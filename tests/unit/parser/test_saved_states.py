@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from properties.families import REQUEST, TOOLS
 
-from unrender import Parser, Policy, Request, StateError, ToolChoice
+from unrender import Parser, Policy, Request, StateError
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar, content, literal, rest
 
@@ -23,8 +23,8 @@ POLICY = {
     "repair": "none",
 }
 STATE: dict[str, Any] = {
-    "begun": "t",
-    "continued": True,
+    "prefill": "t",
+    "is_continuation": True,
     "known_ids": ["a", "b"],
     "policy": POLICY,
     "skips_reasoning": False,
@@ -44,8 +44,8 @@ def fed() -> Parser:
     parser = Parser(
         FORMAT,
         REQUEST,
-        begun="t",
-        continued=True,
+        prefill="t",
+        is_continuation=True,
         known_ids=("a", "b"),
         policy=Policy(**POLICY),
         special_tokens=("<s>",),
@@ -97,7 +97,7 @@ def test_words_that_no_policy_has_are_refused(name: str) -> None:
 def test_a_long_value_is_cut_in_an_error() -> None:
     """Nobody wants a whole conversation in a log."""
     with pytest.raises(StateError) as raised:
-        Parser.restore(FORMAT, REQUEST, {**fed().state(), "begun": ["x" * 1_000]})
+        Parser.restore(FORMAT, REQUEST, {**fed().state(), "prefill": ["x" * 1_000]})
 
     assert len(str(raised.value)) < 120
 
@@ -112,7 +112,7 @@ def test_a_long_value_is_cut_in_an_error() -> None:
         (FORMAT, Request(), ONE, False),
         (FORMAT, replace(REQUEST, tools=None), ONE, False),
         (FORMAT, replace(REQUEST, tools=TOOLS[:1]), ONE, False),
-        (FORMAT, replace(REQUEST, tool_choice=ToolChoice.NONE), ONE, False),
+        (FORMAT, replace(REQUEST, tool_choice="none"), ONE, False),
         (FORMAT, replace(REQUEST, parallel_tool_calls=False), ONE, False),
     ],
 )

@@ -41,7 +41,7 @@ def test_a_function_is_a_template():
     message = turn.parse("Now.\n<call>now</call><|end|>")
 
     assert turn.prompt == written(USER, [TOOL], enable_thinking=False)
-    assert turn.begun == "<think></think>\n"
+    assert turn.prefill == "<think></think>\n"
     assert template.format.reasoning.start == "<think>"
     assert (message.content, [call.name for call in message.tool_calls]) == ("Now.", ["now"])
     assert template.variables["enable_thinking"].default is True
@@ -57,7 +57,7 @@ def test_a_function_means_what_its_template_means(name):
     def render(messages, tools=None, add_generation_prompt=False, **switches):
         return template.render(messages, tools=tools, add_generation_prompt=add_generation_prompt, **switches).unwrap()
 
-    derived = ChatTemplate.from_renderer(render, switches=sorted(template.variables - known))
+    derived = ChatTemplate.from_renderer(render, variables=sorted(template.variables - known))
 
     assert derived.format == ChatTemplate.from_string(source).format
 
@@ -113,7 +113,7 @@ def test_a_function_gets_what_it_has_parameters_for():
         seen.append(switches)
         return f"{messages[-1]['content']}|"
 
-    template = ChatTemplate.from_renderer(render, switches=["mood"])
+    template = ChatTemplate.from_renderer(render, variables=["mood"])
     template.prepare(USER, mood="gay")
 
     assert seen[-1] == {"mood": "gay"}
@@ -159,7 +159,7 @@ def test_what_goes_wrong_is_in_the_rendering(render, told):
 def test_what_is_no_renderer_is_refused(render, switches, told):
     """A renderer that can't be called with messages, or with a switch, is an error."""
     with pytest.raises(TemplateError, match=told):
-        ChatTemplate.from_renderer(render, switches=switches)
+        ChatTemplate.from_renderer(render, variables=switches)
 
 
 def test_templates_of_the_same_function_are_equal():

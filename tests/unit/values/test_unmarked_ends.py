@@ -53,7 +53,7 @@ def test_a_value_streams() -> None:
     reading = parser()
     reading.feed("[f(city=Rome, Italy and so")
 
-    assert reading.message.tool_calls[0].arguments == '{"city": "Rome, Italy and so'
+    assert reading.message.tool_calls[0].arguments_json == '{"city": "Rome, Italy and so'
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ class Choice:
         self.healed: int = 0
         """The number of calls that broke and were healed."""
         self._turn, self._policy = turn, policy
-        self._heals = 0 if logprobs or turn.continued else heals
+        self._heals = 0 if logprobs or turn.is_continuation else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
         """The unsent events in which a call broke, and the number of tokens in their piece."""
         self.broken: int = 0
@@ -60,14 +60,14 @@ class Choice:
         """The events of a call that the prompt begins and this answer continues."""
         self._skipped = 0
         """Calls that were there before."""
-        if turn.continued:
+        if turn.is_continuation:
             # Text that was there before is not part of this answer, except a call that is still open: clients need its name.
             begun = [event for event in self.parser.feed("") if isinstance(event, _OF_CALLS)]
             ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
             self._before = [event for event in begun if event.index not in ended]
-            self._skipped = sum(call.status is not unrender.CallStatus.OPEN for call in self.parser.message.tool_calls)
+            self._skipped = sum(call.status != "open" for call in self.parser.message.tool_calls)
         # Otherwise the parser's own message says it all, and no event is kept.
-        self._own: list[unrender.Event] | None = [] if stop or turn.continued or self._heals else None
+        self._own: list[unrender.Event] | None = [] if stop or turn.is_continuation or self._heals else None
         """The events of this answer, where the parser's message holds more than those, or the parser may be replaced."""
         self._held = ""
         self._tokens = 0

@@ -24,21 +24,21 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from unrender import (
-    CallStatus,
     ChatTemplate,
     ExtendError,
     Format,
     GrammarError,
     Healing,
-    MessageError,
     Policy,
     Request,
+    RequestError,
     SchemaWarning,
     TemplateError,
     Turn,
     UnrenderError,
 )
 from unrender.cache import Cache
+from unrender.dialects.constraint import Engine
 from unrender.gateway.answers.history import History, key_of, read_history
 from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
@@ -47,6 +47,8 @@ from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MAX_ITEMS, MAX_STORED
 
+_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
+"""By dialect of an engine: an engine that `Turn.constraint` knows."""
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
 _WHOLE_REASONS = (None, "stop", "length")
@@ -147,7 +149,7 @@ class Prepared:
         if not self.unbound(engine) or outcome.reason == "length":
             return ()
         request, message = self.turn.request, outcome.message
-        called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+        called = any(call.status == "complete" for call in message.tool_calls)
         if request.call_required:
             return () if called else (_NO_CALL,)
         if called or request.response_schema is None:
@@ -244,7 +246,7 @@ class Turns:
         begun = time.monotonic()
         turn, origin, key = await self._prompts.run(client, lambda: self._keyed(ask, engine, shelf))
         rendered = time.monotonic()
-        plain = Prepared(turn=turn, origin=origin, warnings=turn.notes, prompt_seconds=rendered - begun)
+        plain = Prepared(turn=turn, origin=origin, warnings=turn.warnings, prompt_seconds=rendered - begun)
         if key is None:
             return plain
         found = self._grammars.get(key)
@@ -258,7 +260,7 @@ class Turns:
         return replace(
             plain,
             grammar=found.grammar,
-            warnings=(*turn.notes, *found.losses),
+            warnings=(*turn.warnings, *found.losses),
             grammar_result="cached" if cached else found.result,
             grammar_seconds=time.monotonic() - rendered,
         )
@@ -322,7 +324,7 @@ class Turns:
         except UnrenderError as error:  # which rendering says with the place in the whole conversation
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
-        turn = replace(turn, notes=tuple(_notes(kept.turn, turn, history.length)))
+        turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
         return turn, Origin(history=replace(history, end=end), reused=len(kept.turn.prompt) + len(kept.text))
 
     def _rendered(self, ask: Ask) -> Turn:
@@ -339,7 +341,7 @@ class Turns:
                 **variables,
             )
         # `tools[0].function: expected …`: what stands before the colon is the parameter that is wrong.
-        except MessageError as error:
+        except RequestError as error:
             where, colon, _ = str(error).partition(":")
             raise invalid(str(error), param=where if colon else None) from error
         except TemplateError as error:
@@ -398,8 +400,8 @@ def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
 
 def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
     """Return the notes of a turn that was extended: those on the whole prompt, and those on new messages, of which `length` are before."""
-    lasting = [note for note in before.notes if not _NOTED.search(note)]
-    new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.notes]
+    lasting = [note for note in before.warnings if not _NOTED.search(note)]
+    new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
     return dict.fromkeys([*lasting, *new])
 
 
@@ -428,7 +430,7 @@ def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     tools = [tool.to_openai() for tool in request.tools or ()]
     said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
     choice = (request.tool_choice, request.parallel_tool_calls)
-    return turn.format, choice, json.dumps(said, sort_keys=True), turn.begun, engine.dialect, engine.lazy
+    return turn.format, choice, json.dumps(said, sort_keys=True), turn.prefill, engine.dialect, engine.lazy
 
 
 class Built(NamedTuple):
@@ -446,20 +448,15 @@ class Built(NamedTuple):
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
-    write: Mapping[str, Callable[[], str]] = {
-        "gbnf": turn.gbnf,
-        "lark": turn.lark,
-        "structural_tag": lambda: json.dumps(turn.structural_tag()),
-    }
-    if engine.dialect not in write:
+    if engine.dialect not in _ENGINES:
         return Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
-            text = write[engine.dialect]()
-            triggers = turn.triggers if engine.lazy and isinstance(turn, Turn) else ()
+            constraint = turn.constraint(_ENGINES[engine.dialect])
         except GrammarError as error:
             return Built(None, (f"not constrained: {error}",))
     # What a schema loses on its way into a grammar is said as warnings; the client is told each.
-    grammar = EngineGrammar(dialect=engine.dialect, text=text, triggers=triggers)
+    triggers = constraint.triggers if engine.lazy else ()
+    grammar = EngineGrammar(dialect=engine.dialect, text=constraint.grammar, triggers=triggers)
     return Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))

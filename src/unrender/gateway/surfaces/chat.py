@@ -35,7 +35,7 @@ from unrender.gateway.surfaces.surface import (
 )
 from unrender.gateway.surfaces.tools import InputText, Tools, check_strict, custom_arguments, plain_choice, read_tools
 
-_COMPLETE = unrender.CallStatus.COMPLETE
+_COMPLETE = "complete"
 _DONE = b"data: [DONE]\n\n"
 """Ends a stream."""
 _HOLE = "\0text\0"
@@ -252,7 +252,7 @@ class ChatSurface(_Chunks):
                 call = {"custom": {"input": self._inputs[index, at].feed(text)}}
             # A whole call needs no word at its end; one that breaks says how, with empty text for clients that add it up.
             case unrender.ToolCallFinished(at, status) if (index, at) in self._inputs and status is not _COMPLETE:
-                call = {"custom": {"input": ""}, "status": status.value}
+                call = {"custom": {"input": ""}, "status": status}
             case _:
                 return None
         return {"tool_calls": [{"index": at, **call}]}

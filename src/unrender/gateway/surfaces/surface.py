@@ -266,7 +266,7 @@ class BlockSurface(Surface):
             case unrender.ArgumentsText(call, text) if call == self._call:
                 yield from self._arguments(text)
             case unrender.ToolCallFinished(call, status) if call == self._call:
-                yield from self._stop(complete=status is unrender.CallStatus.COMPLETE)
+                yield from self._stop(complete=status == "complete")
             case _:
                 pass
 

@@ -295,7 +295,7 @@ function drawPrompt(turn) {
     ["preserved tokens", turn.preserved_tokens.join("  ")],
     ["grammar triggers", triggers.join("  ")],
     ["thinking", { true: "on", false: "off" }[turn.thinking] ?? "can't be switched"],
-    ["tools", turn.injected ? "in the system message, as the template doesn't write them" : "in the prompt"],
+    ["tools", turn.tool_prompt ? "in the system message, as the template doesn't write them" : "in the prompt"],
     ["mask", turn.mask],
     ["warnings", turn.warnings.join("\n")],
   ];
@@ -306,7 +306,7 @@ function drawPrompt(turn) {
 function promptParts(turn) {
   const points = Array.from(turn.prompt); // Python counts characters, JavaScript UTF-16 units.
   const total = points.length;
-  const begun = turn.begun && turn.prompt.endsWith(turn.begun) ? total - Array.from(turn.begun).length : total;
+  const begun = turn.prefill && turn.prompt.endsWith(turn.prefill) ? total - Array.from(turn.prefill).length : total;
   const history = Math.min(turn.history ?? begun, begun);
   const cuts = [...turn.written.map(([start, end]) => [start, end, "written"]), [history, begun, "generation"], [begun, total, "begun"]];
   const found = [];

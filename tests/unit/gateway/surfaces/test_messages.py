@@ -74,7 +74,7 @@ def test_thinking_is_switched():
     def begun(**thinking):
         engine = Told("Hi")
         answer = asked(engine, thinking=thinking, max_tokens=2000)
-        return engine.jobs[0].turn.begun, answer.json().get("warnings", [])
+        return engine.jobs[0].turn.prefill, answer.json().get("warnings", [])
 
     off, _ = begun(type="disabled")
     on, warnings = begun(type="enabled", budget_tokens=1024)
