@@ -326,6 +326,7 @@ const checks = {
     const frame = page.frameLocator("iframe.playground");
     await frame.locator("#verdict", { hasText: "Parsed, no problems" }).waitFor();
     await frame.locator("#verify.good").waitFor();
+    await frame.locator("#status", { hasText: "Loading Python (14 MB, first visit only)." }).waitFor();
     await frame.locator("#status.bad", { hasText: "Couldn't download Python. The examples work; to edit, run `unrender playground`." }).waitFor();
     await frame.locator("#example").selectOption({ label: "Gemma 4" });
     await frame.locator("#message", { hasText: "get_weather" }).waitFor();

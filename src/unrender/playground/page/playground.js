@@ -22,6 +22,7 @@ let recording = null; // The chunks of a recording, instead of chunks of one siz
 let made = true; // The output is one that the page made: another template brings its own.
 let legible = true; // The next sample is as the template writes an answer that has everything, not a random one.
 let good = ""; // What went well last.
+let loading = ""; // What is loading.
 let kept = null; // The template, or the format, to compare with.
 let time = null; // The slider's place that a link asks for.
 let playing = null;
@@ -97,7 +98,7 @@ function say(text) {
 
 function drawStatus() {
   $("status").classList.toggle("bad", problems.size > 0);
-  $("status").textContent = problems.size ? [...new Set(problems.values())].join(" · ") : good;
+  $("status").textContent = problems.size ? [...new Set(problems.values())].join(" · ") : loading || good;
 }
 
 // ---- what is entered ------------------------------------------------------------------------------------------------
@@ -775,11 +776,10 @@ async function begin() {
 
 /** Say that Python is loading, until it answers. */
 async function load() {
-  problem("python");
-  say("Loading Python (14 MB, first visit only). The examples already work.");
+  loading = "Loading Python (14 MB, first visit only). The examples already work.";
   const error = await ready;
+  loading = "";
   problem("python", error);
-  if (!error && good.startsWith("Loading")) say("");
 }
 
 async function fetched(name) {
