@@ -1,0 +1,45 @@
+"""Defines what keeps an engine to an answer: a grammar in the engine's own language, and how the engine uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from unrender.dialects.triggers import Trigger
+
+Engine = Literal["llama.cpp", "llguidance", "sglang", "vllm", "xgrammar"]
+"""An engine, or a library that constrains generation inside engines."""
+
+
+class Dialect(StrEnum):
+    """A language in which engines read grammars: GBNF, Lark, structural tags."""
+
+    GBNF = "gbnf"
+    LARK = "lark"
+    STRUCTURAL_TAG = "structural_tag"
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "llama.cpp": Dialect.GBNF,
+    "llguidance": Dialect.LARK,
+    "sglang": Dialect.STRUCTURAL_TAG,
+    "vllm": Dialect.STRUCTURAL_TAG,
+    "xgrammar": Dialect.STRUCTURAL_TAG,
+}
+"""By engine: the language that it reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """What an engine needs in order to write nothing but an answer that is allowed."""
+
+    grammar: str
+    """The grammar: GBNF for llama.cpp, Lark for llguidance, the JSON of a structural tag for the others."""
+    triggers: tuple[Trigger, ...] = ()
+    """The texts at which a lazy grammar begins to hold, for llama.cpp; empty where the grammar holds from the first token on."""
+    stop: tuple[str, ...] = ()
+    """Texts at which generation should end, as in `Turn.stop`."""
+    preserved_tokens: tuple[str, ...] = ()
+    """Special tokens that the engine must not strip from the output, as in `Turn.preserved_tokens`."""
