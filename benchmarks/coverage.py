@@ -28,8 +28,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder 
 
 from vendor import all_vendor_templates  # noqa: E402
 
-from unrender import ChatTemplate, UnrenderError, read_prefill  # noqa: E402
+from unrender import ChatTemplate, UnrenderError  # noqa: E402
 from unrender.conversation.messages import Said  # noqa: E402
+from unrender.parser.prompt_tail import read_prefill  # noqa: E402
 from unrender.proof.cut import CutOut  # noqa: E402
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, pairs, proof_answer  # noqa: E402
 from unrender.verify.renditions import Candidate, show_after_prompt  # noqa: E402

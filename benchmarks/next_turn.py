@@ -37,12 +37,17 @@ from typing import Any, Literal
 
 from served import Said, Server, ask, configured, unused_port
 
-from unrender import ChatTemplate, ExtendError, Message, Turn, UnrenderError, Usage
+from unrender import ChatTemplate, Message, Turn, UnrenderError
 from unrender.answer.encode import encode_answer
-from unrender.gateway import EngineCapabilities, Job, Model, Piece, Turns, app
+from unrender.errors import ExtendError
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
 from unrender.gateway.example import example_model
 from unrender.gateway.serve import server
 from unrender.machine.ids import id_maker, numbered_id
+from unrender.openai import Usage
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

@@ -32,7 +32,11 @@ from canitoolcall.runner import evaluate  # noqa: E402
 from vendor import all_vendor_templates  # noqa: E402
 
 import unrender  # noqa: E402
-from unrender import ChatTemplate, Parser, declared_format  # noqa: E402
+from unrender import (  # noqa: E402
+    ChatTemplate,
+    Format,
+    Parser,
+)
 
 TEMPLATES = {
     "Qwen/Qwen3-Coder": "Qwen3-Coder",
@@ -137,7 +141,7 @@ class UnrenderAdapter(Adapter):
         told = self._told(raw, deltas)
         fed = (parser.feed(text, special=special) for text, special in told)
         for events in (*fed, parser.finish("length" if raw.truncated else "stop")):
-            for delta in unrender.deltas(events):
+            for delta in deltas(events):
                 client.add_openai_delta(delta)
         return client.result()
 
@@ -155,7 +159,7 @@ def _named(table: Mapping[str, str], model: str) -> str:
 def _template(model: str) -> ChatTemplate | None:
     """Return the template, or the declared format, for a model; None when there is none."""
     if declared := _named(DECLARED, model):
-        return ChatTemplate.from_string("", format=declared_format(declared))
+        return ChatTemplate.from_string("", format=Format.named(declared))
     path = all_vendor_templates().get(_named(TEMPLATES, model))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

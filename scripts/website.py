@@ -43,7 +43,7 @@ from unrender import ChatTemplate
 from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
 from unrender.dialects.constraint import Dialect
-from unrender.explain import PicturePiece, call_picture, pictures
+from unrender.explain.picture import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -140,22 +140,15 @@ _KINDS: Mapping[str, str] = {
 }
 """The gallery's name for each mode of calls."""
 BY_USE: Mapping[str, Sequence[str]] = {
-    "Load a template": ("ChatTemplate", "LoadedTemplates", "Format", "declared_format"),
-    "Ask for an answer": ("Turn", "Request", "Tool", "ToolChoice", "Media", "ToolPrompt", "prefill", "Trigger", "TriggerKind"),
-    "Read an answer": ("Parser", "AnswerStream", "Message", "ToolCall", "CallStatus", "Span", "Healing", "rescue", "detect_format"),
+    "Load a template": ("ChatTemplate", "Format", "Limits"),
+    "Ask for an answer": ("Turn", "Constraint"),
+    "Read an answer": ("Parser", "AnswerStream", "Policy", "Message", "ToolCall"),
     "Events": (
         "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
         "MessageFinished",
     ),
-    "Change how it is read": ("Policy", "Limits"),
-    "OpenAI's bodies": (
-        "Completion", "ChoiceStream", "Usage", "deltas", "finish_reason", "message_of", "Delta", "ChunkBody",
-        "CompletionBody", "MessageBody", "ToolBody", "ToolCallBody",
-    ),
-    "Train and export": ("assistant_mask", "AssistantMask", "Exported", "Target", "read_response_template"),
     "Errors and warnings": (
-        "UnrenderError", "TemplateError", "RequestError", "FormatError", "FormatVersionError", "StateError",
-        "GrammarError", "ExportError", "ExtendError", "TokenizerError", "ParseError", "FormatWarning", "TemplateWarning", "SchemaWarning",
+        "UnrenderError", "TemplateError", "RequestError", "ParseError", "GrammarError", "UnrenderWarning",
     ),
 }  # fmt: skip
 """The names of `unrender` in the order in which a reader meets them, under headings."""
@@ -418,7 +411,7 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
     for mode, found in groupby(read, key=lambda item: item[1].format.tools.mode):
         yield f"### {_KINDS[mode]}\n\n"
         for path, template in found:
-            said = f'{escape(_first_words(path))} <a href="{playground_link(template.template.source)}">Open it in the playground</a>'
+            said = f'{escape(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Open it in the playground</a>'
             seen = template.analysis
             yield titled(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
 

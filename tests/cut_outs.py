@@ -83,7 +83,7 @@ BEFORE: dict[str, list[dict[str, Any]]] = T["BEFORE"]
 def render(chat: ChatTemplate, messages: list[dict[str, Any]], thinking: bool | None, *, ask: bool) -> str | None:
     context = shape_context(TOOLS, chat.capabilities, thinking=thinking)
     shaped = shape_messages(messages, chat.capabilities)
-    rendering = chat.template.render(shaped, add_generation_prompt=ask, **context)
+    rendering = chat._with_tools.render(shaped, add_generation_prompt=ask, **context)
     return rendering.text if rendering.error is None else None
 
 

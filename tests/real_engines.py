@@ -25,7 +25,10 @@ import openai
 from real_requests import ROOT, Answer, Request, sent, whole
 
 from unrender import Turn
-from unrender.gateway import EngineGrammar, Job, Model, Turns, app
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import EngineGrammar, Job
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.transformers import Transformers

@@ -8,10 +8,12 @@ from typing import Any
 
 from engines import WRITERS
 
-from unrender import Request, SchemaWarning, Turn
+from unrender import Turn
 from unrender import grammar as combinators
+from unrender.errors import SchemaWarning
 from unrender.format import Format
 from unrender.grammar import Grammar, Node
+from unrender.types import Request
 
 DIALECTS = ("gbnf", "lark", "structural_tag")
 

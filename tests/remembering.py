@@ -116,7 +116,7 @@ def _loaded(template: Any, held: Held) -> Any:
 
 
 def _masked(template: Any, held: Held) -> Any:
-    from unrender import assistant_mask  # noqa: PLC0415
+    from unrender.training import assistant_mask  # noqa: PLC0415
 
     return held.got(assistant_mask(template, held.given([*MESSAGES, {"role": "assistant", "content": "Sunny."}])))
 

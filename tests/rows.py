@@ -44,18 +44,17 @@ from unrender import (
     Parser,
     Policy,
     ReasoningText,
-    Request,
-    SchemaWarning,
-    Tool,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
     Turn,
-    read_prefill,
 )
+from unrender.errors import SchemaWarning
 from unrender.format import Format
 from unrender.grammar import Grammar
+from unrender.parser.prompt_tail import read_prefill
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 ANSWERS = Path(__file__).parent / "corpus" / "answers"
 _MORE = ANSWERS.with_name("formats.json")

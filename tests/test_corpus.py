@@ -21,14 +21,15 @@ from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
 from splitting import fed, pieces, random_pieces
 
-from unrender import Policy, deltas
+from unrender import Policy
 from unrender.grammar import conforms
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12
 """Instructions for a character, at most."""
-WRITTEN = Policy(calls="written", repair="none")
+WRITTEN = Policy(tool_calls="streamed", repair="none")
 UNREPAIRED = Policy(repair="none")
 FEW = 60
 """Instructions that an answer takes however short it is."""
@@ -162,7 +163,7 @@ def test_work_is_linear(path: Path) -> None:
         for size in (1, len(row.text) or 1):
             parser = row.parser()
             fed(parser, pieces(row.text, size))
-            assert parser.steps <= STEPS * len(row.text + row.turn.prefill) + FEW, (row, size)
+            assert parser._steps <= STEPS * len(row.text + row.turn.prefill) + FEW, (row, size)
 
 
 @pytest.mark.engine

@@ -205,16 +205,6 @@ class ChatTemplate:
         return cls(loaded, format=format, cache=False, limits=limits)
 
     @property
-    def loaded(self) -> LoadedTemplates:
-        """All that was loaded: the named sources, the tokens, and a declared response template."""
-        return self._loaded
-
-    @property
-    def template(self) -> Template:
-        """The template that is used when tools are given."""
-        return self._with_tools
-
-    @property
     def analysis(self) -> Analysis:
         """The analysis of the template that is used when tools are given."""
         return self._analysis_of(self._with_tools)
@@ -248,11 +238,11 @@ class ChatTemplate:
         return self.analysis.capabilities
 
     @property
-    def continuation(self) -> Continuation:
+    def _continuation(self) -> Continuation:
         """The text between an answer and the next one where tools are offered, and whether the template only appends."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
 
-        return continuation_of(probing(self.writing))
+        return continuation_of(probing(self._writing))
 
     @property
     def variables(self) -> Mapping[str, Variable]:
@@ -315,7 +305,7 @@ class ChatTemplate:
             "reasoning_format": reasoning_format,
         }
         offer, request = read_request(tools, **asked)
-        write = partial(self.writing, documents=documents, tool_format=tool_format)
+        write = partial(self._writing, documents=documents, tool_format=tool_format)
         turn = prepare_turn(
             write(offer, request, template_kwargs),
             request,
@@ -332,7 +322,7 @@ class ChatTemplate:
             warnings.warn(note, TemplateWarning, stacklevel=2)
         return turn
 
-    def writing(
+    def _writing(
         self,
         offer: Offer,
         request: Request,
@@ -403,9 +393,9 @@ class ChatTemplate:
         offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
             raise RequestError(f"known_ids: expected texts, found {known_ids!r:.60}")
-        write = partial(self.writing, documents=documents, tool_format=tool_format)
+        write = partial(self._writing, documents=documents, tool_format=tool_format)
         format = self._format_behind(
-            prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request.call_required
+            prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request._call_required
         )
         after = after_header(format, prompt) if is_continuation else None
         return Turn(
@@ -453,7 +443,7 @@ class ChatTemplate:
 
         if self._grammar is not None:
             raise ExportError("a grammar made by hand cannot be written as a response template")
-        return response_template_of(self.format.ended_by(self._loaded.eos_token), target=target)
+        return response_template_of(self.format._ended_by(self._loaded.eos_token), target=target)
 
     def __repr__(self) -> str:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"

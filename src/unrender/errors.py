@@ -60,18 +60,22 @@ class ExtendError(UnrenderError):
         self.reason = reason
 
 
-class FormatWarning(UserWarning):
+class UnrenderWarning(UserWarning):
+    """Base of all warnings given by unrender."""
+
+
+class FormatWarning(UnrenderWarning):
     """A finding about a template does not hold for its own answers.
 
     The format claims less because of it, and the message says what.
     """
 
 
-class TemplateWarning(UserWarning):
+class TemplateWarning(UnrenderWarning):
     """The template cannot do what was asked for, so that has no effect; the message names it."""
 
 
-class SchemaWarning(UserWarning):
+class SchemaWarning(UnrenderWarning):
     """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
 
 

@@ -21,8 +21,8 @@ from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
 from unrender.messages.wire import CallStatus, Message, ReasoningField, Request, ToolCall
 from unrender.nodes import Grammar
+from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.completions import ChunkBody, Completion
 from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Turn(Constrained):
             yield reasoning.end + turn.reasoning_to_content
             yield reasoning.end + turn.reasoning_to_tools
         yield turn.start_to_content + self.format.content.start
-        if self.request.calls_allowed:
+        if self.request._calls_allowed:
             before = takewhile(lambda part: part is not Slot.ARGUMENTS, tools.function)
             head = ("\0" if isinstance(part, Slot) else part for part in before)
             yield "".join((turn.start_to_tools, *tools.markers[:2], *head))
@@ -233,7 +233,7 @@ class Turn(Constrained):
 
         Raises `StateError` when the state belongs to another turn's format, tools or grammar, or was changed.
         """
-        return Parser.restore(self.format, self.request, state, grammar=self.grammar, ids=ids)
+        return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Return the message that a whole answer means. No text raises an error. `ids` is as for `parser`."""
@@ -311,7 +311,7 @@ class Turn(Constrained):
         """
         from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- loaded when it is used
 
-        if self.grammar is not None or not self.request.calls_allowed or not text:
+        if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
         broken = self._broken(text, finish_reason, policy)
         if broken is None or self.request.tool(broken.name) is None:
@@ -321,7 +321,7 @@ class Turn(Constrained):
         quotation = opened(before, cut=False)
         if (
             (quotation and (quotation.spans_lines or quotation.certain))
-            or (self.request.one_call and "complete" in [call.status for call in self.parse(before).tool_calls])
+            or (self.request._one_call and "complete" in [call.status for call in self.parse(before).tool_calls])
             or (broken.status == "truncated" and finish_reason == "length")
         ):
             return None
@@ -350,7 +350,7 @@ class Turn(Constrained):
         for event in parser.finish(finish_reason, text=text):
             if isinstance(event, ToolCallStarted):
                 starts[event.index] = event.position
-            elif self.breaks(event, parser):
+            elif self._breaks(event, parser):
                 match event:
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
                         # It failed at its end, unless more of it was read since.
@@ -362,7 +362,7 @@ class Turn(Constrained):
                         return _Broken(name, start, end, end, "complete")
         return None
 
-    def breaks(self, event: Event, parser: Parser) -> bool:
+    def _breaks(self, event: Event, parser: Parser) -> bool:
         """Return whether a call breaks in an event of `parser`: it fails, or is complete and does not obey its tool's schema."""
         match event:
             case Malformed(call=call):
@@ -377,7 +377,7 @@ class Turn(Constrained):
         """The pieces that `next` appended to the last prompt and its answer; empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
-    def held(self) -> Iterator[Any]:
+    def _held(self) -> Iterator[Any]:
         """Yield what the turn holds of its request and its conversation, for who counts bytes: the same objects in later turns."""
         return self._source.held() if self._source is not None else iter(())
 

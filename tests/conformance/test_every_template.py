@@ -22,8 +22,10 @@ from kept_arguments import calls, lost, misread, mutated
 from lexing import confusions_of
 from own_words import own_words, refused
 
-from unrender import ChatTemplate, Message, Parser, TemplateError, Turn, assistant_mask, read_prefill
+from unrender import ChatTemplate, Message, Parser, TemplateError, Turn
 from unrender.format import Slot
+from unrender.parser.prompt_tail import read_prefill
+from unrender.training import assistant_mask
 
 each_template = pytest.mark.parametrize("name", all_template_paths())
 _ALONE = {"content", "lines", "content and call"}

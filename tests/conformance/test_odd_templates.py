@@ -17,7 +17,8 @@ from lexing import remainder_of
 from recipes import ANALYSIS, rows_of
 from splitting import fed
 
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
+from unrender.errors import FormatWarning
 from unrender.format import ToolMode
 from unrender.verify import Verdict, verify
 

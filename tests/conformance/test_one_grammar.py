@@ -34,7 +34,9 @@ from lexing import remainder_of
 from meaning import differences
 from own_words import DIALECTS
 
-from unrender import Malformed, Message, SchemaWarning, TemplateError, Turn, read_prefill
+from unrender import Malformed, Message, TemplateError, Turn
+from unrender.errors import SchemaWarning
+from unrender.parser.prompt_tail import read_prefill
 
 pytestmark = pytest.mark.engine
 
@@ -130,7 +132,7 @@ def compiled(name: str, turn: Turn, *, thinking: bool) -> Subject:
 def renderings(asked: Subject) -> dict[str, str]:
     """Return what the template writes for each message that this turn allows."""
     request = asked.turn.request
-    allowed = {tool.name for tool in request.tools or ()} if request.calls_allowed else set()
+    allowed = {tool.name for tool in request.tools or ()} if request._calls_allowed else set()
     found = {}
     for kind, message in MESSAGES.items():
         called = {call["function"]["name"] for call in message.get("tool_calls", [])}
@@ -220,7 +222,7 @@ def check_calls(turn: Turn, message: Message) -> None:
 
 
 def can_call(turn: Turn) -> bool:
-    return turn.format.tools.mode != "none" or not turn.request.calls_allowed
+    return turn.format.tools.mode != "none" or not turn.request._calls_allowed
 
 
 @pytest.mark.few(120)

@@ -20,9 +20,10 @@ import pytest
 from splitting import fed_only, splits
 from vendor import all_vendor_templates, vendor_cases, vendor_templates
 
-from unrender import ChatTemplate, Event, Message, Parser, Policy, Request, Turn, deltas
-from unrender.formats import declared_format
+from unrender import ChatTemplate, Event, Format, Message, Parser, Policy, Turn
+from unrender.openai import deltas
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 ARGUED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("disagreements.toml").read_text("utf-8"))
 """By kind of cases: the ids of those that are argued, and why."""
@@ -41,7 +42,7 @@ def template(name: str) -> ChatTemplate:
     return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
 
 
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:
@@ -116,7 +117,7 @@ def test_a_recorded_output_gives_the_recorded_message(case):
 
 
 def read_legacy(case: dict[str, Any], chunks: list[str]) -> Message:
-    parser = Parser(declared_format(case["format"]), Request(tools=None), ids=numbered_id)
+    parser = Parser(Format.named(case["format"]), Request(tools=None), ids=numbered_id)
     fed_only(parser, chunks)
     if not case["partial"]:
         parser.finish()

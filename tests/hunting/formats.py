@@ -29,9 +29,11 @@ from lexing import confusions_of, remainder_of
 from meaning import differences
 from properties.invariants import check, check_strict
 
-from unrender import FormatError, Malformed, Message, Parser, Request, SchemaWarning, Tool, Turn
+from unrender import Malformed, Message, Parser, Turn
+from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 NAME = "formats"
 SECONDS = 4.0

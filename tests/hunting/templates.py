@@ -28,7 +28,8 @@ from recipes import UNEXPECTED
 from splitting import fed
 from vendor import SHARED, vendor_templates
 
-from unrender import ChatTemplate, ExportError, GrammarError, RequestError, TemplateError, Turn
+from unrender import ChatTemplate, GrammarError, RequestError, TemplateError, Turn
+from unrender.errors import ExportError
 from unrender.testing import numbered_id
 from unrender.verify import verify
 

@@ -12,8 +12,9 @@ from judge.laws import accounted, covered, marked, same, turn_of
 from judge.outcome import Lost, Outcome
 from properties.families import TAGGED, TOOLS
 
-from unrender import ArgumentsText, ContentText, Span
+from unrender import ArgumentsText, ContentText
 from unrender.grammar import Role
+from unrender.types import Span
 
 TURN = turn_of(TAGGED.format, TAGGED.prompt, [{**tool.to_openai()} for tool in TOOLS])
 TEXT = TAGGED.outputs[0]

@@ -17,9 +17,11 @@ from pathlib import Path
 
 from properties.families import FAMILIES, REQUEST
 
-from unrender import GrammarError, Parser, Request, SchemaWarning, Turn
+from unrender import GrammarError, Parser, Turn
+from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 SAMPLES = 6

@@ -25,9 +25,9 @@ from unrender import (
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
 from unrender.grammar import Role
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 MakeParser = Callable[[], Parser]
@@ -73,7 +73,7 @@ def check_events(events: list[Event], message: Message) -> None:
 
 def check_release(parser: Parser, events: list[Event]) -> None:
     """Assert that a call is given when it is complete or, where the policy says so, once it is named, whatever it becomes."""
-    message, waits = parser.message, parser._machine.policy.calls == "complete"
+    message, waits = parser.message, parser._machine.policy.tool_calls == "complete"
     ended = [event.status for event in events if isinstance(event, ToolCallFinished)]
     died = [event.call for event in events if isinstance(event, Malformed) and event.call]
     assert "complete" not in {call.status for call in message.failed_calls}
@@ -82,7 +82,7 @@ def check_release(parser: Parser, events: list[Event]) -> None:
         assert message.failed_calls == tuple(died)
         return
     # A call too many is never given, and one that was cut off before its name cannot be.
-    assert all(parser._machine.request.one_call or not call.name for call in died)
+    assert all(parser._machine.request._one_call or not call.name for call in died)
     given = [call for call in message.tool_calls if call.status != "complete"]
     assert [call for call in message.failed_calls if call not in died] == given
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 import pytest
 from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender import ArgumentsText, Parser, Policy, Request, ToolCallFinished, ToolCallStarted
+from unrender import ArgumentsText, Parser, Policy, ToolCallFinished, ToolCallStarted
+from unrender.types import Request
 
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où».\n\nA new paragraph.\n"

@@ -12,8 +12,9 @@ from properties.invariants import MakeParser, check, check_copies, check_strict,
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged
 
-from unrender import Parser, Request
+from unrender import Parser
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 ANY_TOOL = Request(tools=None)

@@ -15,9 +15,10 @@ from properties.families import RAW_BY_SCHEMA
 from splitting import fed
 from vendor import vendor_cases
 
-from unrender import GrammarError, Parser, Request, Tool
+from unrender import GrammarError, Parser
 from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.grammar import conforms, unsupported_keywords
+from unrender.types import Request, Tool
 
 END = "</v>"
 TEXTS = ["7", "7.5", "7.0", "-3", "12", "true", "True", "none", "null", "abc", "", "007", "[1]", '["a", 7]', "{}"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from engines import gbnf, lark, structural_tag
 
-from unrender import ChatTemplate, GrammarError, Limits, SchemaWarning, TemplateError
+from unrender import ChatTemplate, GrammarError, Limits, TemplateError
+from unrender.errors import SchemaWarning
 
 SOURCE = (Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -35,7 +36,7 @@ def test_a_source_is_as_long_as_it_may_be(tmp_path: Path, characters: int, *, fi
 
     for load in (ChatTemplate.from_file, ChatTemplate.from_pretrained):
         if fits:
-            assert load(path, limits=limits).template.source == SOURCE
+            assert load(path, limits=limits)._with_tools.source == SOURCE
         else:
             with pytest.raises(TemplateError, match=f"at most {characters} characters"):
                 load(path, limits=limits)

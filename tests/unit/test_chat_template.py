@@ -12,16 +12,8 @@ import pytest
 from cases import cases
 from splitting import fed
 
-from unrender import (
-    ChatTemplate,
-    Format,
-    FormatError,
-    GrammarError,
-    Message,
-    RequestError,
-    TemplateError,
-    TemplateWarning,
-)
+from unrender import ChatTemplate, Format, GrammarError, Message, RequestError, TemplateError
+from unrender.errors import FormatError, TemplateWarning
 from unrender.testing import numbered_id
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
@@ -348,7 +340,7 @@ def test_named_templates(tmp_path):
 
     assert template.prepare([USER]).prompt == "plain"
     assert template.prepare([USER], tools=[TOOL]).prompt == "with tools"
-    assert template.loaded.eos_token == "</s>"
+    assert template._loaded.eos_token == "</s>"
 
 
 def test_file_with_tokens(tmp_path):

@@ -15,18 +15,16 @@ from splitting import fed
 from unrender import (
     ChatTemplate,
     ContentText,
-    ExportError,
     GrammarError,
     Malformed,
     ParseError,
     Policy,
     RequestError,
-    StateError,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
+from unrender.errors import ExportError, StateError
 from unrender.grammar import (
     Grammar,
     argument,
@@ -48,6 +46,7 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 SOURCE = (
@@ -161,7 +160,7 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
 def test_a_call_that_dies_is_content_as_well():
     """Its text is in the content once, unless it was given as it was written: then it stays a call."""
     text = '!get_weather {"city": x} and'
-    kept, written = turn().parser(), turn().parser(policy=Policy(calls="written"))
+    kept, written = turn().parser(), turn().parser(policy=Policy(tool_calls="streamed"))
     for parser in (kept, written):
         fed(parser, [text])
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unrender import AssistantMask, ChatTemplate, RequestError, TemplateError, TemplateWarning, assistant_mask
+from unrender import ChatTemplate, RequestError, TemplateError
+from unrender.errors import TemplateWarning
+from unrender.training import AssistantMask, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 TOOL = {
@@ -44,7 +46,7 @@ def said(template: ChatTemplate, messages, **kwargs) -> list[str]:
 def marks(source: str) -> tuple[str, list[tuple[int, int, int]]]:
     """Return the mask that a template's own `{% generation %}` gives, by rendering marks in its place."""
     marked = source.replace("{% generation %}", "\ue000").replace("{% endgeneration %}", "\ue001")
-    text = ChatTemplate.from_string(marked).template.render(CHAT, add_generation_prompt=False).unwrap()
+    text = ChatTemplate.from_string(marked)._with_tools.render(CHAT, add_generation_prompt=False).unwrap()
     written, plain = [], ""
     for piece in text.split("\ue000"):
         inside, closed, after = piece.partition("\ue001")

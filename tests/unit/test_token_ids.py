@@ -10,7 +10,8 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import Metaspace as MetaspaceDecoder
 from tokenizers.pre_tokenizers import Metaspace
 
-from unrender import ChatTemplate, ContentText, TokenizerError, ToolCallStarted
+from unrender import ChatTemplate, ContentText, ToolCallStarted
+from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
 from unrender.token_ids import PromptEncoder, TokenParser, special_ids_of
 

@@ -10,8 +10,8 @@ from cases import cases
 from engines import WRITERS
 from lexing import written_anew
 
-from unrender import ChatTemplate, GrammarError, SchemaWarning, Turn
-from unrender.formats import declared_format
+from unrender import ChatTemplate, Format, GrammarError, Turn
+from unrender.errors import SchemaWarning
 
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -23,7 +23,7 @@ def tools(values):
 
 
 def prepared(values=("a",), **options) -> Turn:
-    template = ChatTemplate.from_string(SOURCE, format=declared_format("qwen3"))
+    template = ChatTemplate.from_string(SOURCE, format=Format.named("qwen3"))
     return template.prepare(HELLO, tools=json.loads(json.dumps(tools(values))), **options)
 
 
@@ -91,13 +91,13 @@ def test_a_schema_that_is_no_plain_data_is_written_each_time():
     turn = replace(turn, request=replace(turn.request, response_schema=odd))
 
     assert turn.constraint("llama.cpp").grammar == turn.constraint("llama.cpp").grammar
-    assert turn.request.key is None
+    assert turn.request._key is None
 
 
 @pytest.mark.parametrize("make", ["turn", "template"])
 def test_special_tokens_are_those_of_the_tokenizer(make):
     """A special token spelled out in ordinary text is a quotation, whatever the format knows of tokens."""
-    template = ChatTemplate.from_string(SOURCE, format=declared_format("qwen3"))
+    template = ChatTemplate.from_string(SOURCE, format=Format.named("qwen3"))
     options = {"special_tokens": ["<tool_call>"]}
     tools_ = tools(["a"])
     parser = (

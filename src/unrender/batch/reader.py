@@ -19,23 +19,14 @@ from hashlib import blake2b
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from unrender import (
-    ChatTemplate,
-    Malformed,
-    Message,
-    Parser,
-    Policy,
-    Request,
-    RequestError,
-    ToolBody,
-    Turn,
-    UnrenderError,
-    read_prefill,
-)
+from unrender import ChatTemplate, Malformed, Message, Parser, Policy, RequestError, Turn, UnrenderError
 from unrender.batch.columns import Batch, Kind, opened
 from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
 from unrender.format import Format
 from unrender.limits import MAX_CONTEXT
+from unrender.openai import ToolBody
+from unrender.parser.prompt_tail import read_prefill
+from unrender.types import Request
 
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
@@ -104,7 +95,7 @@ class Reader:
         """The format of the answers: as given, or derived from the template."""
         if self._format is None:
             assert self._template is not None
-            self._format = self._template.format.ended_by(self._template.loaded.eos_token)
+            self._format = self._template.format._ended_by(self._template._loaded.eos_token)
         return self._format
 
     @property

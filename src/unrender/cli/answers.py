@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import click
 
-from unrender import ChatTemplate, Event, Malformed, Parser, RequestError, Span, rescue
+from unrender import ChatTemplate, Event, Malformed, Parser, RequestError
+from unrender.batch import rescue
 from unrender.cli.description import answers
 from unrender.cli.inputs import (
     BadInput,
@@ -53,10 +54,12 @@ from unrender.cli.terminal import (
 )
 from unrender.dialects.constraint import Engine
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain, listing
+from unrender.explain import Explanation, explain
+from unrender.explain.picture import listing
 from unrender.format import ToolMode
 from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED, MAX_SHOWN
+from unrender.types import Span
 
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _FIELDS = {

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import click
 
-from unrender import ChatTemplate, Exported, FormatError, Target, read_response_template
+from unrender import ChatTemplate
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
@@ -40,11 +40,14 @@ from unrender.cli.terminal import (
     print_rows,
     remark,
 )
-from unrender.explain import differences
+from unrender.errors import FormatError
+from unrender.export import Exported, Target, read_response_template
 from unrender.format import Format
+from unrender.format.data import differences
 from unrender.formats import Declared, declared_formats, read_declared
 from unrender.limits import MAX_SHOWN
-from unrender.verify import verify_export, verify_format
+from unrender.verify.check import verify_format
+from unrender.verify.response_templates import verify_export
 
 _KEY = "response_template"
 _EXAMPLE = Path(__file__).parent / "example"

@@ -104,10 +104,10 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
         template = ChatTemplate.from_pretrained(source)
         if name is None:
             return template
-        sources = template.loaded.sources
+        sources = template._loaded.sources
         if name not in sources:
             raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
-        return ChatTemplate(replace(template.loaded, sources={name: sources[name]}))
+        return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))
     except UnrenderError as error:
         # Errors of a folder name the file inside it, those of a text name nothing.
         named = source in str(error)

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender import ChatTemplate, ExportError, Target
+from unrender import ChatTemplate
 from unrender.cli.inputs import QUESTION, BadInput, json_option, load, template_argument, template_name_option
 from unrender.cli.templates import finding_row
 from unrender.cli.terminal import print_document, print_heading, print_json, print_line, print_rows, remark
+from unrender.errors import ExportError
+from unrender.export import Target
 from unrender.format import ReasoningMode, ToolMode
 from unrender.integrations.rendered import TEMPLATE
 from unrender.verify import verify

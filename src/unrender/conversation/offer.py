@@ -65,7 +65,7 @@ class Plan:
         None when the template describes them itself, and for a request without tools.
         """
         calls = own_calls(self.format)
-        if not (self.offers and request.calls_allowed and request.tools and calls):
+        if not (self.offers and request._calls_allowed and request.tools and calls):
             return None
         allowed = {tool.name for tool in request.tools}
         instructions = Instructions(calls, request, self.format.turn.tools_first, self.writes_results)

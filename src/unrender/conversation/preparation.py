@@ -135,7 +135,7 @@ def _planned(
 
 
 def _injection(plan: Plan, offer: Offer, request: Request) -> ToolPrompt | None:
-    key = ("injection", plan, offer.key, request.key)
+    key = ("injection", plan, offer.key, request._key)
     found: ToolPrompt | None = SHARED.get(key) if plan.offers and offer.key else None
     if found is None and (found := plan.offer(offer.plain, request)) and offer.key:
         SHARED.put(key, found, bytes_of(found) + len(offer.key))
@@ -148,7 +148,7 @@ def ended(format: Format, eos_token: str) -> Format:
 
     The same arguments give the same object.
     """
-    return format.ended_by(eos_token)
+    return format._ended_by(eos_token)
 
 
 @kept(2_000)

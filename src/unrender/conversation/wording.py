@@ -60,7 +60,7 @@ class Instructions:
         yield encode_calls(self.calls, [(name, _VALUES, id)]).strip()
 
     def _several(self) -> Iterator[str]:
-        if not self.request.one_call and self.calls.maximum is None:
+        if not self.request._one_call and self.calls.maximum is None:
             yield "Several calls in one answer stand together in this form:"
             yield _form(self.calls, 2)
 
@@ -68,7 +68,7 @@ class Instructions:
         choice = self.request.tool_choice
         if choice == "named":
             yield f"Answer with exactly one call of `{self.request.named_tool}`. Write nothing before it."
-        elif self.request.one_call or self.calls.maximum is not None:
+        elif self.request._one_call or self.calls.maximum is not None:
             yield "Write at most one call in an answer."
         if choice == "required":
             yield "Answer with a call. Write nothing before it."
@@ -85,8 +85,8 @@ class Instructions:
 def call_form(syntax: CallSyntax) -> str:
     """Return the form of a call, with words in capitals for the parts that vary.
 
-    >>> from unrender.formats import declared_format
-    >>> print(call_form(declared_format("tool-call-json").tools))
+    >>> from unrender import Format
+    >>> print(call_form(Format.named("tool-call-json").tools))
     <tool_call>
     {"name": "NAME", "arguments": ARGUMENTS}
     </tool_call>

@@ -128,7 +128,7 @@ class Remainder:
             if rest is None:
                 raise GrammarError(f"no call begins with {self.prefill!r:.80}")
             return replace(expansion, grammar=rest)
-        if self.request.call_required and own_calls(self.format) is None:
+        if self.request._call_required and own_calls(self.format) is None:
             raise GrammarError(
                 "tool_choice: a call is required, and this template writes none; name a tool_format that says how"
             )
@@ -246,7 +246,7 @@ class Remainder:
     @property
     def _calls_like_json(self) -> bool:
         """True if content that is JSON and a call begin alike: a lexer tells `{` from `{"name": "` only where both are spelled out."""
-        calls, beside = own_calls(self.format), self.request.calls_allowed and self.request.response_schema is not None
+        calls, beside = own_calls(self.format), self.request._calls_allowed and self.request.response_schema is not None
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
 
@@ -272,7 +272,7 @@ def triggers(answer: Remainder) -> tuple[Trigger, ...]:
 
 
 def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
-    request = answer.request.key
+    request = answer.request._key
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None

@@ -43,7 +43,7 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
 
     `prefill` is what the prompt has already written of the answer.
     """
-    lazy = request.tool_choice == "auto" and request.calls_allowed and request.response_schema is None
+    lazy = request.tool_choice == "auto" and request._calls_allowed and request.response_schema is None
     calls = own_calls(format)
     if not lazy or calls is None or not calls.openers:
         return ()
@@ -69,7 +69,7 @@ def _marker(opener: str, format: Format) -> str:
 
     What other parts of an answer are written with as well tells nothing by itself.
     """
-    wrappers = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
+    wrappers = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]
     # `<|calls|>[` is known by the token `<|calls|>`, `→ call` by all of it; `[`, `call:` and `{"name": "` may be in any prose.
     token = TOKEN.match(opener)

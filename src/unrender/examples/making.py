@@ -114,7 +114,7 @@ def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.
         yield _Plan(value=value, content=json.dumps(value, ensure_ascii=False), thought=thought)
         return
     opening = draw.choice(_OPENINGS)
-    for content in _contents(request.tools if request.calls_allowed else (), question, done):
+    for content in _contents(request.tools if request._calls_allowed else (), question, done):
         yield _Plan(content=f"{opening} {content}".strip(), thought=thought)
 
 
@@ -139,7 +139,7 @@ def _plainly(text: str) -> str:
 def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
     """Return the tools to call now, in the order in which the question names them."""
     request = turn.request
-    tools = (request.tools or ()) if request.calls_allowed else ()
+    tools = (request.tools or ()) if request._calls_allowed else ()
     if request.tool_choice == "named":
         return [tool for tool in tools if tool.name == request.named_tool]
     places = {tool.name: _place(tool.name, question) for tool in tools}
@@ -147,7 +147,7 @@ def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
     wanted = [tool for tool in named or _fitting(tools, question) if tool.name not in called]
     if not wanted and request.tool_choice == "required":
         wanted = (named or _fitting(tools, question) or list(tools))[:1]
-    return wanted[:1] if request.one_call else wanted
+    return wanted[:1] if request._one_call else wanted
 
 
 def _place(name: str, question: str) -> int:

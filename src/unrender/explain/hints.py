@@ -65,7 +65,7 @@ class Case:
 def _no_tools(case: Case) -> Iterator[Advice]:
     """Nothing is a call where no tool is offered."""
     turn = case.reading.turn
-    if turn.request.calls_allowed:
+    if turn.request._calls_allowed:
         return
     # Without a list of tools any name is a tool's, so what looks like a call is read as one.
     anything = replace(turn.request, tools=None, tool_choice="auto")
@@ -153,7 +153,7 @@ def _begun_as_its_own(case: Case) -> list[str]:
 def _in_reasoning(case: Case) -> Iterator[Advice]:
     """A call that the model writes while it thinks is not made."""
     turn, format = case.reading.turn, case.reading.turn.format
-    if not turn.request.calls_allowed or not case.reading.thought.strip():
+    if not turn.request._calls_allowed or not case.reading.thought.strip():
         return
     try:
         # The reasoning is read once more as if it were an answer: `<think>I call <call>f {}</call></think>` has a call in it.

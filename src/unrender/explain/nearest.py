@@ -106,7 +106,7 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
     None, and the same reading, when no syntax does, or when the template's own left no text unread.
     """
     nearest, best = None, reading
-    if not reading.turn.request.calls_allowed or not reading.unread.strip():
+    if not reading.turn.request._calls_allowed or not reading.unread.strip():
         return nearest, best
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)

@@ -69,28 +69,6 @@ def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[Picture
     return list(_marker(other, "turn.ends") if other else _marker(turn.end, "turn.end"))
 
 
-def field_texts(format_: Format) -> list[tuple[str, str]]:
-    """Return the path and the value, as text, of every field that differs from its default."""
-    return list(_markers(format_, ""))
-
-
-def _markers(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    for item in fields(value):
-        inner, place = getattr(value, item.name), f"{path}.{item.name}" if path else item.name
-        if is_dataclass(inner):
-            yield from _markers(inner, place)
-        elif inner != item.default and not (isinstance(inner, tuple) and any(map(is_dataclass, inner))):
-            yield place, _text(inner)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        if any(isinstance(part, Slot) for part in value):
-            return "".join(f"«{part.value}»" if isinstance(part, Slot) else part for part in value)
-        return ", ".join(map(_text, value))
-    return str(value)
-
-
 def _marker(text: str, path: str) -> Iterator[PicturePiece]:
     if text:
         yield PicturePiece(text=text, role="marker", field=path)
@@ -145,13 +123,14 @@ class Line:
 def listing(parser: Parser) -> tuple[Line, ...]:
     """Return the program that `parser` runs, in the order of the addresses.
 
-    >>> from unrender import Format, Request
+    >>> from unrender import Format
+    >>> from unrender.types import Request
     >>> str(listing(Parser(Format(undeclared_reasoning=False), Request()))[0])
     '   0  Jump  target=6'
     """
     return tuple(
         Line(address=address, name=type(instruction).__name__, fields=" ".join(_fields(instruction)))
-        for address, instruction in enumerate(parser.program)
+        for address, instruction in enumerate(parser._program_listing)
     )
 
 

@@ -41,6 +41,9 @@ from unrender.values.notations import notation_of
 
 Target = Literal["transformers", "vllm"]
 """The engine that reads the response template."""
+
+__all__ = ["Exported", "Target", "read_response_template"]
+
 REASONING_NAMES: Mapping[str, str] = {"transformers": "reasoning_content", "vllm": "thinking"}
 """The name of reasoning, by engine: most chat templates read `reasoning_content` back; vLLM and SGLang accept `thinking` alone."""
 
@@ -168,7 +171,7 @@ def _closers(format: Format) -> str:
 
 
 def _wrappers(format: Format) -> Iterator[str]:
-    for start, end in ((wrapper.start, wrapper.end) for wrapper in format.wrappers):
+    for start, end in ((wrapper.start, wrapper.end) for wrapper in format._wrappers):
         if start.strip():
             yield ANYWHERE + beside_text(start.lstrip(), spelled(format, start))
         if end.strip():
@@ -203,7 +206,7 @@ def omissions(format: Format) -> Iterator[Omission]:
             what="reasoning has no opener: what comes before the delimiter, or without any, is read as reasoning",
             concerns=("content", "content and tool calls"),
         )
-    if format.closed_in_words(format.turn.prefill_no_thinking):
+    if format._closed_in_words(format.turn.prefill_no_thinking):
         yield Omission(what="the words with which a prompt closes reasoning are read as reasoning")
     if format.tolerated:
         yield Omission(what="call syntaxes that are tolerated but not generated are not read")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 
-from unrender import Usage
 from unrender.gateway.surfaces.surface import Outcome
+from unrender.openai import Usage
 
 if TYPE_CHECKING:
     from unrender.gateway.answers.answer import Answer

@@ -139,9 +139,9 @@ def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsu
     check_request(request)
     check_references(grammar)
     _check_ends(grammar)
-    wanted = _WANTED[request.tool_choice] if request.calls_allowed else CallCount.NONE
-    found = counted(grammar, _AT_MOST_ONE.get(wanted, wanted) if request.one_call else wanted)
-    if request.tools is None or not request.calls_allowed:
+    wanted = _WANTED[request.tool_choice] if request._calls_allowed else CallCount.NONE
+    found = counted(grammar, _AT_MOST_ONE.get(wanted, wanted) if request._one_call else wanted)
+    if request.tools is None or not request._calls_allowed:
         return found, ()
     named = request.tool(request.named_tool)
     writer = _Writer(found.rules, (named,) if named else request.tools)

@@ -24,20 +24,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    Parser,
-    RequestError,
-    SchemaWarning,
-    TemplateError,
-    Trigger,
-    Turn,
-    deltas,
-)
+from unrender import ChatTemplate, Event, GrammarError, Parser, RequestError, TemplateError, Turn
 from unrender.dialects.constraint import Constraint
+from unrender.errors import SchemaWarning
 from unrender.integrations.rendered import is_forced, json_form, own_template
+from unrender.openai import deltas
+from unrender.types import Trigger
+
+__all__ = ["ChatHandler"]
 
 _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
@@ -250,7 +244,7 @@ class _Calls:
 
 def _calls(llama: Llama, turn: Turn) -> _Calls | None:
     """Return what holds the calls of an answer to their grammar; None where the answer has none, or no grammar can be written."""
-    if is_forced(turn.request) or not turn.request.calls_allowed:
+    if is_forced(turn.request) or not turn.request._calls_allowed:
         return None
     try:
         constraint = turn.constraint("llama.cpp")

@@ -23,7 +23,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from unrender import ChatTemplate, ExportError
+from unrender import ChatTemplate
+from unrender.errors import ExportError
 from unrender.format import Format, ToolMode
 from unrender.integrations.rendered import lenient_turn
 

@@ -17,25 +17,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    Parser,
-    Policy,
-    Request,
-    SchemaWarning,
-    TemplateError,
-    Turn,
-    deltas,
-    read_prefill,
-)
+from unrender import ChatTemplate, Event, GrammarError, Parser, Policy, TemplateError, Turn
 from unrender.cache import kept
+from unrender.errors import SchemaWarning
 from unrender.format import Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
 from unrender.limits import MAX_MARKER
+from unrender.openai import deltas
+from unrender.parser.prompt_tail import read_prefill
 from unrender.token_ids import Decoder, TokenParser, special_ids_of
+from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""
@@ -71,7 +63,7 @@ def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
 @kept(1_000_000)
 def request_template(source: str, usual: ChatTemplate) -> ChatTemplate:
     """Return a request's own template, which has the tokens of the engine's usual one."""
-    return ChatTemplate(replace(usual.loaded, sources={"default": source}, response_template=None))
+    return ChatTemplate(replace(usual._loaded, sources={"default": source}, response_template=None))
 
 
 def rendered_turn(
@@ -132,7 +124,7 @@ def json_form(schema: Any) -> dict[str, Any]:
 
 def is_forced(request: Request) -> bool:
     """Return whether the request demands a form of the answer: a call, or JSON of a schema."""
-    return request.call_required or request.response_schema is not None
+    return request._call_required or request.response_schema is not None
 
 
 @dataclass(frozen=True, slots=True)

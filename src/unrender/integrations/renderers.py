@@ -25,22 +25,14 @@ from renderers.base import (
 )
 from renderers.configs import BaseRendererConfig
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    Policy,
-    TemplateWarning,
-    ToolCall,
-    ToolCallFinished,
-    Turn,
-    UnrenderError,
-)
+from unrender import ChatTemplate, Event, Policy, ToolCall, ToolCallFinished, Turn, UnrenderError
+from unrender.errors import TemplateWarning
 from unrender.format import Reasoning
 from unrender.grammar import Role
 from unrender.integrations.rendered import tail_text
 from unrender.integrations.transformers import chat_template
 from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
-from unrender.training import Attributed, attributed_conversation, attributed_prompt
+from unrender.training.attribution import Attributed, attributed_conversation, attributed_prompt
 
 _QUESTION = {"role": "user", "content": "Hello"}
 _READ = Policy(unknown_tools="call", failed_calls="apart")
@@ -78,7 +70,7 @@ class Renderer:
     @property
     def is_prefix_stable(self) -> bool:
         """True if the template only appends to what it has written, whatever messages hold."""
-        return bool(self._template.continuation.append_only)
+        return bool(self._template._continuation.append_only)
 
     def render(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False

@@ -11,7 +11,7 @@ from typing import Any
 
 from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
 
-from unrender import TemplateWarning
+from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
 from unrender.token_ids import PromptEncoder
 

@@ -18,8 +18,11 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
-from unrender import ChatTemplate, Event, GrammarError, LoadedTemplates, Message, Parser, TemplateError, Turn
+from unrender import ChatTemplate, Event, GrammarError, Message, Parser, TemplateError, Turn
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
+from unrender.rendering.loading import LoadedTemplates
+
+__all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
 AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 """Options to decode output by: markers are special tokens, and every space counts."""

@@ -19,11 +19,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, ExportError, ExtendError, Message, RequestError, assistant_mask
+from unrender import ChatTemplate, Message, RequestError
+from unrender.errors import ExportError, ExtendError
 from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import AS_WRITTEN, chat_template
 from unrender.token_ids import PromptEncoder
-from unrender.training import Rollout, TrainingRow
+from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
 _MARK = {"read_by": "unrender"}

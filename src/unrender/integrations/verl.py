@@ -17,10 +17,11 @@ from verl.utils.tokenizer import continuous_token_wiring as wiring
 from verl.utils.tokenizer.continuous_token import ContinuousTokenBuilder as VerlBuilder
 from verl.utils.tokenizer.continuous_token import MergeResult
 
-from unrender import TemplateWarning, UnrenderError
+from unrender import UnrenderError
+from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
 from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
-from unrender.training import attributed_prompt
+from unrender.training.attribution import attributed_prompt
 
 _QUESTION = {"role": "user", "content": "Hello"}
 

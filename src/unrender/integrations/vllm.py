@@ -246,7 +246,7 @@ class _Parser:
     def _is_constrained(self, turn: Turn) -> bool:
         if is_forced(turn.request):
             return True
-        if not turn.request.calls_allowed or not importlib.import_module("vllm.envs").VLLM_ENFORCE_STRICT_TOOL_CALLING:
+        if not turn.request._calls_allowed or not importlib.import_module("vllm.envs").VLLM_ENFORCE_STRICT_TOOL_CALLING:
             return False
         level = self.tool_strict_level
         level = getattr(self._tool_parser, "default_tool_strict_level", None) if level is None else level
@@ -259,7 +259,7 @@ class _Parser:
         if not hasattr(request, "_parser_structured_outputs") and getattr(
             getattr(request, "text", None), "format", None
         ):
-            if not turn.request.call_required:
+            if not turn.request._call_required:
                 return  # vLLM holds the answer to this form itself, and takes no other beside it.
             request.text = request.text.model_copy(update={"format": None})
         found = constraint_of(turn)

@@ -65,7 +65,7 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
     alone = name.removeprefix(NAMESPACE)
     meant = [alone] if machine.request.tool(alone) else []
     if not meant and machine.policy.repair == "offered":
-        meant = [offered for offered in machine.request.tool_names if offered.lower() == alone.lower()]
+        meant = [offered for offered in machine.request._tool_names if offered.lower() == alone.lower()]
     if len(meant) != 1 or not name_call(machine, meant[0]):
         return -1
     before = len(name) - len(alone)
@@ -76,7 +76,7 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
 
 def glued(request: Request, text: str) -> str:
     """Return the tool whose name is `text` but for the name of one of its arguments at the end; "" where there is none, or several."""
-    named = [name for name in request.tool_names if name and text.startswith(name)]
+    named = [name for name in request._tool_names if name and text.startswith(name)]
     found = [name for name in named if text[len(name) :] in ArgumentTypes.of(request.tool(name)).declared]
     return found[0] if len(found) == 1 else ""
 
@@ -254,7 +254,9 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
 def call_failed(machine: Machine) -> bool:
     """Return whether the latest call has failed, so that its closing markers are content."""
     policy = machine.policy
-    return machine.closed == ABANDONED and policy.calls == "complete" and policy.failed_calls in ("auto", "content")
+    return (
+        machine.closed == ABANDONED and policy.tool_calls == "complete" and policy.failed_calls in ("auto", "content")
+    )
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:

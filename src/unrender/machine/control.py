@@ -250,7 +250,7 @@ class Tagged:
         if self.role in IN_CALLS:
             call = machine.current
             text = "".join(call.pieces)
-            allowed = machine.request.calls_allowed and len(text) <= MAX_NAME
+            allowed = machine.request._calls_allowed and len(text) <= MAX_NAME
             if self.role is Role.NAME and not (allowed and offers(machine, text)):
                 return machine.fail("the name of a tool")
             _close(machine, call, self.role, text, waits=self.waits)

@@ -563,7 +563,7 @@ class Machine(Resumable):
 
     def given_as_written(self, call: CallState) -> bool:
         """Return whether the caller has been told of the call's beginning, or will be before its end."""
-        given = self.policy.calls == "written" and not call.unoffered
+        given = self.policy.tool_calls == "streamed" and not call.unoffered
         return given and bool(call.name) and not self.surplus(call)
 
     def _may_become_content(self, call: CallState) -> bool:
@@ -573,7 +573,7 @@ class Machine(Resumable):
 
     def surplus(self, call: CallState) -> bool:
         """Return whether a call comes after the only one that the request allows."""
-        return not call.begun and self.calls > 0 and self.request.one_call
+        return not call.begun and self.calls > 0 and self.request._one_call
 
     def arguments(self, text: str) -> None:
         """Keep argument text, and emit it if the caller was told of the call."""

@@ -12,7 +12,7 @@ from unrender.messages.wire import Request
 
 UnknownTools = Literal["content", "call"]
 CallsInReasoning = Literal["rescue", "ignore"]
-CallRelease = Literal["complete", "written"]
+CallRelease = Literal["complete", "streamed"]
 UndeclaredReasoning = Literal["read", "content"]
 FailedCalls = Literal["auto", "apart", "content", "call"]
 Repairs = Literal["format", "offered", "none"]
@@ -38,8 +38,8 @@ class Policy:
     calls_in_reasoning: CallsInReasoning = "rescue"
     """Treatment of a call inside reasoning that was never closed. "rescue": as a call when nothing but closers follow it;
     until then it is held back. "ignore": as reasoning."""
-    calls: CallRelease = "complete"
-    """The time to give a call. "complete": when it is complete. "written": as it is written; a call that fails then stays in
+    tool_calls: CallRelease = "complete"
+    """The time to give a call. "complete": when it is complete. "streamed": as it is written; a call that fails then stays in
     the message with its status, and its text is not given a second time."""
     failed_calls: FailedCalls = "auto"
     """The place for the text of a call that cannot be completed, if the call was not given as it was written. "apart": in
@@ -81,7 +81,7 @@ def instead_of_call(request: Request, name: str) -> str:
 
 def instead_of_silence(request: Request, calls: int) -> str:
     """Return what the request wanted instead of an answer with only `calls` calls; "" when it is as wanted."""
-    return _wanted(request) if not calls and request.call_required else ""
+    return _wanted(request) if not calls and request._call_required else ""
 
 
 def refuse(events: Iterable[object]) -> None:

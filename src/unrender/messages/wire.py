@@ -211,7 +211,7 @@ class Tool:
         object.__setattr__(self, "parameters", frozen(self.parameters))
 
     @cached_property
-    def key(self) -> bytes:
+    def _key(self) -> bytes:
         """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
         parameters = content_key(self.parameters)
         return content_key((self.name, self.description, parameters, self.strict)) if parameters else b""
@@ -275,24 +275,24 @@ class Request:
             object.__setattr__(self, "response_schema", frozen(self.response_schema))
 
     @property
-    def calls_allowed(self) -> bool:
+    def _calls_allowed(self) -> bool:
         """True if the answer is searched for tool calls."""
         return self.tool_choice != "none" and self.tools != ()
 
     @property
-    def call_required(self) -> bool:
+    def _call_required(self) -> bool:
         """True if the answer must hold a call."""
         return self.tool_choice in ("required", "named")
 
     @property
-    def one_call(self) -> bool:
+    def _one_call(self) -> bool:
         """True if an answer may hold at most one call."""
         return not self.parallel_tool_calls or self.tool_choice == "named"
 
     @cached_property
-    def key(self) -> Hashable | None:
+    def _key(self) -> Hashable | None:
         """A value for caches that differs for any two different requests; None when a schema is not plain data."""
-        tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
+        tools = None if self.tools is None else tuple(tool._key for tool in self.tools)
         schema = content_key(self.response_schema)
         if not schema or (tools and not all(tools)):
             return None
@@ -300,7 +300,7 @@ class Request:
         return (tools, schema, *said)
 
     @cached_property
-    def tool_names(self) -> tuple[str, ...]:
+    def _tool_names(self) -> tuple[str, ...]:
         """The names of the offered tools."""
         return tuple(tool.name for tool in self.tools or ())
 

@@ -99,10 +99,10 @@ def begun_text(
         if content:
             why = f"expected nothing after the reasoning to continue, found {content!r:.60}"
             raise RequestError(f"{where}.content: {why}")
-        return format.opening + reasoning
+        return format._opening + reasoning
     # Where the caller keeps reasoning, markers included, in the content, it is there already.
     before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
-    wrapper = format.content if reasoning else format.wrapper_alone
+    wrapper = format.content if reasoning else format._wrapper_alone
     # `<think>so</think><answer>`: the wrapper may be open already.
     opener = "" if before.endswith(wrapper.start) else wrapper.start
     return (before or format.turn.start_to_content) + opener + content
@@ -116,7 +116,7 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
     closing = markers.end + turn.reasoning_to_content
     if reasoning:
         return markers.start + reasoning + closing
-    opening = format.opening.strip()
+    opening = format._opening.strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
         if empty and (opening not in empty or markers.closed_in(empty)):
             # `<think></think>\n` before the joint `\n\n` is `<think></think>\n\n`: the block may hold a part of the joint.
@@ -124,4 +124,4 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
             whole = before + closer + turn.reasoning_to_content
             return whole if closer and whole.startswith(empty) else empty
     # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
-    return format.opening + closing if opening and opening in turn.prefill else ""
+    return format._opening + closing if opening and opening in turn.prefill else ""

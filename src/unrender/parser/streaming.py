@@ -84,12 +84,12 @@ def begun_machine(
 
 def _program(format: Format, request: Request, *, siblings: bool) -> Program:
     # What does not change the program is left out of it: a thousand requests with tools of their own share one.
-    some = None if request.calls_allowed else ()
+    some = None if request._calls_allowed else ()
     shape = replace(request, tools=some, tool_choice="auto", named_tool="", reasoning_format="auto")
-    tools = offered(request) if shape.calls_allowed and names_matter(format) else None
+    tools = offered(request) if shape._calls_allowed and names_matter(format) else None
     # A program for one response schema is hardly ever wanted again, and a schema is no key to keep it by.
     make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
-    taken = tuple(name for name in _names_in_openers(format) if shape.calls_allowed and request.tool(name))
+    taken = tuple(name for name in _names_in_openers(format) if shape._calls_allowed and request.tool(name))
     program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, siblings)
     return program
 
@@ -265,7 +265,7 @@ class Parser(Resumable):
         }
 
     @classmethod
-    def restore(
+    def _restored(
         cls,
         format: Format,
         request: Request,
@@ -429,7 +429,7 @@ class Parser(Resumable):
     def _unread(self) -> list[Event]:
         """Return the report of a call that stayed in the content, where nothing else was reported."""
         machine = self._machine
-        if self._fold.reported or self._grammar is not None or not machine.request.calls_allowed:
+        if self._fold.reported or self._grammar is not None or not machine.request._calls_allowed:
             return []
         found = unread_call(self._fold.content, self._format, machine.request)
         if found is None:
@@ -467,7 +467,7 @@ class Parser(Resumable):
         return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
-    def program(self) -> tuple[Any, ...]:
+    def _program_listing(self) -> tuple[Any, ...]:
         """The instructions that read the answer, for people: `unrender.explain.listing` shows them."""
         return self._machine.program
 
@@ -479,19 +479,19 @@ class Parser(Resumable):
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
     @property
-    def made_ids(self) -> tuple[str, ...]:
+    def _made_ids(self) -> tuple[str, ...]:
         """The ids of calls that the model did not write, in order."""
         given = {call.id for call in self.message.tool_calls}
         return tuple(dict.fromkeys(id for id in self._machine.ids.made if id in given))  # A call may be read twice.
 
     @property
-    def steps(self) -> int:
+    def _steps(self) -> int:
         """The number of instructions executed so far, a measure of work that does not depend on the machine."""
         self._account()
         return self._machine.steps
 
     @property
-    def settled(self) -> int:
+    def _settled(self) -> int:
         """The number of characters of the output that `spans` covers; text after them is held back."""
         self._account()
         return max(self._machine.final_end, 0)

@@ -15,26 +15,20 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    Message,
-    TemplateError,
-    Trigger,
-    Turn,
-    UnrenderError,
-    __version__,
-    assistant_mask,
-    deltas,
-)
+from unrender import ChatTemplate, Event, GrammarError, Message, TemplateError, Turn, UnrenderError, __version__
 from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.dialects.constraint import Engine
-from unrender.explain import differences, explain, pictures
+from unrender.explain import explain
+from unrender.explain.picture import pictures
 from unrender.format import Format, ReasoningMode, ToolMode
+from unrender.format.data import differences
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
-from unrender.verify import CHECKS, verify
+from unrender.openai import deltas
+from unrender.training import assistant_mask
+from unrender.types import Trigger
+from unrender.verify import verify
+from unrender.verify.check import CHECKS
 
 Kind = TypeVar("Kind")
 
@@ -121,7 +115,7 @@ _REASONING: Mapping[ReasoningMode, str] = {
 }
 _CALLS: Mapping[ToolMode, str] = {
     ToolMode.JSON_NATIVE: "JSON",
-    ToolMode.TAG_WITH_JSON: "a name, then JSON",
+    ToolMode.TAG_WITH_JSON: "JSON after a name",
     ToolMode.TAG_WITH_TAGGED: "tagged arguments",
 }
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
@@ -182,8 +176,8 @@ def _facts(template: ChatTemplate) -> list[str]:
     reasoning, calls = template.format.reasoning.mode, template.format.tools.mode
     if calls is ToolMode.NONE:
         return [_REASONING[reasoning], "calls: not in the template"]
-    several = template.analysis.capabilities.supports_parallel_tool_calls
-    return [_REASONING[reasoning], f"calls: {_CALLS[calls]}, {'several' if several else 'one'}"]
+    several = template.capabilities.supports_parallel_tool_calls
+    return [_REASONING[reasoning], f"calls: {_CALLS[calls]}, {'several' if several else 'one per answer'}"]
 
 
 def _must_render(template: ChatTemplate) -> None:
@@ -312,7 +306,7 @@ def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
     for chunk in chunks:
         events = parser.feed(chunk)
         fed += len(chunk)
-        steps.append({"fed": fed, "settled": parser.settled, **_said(events)})
+        steps.append({"fed": fed, "settled": parser._settled, **_said(events)})
     steps.append({"fed": fed, **_said(parser.finish()), "settled": fed})
     message = parser.message
     return {

@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender import UnrenderError
 from unrender.playground.questions import answer
-from unrender.verify import CHECKS
+from unrender.verify.check import CHECKS
 
 _NEEDED = ("jinja2", "markupsafe")
 _PAGE = files("unrender.playground").joinpath("page")

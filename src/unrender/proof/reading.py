@@ -88,7 +88,7 @@ def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
     They are read in the format's own call syntax: tolerated syntaxes would prove nothing about it. They are read whole, since
     every format is read alike at every chunking: that is the parser's to keep, and no claim of a template's.
     """
-    ended = replace(format.ended_by(witness.eos_token), tolerated=())
+    ended = replace(format._ended_by(witness.eos_token), tolerated=())
     return tuple(found for shown in witness.shown if (found := _misread(witness, ended, shown)))
 
 
@@ -175,7 +175,7 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
     """Yield the answers that are read as they were meant, and that no grammar of the format allows after their prompt."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- a stored analysis is read without it
 
-    ended = format.ended_by(witness.eos_token)
+    ended = format._ended_by(witness.eos_token)
     answers: dict[str, dict[str, CutOut]] = {}
     for shown in witness.shown:
         # No model writes what only a history shows; texts and long calls cost more than they show.

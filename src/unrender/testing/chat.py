@@ -17,11 +17,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unrender import CallStatus, ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
-from unrender.explain import joined_events
+from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
+from unrender.explain.recording import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
-from unrender.verify import refusals
+from unrender.types import CallStatus
+from unrender.verify.grammars import refusals
 
 _RANDOM_SIZES = (3, 12, 60)
 

@@ -18,8 +18,8 @@ from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import with_texts, words_in
 from unrender.errors import RequestError, TokenizerError
 from unrender.format import Format
-from unrender.masks import assistant_mask
 from unrender.token_ids import PromptEncoder
+from unrender.training.masks import assistant_mask
 
 _ASSISTANT = "assistant"
 _PLANTED = "qzbody{}zq"

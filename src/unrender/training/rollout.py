@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender import ChatTemplate, Message, RequestError, TemplateWarning, Turn
+from unrender import ChatTemplate, Message, RequestError, Turn
+from unrender.errors import TemplateWarning
 from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
 from unrender.training.attribution import attributed_prompt, texts_of
 

@@ -206,7 +206,7 @@ def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFindin
 
 def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
     by_hand, calls = candidate.grammar is not None, candidate.format.tools.mode is not ToolMode.NONE
-    requests = {name: request for name, request in _REQUESTS.items() if calls or not request.call_required}
+    requests = {name: request for name, request in _REQUESTS.items() if calls or not request._call_required}
     known: set[tuple[str, str]] = set()
     switches = (None, True, False) if candidate.capabilities.supports_enable_thinking else (None,)
     for thinking, tools in product(switches, (PROOF_TOOLS, ())):
@@ -240,7 +240,7 @@ def _may_be_said(turn: Turn, found: CutOut) -> bool:
     said, request = found.said, turn.request
     # What goes on after a text at which generation stops is no model's.
     bare = min(with_and_without_end(turn.format, found.answer), key=len)
-    apart = bool(said.content) and request.call_required
+    apart = bool(said.content) and request._call_required
     # `Action: f` and then `Final Answer: Hi`: content that a marker parts from calls is a turn of its own.
     apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
     names = [call.name for call in said.calls]
@@ -254,8 +254,8 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
             return list(json.loads(content)) == ["city"]
         return False
     named = names == [request.named_tool] if request.named_tool else bool(names)
-    wanted = named or not request.call_required
-    return wanted and (request.calls_allowed or not names) and (len(names) < 2 or not request.one_call)
+    wanted = named or not request._call_required
+    return wanted and (request._calls_allowed or not names) and (len(names) < 2 or not request._one_call)
 
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:

@@ -46,7 +46,7 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
 
 def check_append_only(template: ChatTemplate) -> CapabilityFinding:
     """Return whether the template writes nothing otherwise that it has written, and the shortest conversation where it does."""
-    witness = template.continuation.witness
+    witness = template._continuation.witness
     verdict = Verdict.PASSED if witness is None else Verdict.FAILED
     return CapabilityFinding(capability=APPEND_ONLY, verdict=verdict, reason="" if witness is None else str(witness))
 
@@ -55,7 +55,7 @@ def _asked(template: ChatTemplate, tools: tuple[dict[str, Any], ...]) -> tuple[C
     """Return the turn that answers a question, if its prompt is what the template alone writes."""
     for _ in range(_TRIES):
         # The end of sequence that the turns know, and no stand-in for it.
-        candidate = Candidate.of(template, template.template.eos_token).offering(tools)
+        candidate = Candidate.of(template, template._with_tools.eos_token).offering(tools)
         try:
             turn = template.prepare([_ASKED], tools=tools)
         except UnrenderError:

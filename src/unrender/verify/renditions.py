@@ -66,11 +66,11 @@ class Candidate:
         """
         # `{{ content + eos_token + "\n" }}`: without the token, the line break would be taken for the model's.
         if eos_token is None:
-            eos_token = template.template.eos_token or _EOS * ("eos_token" in template.template.reads)
+            eos_token = template._with_tools.eos_token or _EOS * ("eos_token" in template._with_tools.reads)
         return cls(
-            template=template.template.stopped(),
+            template=template._with_tools.stopped(),
             eos_token=eos_token,
-            format=template.format.ended_by(eos_token),
+            format=template.format._ended_by(eos_token),
             capabilities=template.capabilities,
             grammar=template.grammar,
             gave_up=bool(template.analysis.given_up),

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender import Request
 from unrender.answer.build import answer_of, names_matter, offered
 from unrender.answer.nodes import Calls, ReasoningPart
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
 from unrender.grammar import Role
 from unrender.nodes import JsonValue, Tag, Until, walk
+from unrender.types import Request
 
 
 def calls_in(format: Format, request: Request) -> list[Calls]:

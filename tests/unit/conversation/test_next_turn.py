@@ -10,7 +10,8 @@ import warnings
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, ExtendError, RequestError, TemplateWarning
+from unrender import ChatTemplate, RequestError
+from unrender.errors import ExtendError, TemplateWarning
 
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 LAST_SYSTEM = (

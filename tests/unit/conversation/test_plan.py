@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from cases import cases
 
-from unrender import Format, Request, RequestError, Tool
+from unrender import Format, RequestError
 from unrender.analysis import Capabilities
 from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
 from unrender.format import CallSyntax, Slot, TurnTexts
-from unrender.formats import declared_format
+from unrender.types import Request, Tool
 
 OWN = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))
@@ -39,7 +39,7 @@ def test_a_template_without_tools_gets_the_default():
     """Tools, calls and results are all written for it, in the declared default."""
     plan = plan_tools(Format(), can(), "auto")
 
-    assert plan.format.tools == declared_format(DEFAULT_FORMAT).tools
+    assert plan.format.tools == Format.named(DEFAULT_FORMAT).tools
     assert (plan.format_name, plan.withholds) == (DEFAULT_FORMAT, False)
     assert (plan.offers, plan.writes_calls, plan.writes_results) == (True, True, True)
 
@@ -63,7 +63,7 @@ def test_a_format_asked_for_by_name_is_used_whatever_the_template_does():
     """The template's own syntax is then read, never generated, and the template is not given the tools."""
     plan = plan_tools(SPEAKING, can(tools=True, tool_calls=True), "qwen3")
 
-    assert plan.format.tools == declared_format("qwen3").tools
+    assert plan.format.tools == Format.named("qwen3").tools
     assert plan.format.tolerated[0] == OWN
     assert (plan.offers, plan.withholds, plan.writes_calls) == (True, True, True)
     assert (plan.format.turn.tools_first, plan.format.turn.content_to_tools) == (False, "\n")

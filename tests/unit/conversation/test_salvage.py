@@ -10,7 +10,8 @@ import pytest
 from cases import cases
 from vendor import vendor_cases
 
-from unrender import Format, Message, RequestError, detect_format, rescue
+from unrender import Format, Message, RequestError
+from unrender.batch import detect_format, rescue
 
 WEATHER = {
     "type": "function",

@@ -13,9 +13,11 @@ import pytest
 from cases import beside, cases
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning, UnrenderError, assistant_mask
+from unrender import ChatTemplate, Limits, TemplateError, UnrenderError
 from unrender.conversation.transcript import SharedTime
+from unrender.errors import TemplateWarning
 from unrender.rendering.template import Rendering, Template
+from unrender.training import assistant_mask
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
@@ -131,7 +133,7 @@ TYPED = beside(__file__, "typed.jinja")
 """It describes parameters with a macro of types that knows single ones alone."""
 
 
-@pytest.mark.filterwarnings("ignore::unrender.TemplateWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.TemplateWarning")
 @cases
 def test_tools_that_a_template_cannot_describe_are_described_with_single_types(schema, shown):
     """A type that the template's macro raises at is simplified in the prompt; the schema that calls obey stays as it is."""

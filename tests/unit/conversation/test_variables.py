@@ -8,7 +8,8 @@ from datetime import datetime
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, FormatWarning, RequestError, TemplateError, TemplateWarning
+from unrender import ChatTemplate, RequestError, TemplateError
+from unrender.errors import FormatWarning, TemplateWarning
 
 USER = {"role": "user", "content": "Hello"}
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
@@ -103,7 +104,7 @@ def test_a_turn_says_whether_it_thinks(source, given, thinking):
 @cases
 def test_a_default_is_what_the_source_writes_out(source, default):
     """A negative number is a constant; an expression is not computed, whatever it would come to."""
-    assert ChatTemplate.from_string(PLAIN + source).template.facts.defaults.get("budget") == default
+    assert ChatTemplate.from_string(PLAIN + source)._with_tools.facts.defaults.get("budget") == default
 
 
 ASKED = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"

@@ -11,8 +11,10 @@ from cases import cases
 from engines import converted_reader, gbnf, installed, lark, lark_reader, structural_tag
 from splitting import fed
 
-from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, Turn
+from unrender import GrammarError, Parser, Turn
+from unrender.errors import SchemaWarning
 from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
+from unrender.types import Request, Tool
 
 CALLS = CallSyntax(
     call_start="<call>",

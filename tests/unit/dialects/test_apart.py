@@ -10,7 +10,8 @@ from engines import installed, lark_reader
 from lexing import confusions_of
 from remainders import turn_of
 
-from unrender import ChatTemplate, SchemaWarning
+from unrender import ChatTemplate
+from unrender.errors import SchemaWarning
 from unrender.grammar import choice, optional, sequence
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"

@@ -14,9 +14,11 @@ from lexing import remainder_of
 from properties.families import BARE_KEYS, JSON_ENVELOPE, PYTHON_CALLS, RAW_BY_SCHEMA, TAGGED
 from remainders import turn_of
 
-from unrender import GrammarError, Limits, Request, SchemaWarning, Tool, Turn
+from unrender import GrammarError, Limits, Turn
+from unrender.errors import SchemaWarning
 from unrender.format import CallSyntax, Codec, Containers, Format, Strings, TurnTexts, Typing, Words
 from unrender.grammar import Node, Role, chars, choice, literal, optional, repeat, sequence, tag
+from unrender.types import Request, Tool
 
 THINKING = JSON_ENVELOPE.format
 JSON = THINKING.tools

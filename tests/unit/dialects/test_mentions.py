@@ -8,8 +8,9 @@ import pytest
 from engines import gbnf_reader, installed, lark_reader, tag_reader
 from lexing import remainder_of
 
-from unrender import Malformed, Parser, Request, Tool, Turn
+from unrender import Malformed, Parser, Turn
 from unrender.format import Arguments, CallSyntax, Format, Slot
+from unrender.types import Request, Tool
 
 REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))
 OBJECT = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")

@@ -7,8 +7,9 @@ from cases import cases
 from engines import lark_reader
 from remainders import node_of, turn_of
 
-from unrender import GrammarError, Request
+from unrender import GrammarError
 from unrender.grammar import Grammar, chars, choice, optional, reasoning, ref, repeat, sequence, until
+from unrender.types import Request
 
 ANSWER = choice(sequence("<think>\n", reasoning(until("</think>")), "</think>", "yes"), "no")
 

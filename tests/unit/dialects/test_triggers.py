@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from cases import cases
 
-from unrender import Request, Tool, Trigger, Turn
+from unrender import Turn
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
+from unrender.types import Request, Tool, Trigger
 
 CALLS = CallSyntax(call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
 PLAIN = Format(tools=CALLS)

@@ -12,11 +12,14 @@ from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_o
 from recipes import rows_of
 from splitting import fed
 
-from unrender import Message, Parser, Request, Span, Tool, ToolCall, UnrenderError
-from unrender.explain import Explanation, Hint, Stop, explain
+from unrender import Message, Parser, ToolCall, UnrenderError
+from unrender.explain import Explanation, explain
+from unrender.explain.explanation import Stop
+from unrender.explain.hints import Hint
 from unrender.format import Format
 from unrender.formats import common_calls
 from unrender.grammar import Role
+from unrender.types import Request, Span, Tool
 
 NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
 ROWS = rows_of(EXPLANATIONS)

@@ -22,7 +22,9 @@ import pytest
 from cases import cases
 from rows import FORMATS, patched
 
-from unrender import ChatTemplate, Exported, ExportError, read_response_template
+from unrender import ChatTemplate
+from unrender.errors import ExportError
+from unrender.export import Exported, read_response_template
 from unrender.format import Format, TurnTexts
 
 TESTS = Path(__file__).resolve().parents[2]

@@ -11,9 +11,10 @@ import pytest
 from answers import said_in
 from splitting import fed
 
-from unrender import Message, Parser, Request, Tool
+from unrender import Message, Parser
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_formats
+from unrender.types import Request, Tool
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type": "boolean"}}
 

@@ -7,7 +7,8 @@ import json
 import pytest
 from properties.families import FAMILIES, Family
 
-from unrender import Request, Tool, Turn
+from unrender import Turn
+from unrender.types import Request, Tool
 
 SAMPLE = {"city": "Rome", "days": 3, "exact": True, "tags": ["a", "b c"]}
 PARAMETERS = {

@@ -11,7 +11,7 @@ from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 from remainders import turn_of
 
-from unrender import GrammarError, Malformed, Message, Parser, Request, Tool
+from unrender import GrammarError, Malformed, Message, Parser
 from unrender import grammar as c
 from unrender.dialects.sample import drawer
 from unrender.format import Format, TurnTexts
@@ -26,6 +26,7 @@ from unrender.grammar.handmade import (
     stopped_at,
     written_for,
 )
+from unrender.types import Request, Tool
 
 DAYS = {"type": "integer", "minimum": 1, "maximum": 9}
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": DAYS}})

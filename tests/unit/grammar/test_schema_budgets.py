@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from remainders import turn_of, written
 
-from unrender import GrammarError, SchemaWarning
+from unrender import GrammarError
 from unrender import grammar as c
+from unrender.errors import SchemaWarning
 
 NAN, INFINITY = float("nan"), float("inf")
 

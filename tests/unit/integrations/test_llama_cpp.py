@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, GrammarError, RequestError, SchemaWarning, TemplateError
+from unrender import ChatTemplate, GrammarError, RequestError, TemplateError
+from unrender.errors import SchemaWarning
 from unrender.integrations.llama_cpp import ChatHandler
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, ExportError
+from unrender import ChatTemplate
+from unrender.errors import ExportError
 from unrender.integrations.mlx_lm import install
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"

@@ -118,7 +118,7 @@ def value(text):
 def _known(name, switches):
     """Return the switches that the template has; the one for thinking has one name in all of them."""
     same = {"enable_thinking" if key == "thinking" else key: value for key, value in switches.items()}
-    return {key: same[key] for key in same.keys() & {*template(name).template.variables, "enable_thinking"}}
+    return {key: same[key] for key in same.keys() & {*template(name)._with_tools.variables, "enable_thinking"}}
 
 
 def prompt_for(record, name, tools):

@@ -18,8 +18,6 @@ from unrender import (
     Parser,
     Policy,
     ReasoningText,
-    Request,
-    Tool,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -27,10 +25,11 @@ from unrender import grammar as c
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 NAME = c.name(c.chars("a-z_", 1, None))
 CALL = c.tool_call(c.sequence("<call>", NAME, ":", c.cut(), c.arguments(c.json_value()), "</call>"))
 ANSWER = Grammar(
@@ -216,7 +215,7 @@ def test_rules_may_refer_to_themselves():
     events = [*made.feed(text), *made.finish()]
 
     assert not [event for event in events if isinstance(event, Malformed)]
-    assert made.steps < 10 * len(text)
+    assert made._steps < 10 * len(text)
 
 
 def test_a_grammar_that_tries_too_much_ends_in_content():
@@ -229,7 +228,7 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
     assert events[-1] == ContentText(text)
     made = reader(Grammar(c.sequence(letters, letters, letters, "c")))
     made.finish(text=text)
-    assert made.steps < 1000 * len(text)
+    assert made._steps < 1000 * len(text)
 
 
 @cases

@@ -8,7 +8,8 @@ import pytest
 from message_rows import MESSAGES, read
 from recipes import rows_of
 
-from unrender import CallStatus, ChatTemplate, Message, Request, RequestError, ToolCall
+from unrender import ChatTemplate, Message, RequestError, ToolCall
+from unrender.types import CallStatus, Request
 
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 TEMPLATE = ChatTemplate.from_string("{{ messages[-1].content }}")
@@ -51,7 +52,7 @@ def test_a_request_knows_its_tools() -> None:
     assert Request(tools=TOOLS).tool("f") == TOOLS[0]
     assert Request(tools=TOOLS).tool("g") is None
     assert [
-        Request().calls_allowed,
-        Request(tools=None).calls_allowed,
-        Request(tools=TOOLS, tool_choice="none").calls_allowed,
+        Request()._calls_allowed,
+        Request(tools=None)._calls_allowed,
+        Request(tools=TOOLS, tool_choice="none")._calls_allowed,
     ] == [False, True, False]

@@ -9,22 +9,17 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from unrender import (
     ArgumentsText,
-    CallStatus,
-    Completion,
     ContentText,
     Message,
     Parser,
     ReasoningText,
-    Request,
-    Tool,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    Usage,
-    finish_reason,
-    message_of,
 )
 from unrender.format import Format
+from unrender.openai import Completion, Usage, finish_reason, message_of
+from unrender.types import CallStatus, Request, Tool
 
 COMPLETION = Completion(model="m", id="chatcmpl-1", created=1)
 EVENTS = [

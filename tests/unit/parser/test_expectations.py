@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, ParseError, Parser, Request, Tool
+from unrender import ChatTemplate, ParseError, Parser
 from unrender.grammar import Grammar, content, until
+from unrender.types import Request, Tool
 
 JSON_TAGS = "tests/templates/json-tags.jinja"
 REQUEST = Request(tools=(Tool(name="now", parameters={"properties": {"zone": {"type": "string"}}}),))

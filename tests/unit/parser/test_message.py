@@ -13,8 +13,8 @@ from unrender import (
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    message_of,
 )
+from unrender.openai import message_of
 
 EVENTS = (
     ReasoningText("so"),

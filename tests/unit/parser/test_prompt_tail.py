@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from cases import cases
 
-from unrender import read_prefill
 from unrender.format import (
     CallSyntax,
     Content,
@@ -17,7 +16,7 @@ from unrender.format import (
     Slot,
     TurnTexts,
 )
-from unrender.parser.prompt_tail import after_header, begun_by
+from unrender.parser.prompt_tail import after_header, begun_by, read_prefill
 
 TURN = TurnTexts(
     headers=("<bot>\n", "<ai> "), end="<end>", ends=("<stop>",), prefill="Well,", prefill_no_thinking="<t></t>\n\n"

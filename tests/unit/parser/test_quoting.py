@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from unrender import ContentText, Malformed, MessageFinished, Parser, Request, Tool
+from unrender import ContentText, Malformed, MessageFinished, Parser
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
 from unrender.grammar import Grammar, chars, content
+from unrender.types import Request, Tool
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),

@@ -10,8 +10,8 @@ from unrender import (
     ReasoningText,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
+from unrender.openai import deltas
 
 
 def test_each_event_is_one_delta_or_none() -> None:

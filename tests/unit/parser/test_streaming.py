@@ -21,18 +21,17 @@ from unrender import (
     Parser,
     Policy,
     ReasoningText,
-    Request,
-    Span,
-    StateError,
     ToolCallFinished,
     ToolCallStarted,
     Turn,
-    read_prefill,
 )
 from unrender import grammar as c
+from unrender.errors import StateError
 from unrender.format import Format, Reasoning, ReasoningMode, Spelling, TurnTexts
 from unrender.grammar import Grammar
+from unrender.parser.prompt_tail import read_prefill
 from unrender.testing import numbered_id
+from unrender.types import Request, Span
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
@@ -143,7 +142,7 @@ def handmade(**options: Any) -> Parser:
 def moved(parser: Parser, **options: Any) -> Parser:
     """Return the parser as another process restores it."""
     state = json.loads(json.dumps(parser.state()))
-    return Parser.restore(parser._format, parser._machine.request, state, grammar=parser._grammar, **options)
+    return Parser._restored(parser._format, parser._machine.request, state, grammar=parser._grammar, **options)
 
 
 def marked(position: int, name: str) -> str:
@@ -154,7 +153,7 @@ def marked(position: int, name: str) -> str:
 def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
     """As JSON, as a pickle and as a copy it goes on as the original does, with the policy and the special tokens it had."""
     text = ANSWER if make is handmade else f"<think>\nHm.\n</think>\n\nLook: <b>\n{CALL}\n{CALL}"
-    policy = Policy(unknown_tools="call", calls="written")
+    policy = Policy(unknown_tools="call", tool_calls="streamed")
     for at in range(0, len(text), 5):
         parser = make(ids=marked, policy=policy, special_tokens=("<b>",), known_ids=("x", "y"))
         parser.feed(text[:at])
@@ -168,7 +167,7 @@ def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
 
 def outcome(parser: Parser, rest: str) -> tuple[list[Event], Any, tuple[Span, ...], int]:
     events = [*(event for character in rest for event in parser.feed(character)), *parser.finish()]
-    return merged(events), parser.message, parser.spans, parser.settled
+    return merged(events), parser.message, parser.spans, parser._settled
 
 
 @pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
@@ -219,7 +218,7 @@ def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
         ),
     ):
         with pytest.raises(StateError, match=message):
-            Parser.restore(JSON_ENVELOPE.format, REQUEST, {**state, **changes}, grammar=HAND_MADE)
+            Parser._restored(JSON_ENVELOPE.format, REQUEST, {**state, **changes}, grammar=HAND_MADE)
 
 
 def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
@@ -326,21 +325,21 @@ def test_marker_before_each_call_has_other_spellings() -> None:
 def test_what_is_settled_is_the_models() -> None:
     """Nothing at first, whatever the prompt has begun."""
     new, prefill = Parser(JSON_ENVELOPE.format, REQUEST), Parser(JSON_ENVELOPE.format, REQUEST, prefill="<think>\n")
-    assert (new.settled, prefill.settled, new.steps > 0, new.spans, prefill.spans) == (0, 0, True, (), ())
+    assert (new._settled, prefill._settled, new._steps > 0, new.spans, prefill.spans) == (0, 0, True, (), ())
     prefill.feed("Hi")
-    assert prefill.settled == 2
+    assert prefill._settled == 2
 
 
 def test_most_text_takes_no_instruction() -> None:
     """It is counted as one step for each account that is taken of it; positions are the same."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST)
     parser.feed("Hi")
-    before = parser.steps
+    before = parser._steps
     for _ in range(100):
         parser.feed(" there")
 
-    assert parser.steps == before + 1
-    assert parser.settled == 2 + 600
+    assert parser._steps == before + 1
+    assert parser._settled == 2 + 600
     assert parser.spans == (Span(parser.spans[0].role, 0, 602),)
     assert parser.message.content == "Hi" + " there" * 100
 
@@ -362,12 +361,12 @@ def test_what_special_text_and_ordinary_text_are() -> None:
 
 def test_what_may_come_and_what_reads_it() -> None:
     """Asking changes nothing."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(calls="written"))
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(tool_calls="streamed"))
     parser.feed("Hi. <tool_call>")
     expected = parser.expected()
     assert "'{'" in expected[0]
     assert parser.expected() == expected
-    assert parser.program is Parser(JSON_ENVELOPE.format, REQUEST).program
+    assert parser._program_listing is Parser(JSON_ENVELOPE.format, REQUEST)._program_listing
 
     assert any(isinstance(event, ToolCallStarted) for event in parser.feed('{"name": "now", "arguments": {}}'))
 

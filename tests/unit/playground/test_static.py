@@ -12,7 +12,7 @@ import pytest
 
 from unrender.playground import answer
 from unrender.playground.static import StaticError, write
-from unrender.verify import CHECKS
+from unrender.verify.check import CHECKS
 
 ADDRESS = "https://pyodide.example/v1/full"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning
+from unrender import ChatTemplate, Limits, TemplateError
+from unrender.errors import TemplateWarning
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
@@ -132,7 +133,7 @@ def test_a_function_may_change_what_it_is_given():
         return messages[-1]["content"]
 
     messages, tools = [dict(USER[0])], [dict(TOOL)]
-    ChatTemplate.from_renderer(render).template.render(messages, tools=tools)
+    ChatTemplate.from_renderer(render)._with_tools.render(messages, tools=tools)
 
     assert (messages, tools) == (USER, [TOOL])
 
@@ -148,7 +149,8 @@ def test_a_function_may_change_what_it_is_given():
 def test_what_goes_wrong_is_in_the_rendering(render, told):
     """A function that raises, returns no text or too much of it, has refused."""
     assert (
-        ChatTemplate.from_renderer(render, limits=Limits(rendering_characters=1000)).template.render(USER).error == told
+        ChatTemplate.from_renderer(render, limits=Limits(rendering_characters=1000))._with_tools.render(USER).error
+        == told
     )
 
 
@@ -164,11 +166,11 @@ def test_what_is_no_renderer_is_refused(render, switches, told):
 
 def test_templates_of_the_same_function_are_equal():
     """Function, switches, tokens and limits decide."""
-    one = ChatTemplate.from_renderer(written, eos_token="x").template
+    one = ChatTemplate.from_renderer(written, eos_token="x")._with_tools
 
-    assert one == ChatTemplate.from_renderer(written, eos_token="x").template == pickle.loads(pickle.dumps(one))
-    assert one != ChatTemplate.from_renderer(written).template
-    assert one != ChatTemplate.from_renderer(lambda messages: "").template
+    assert one == ChatTemplate.from_renderer(written, eos_token="x")._with_tools == pickle.loads(pickle.dumps(one))
+    assert one != ChatTemplate.from_renderer(written)._with_tools
+    assert one != ChatTemplate.from_renderer(lambda messages: "")._with_tools
     assert one != template_of("", eos_token="x")
     assert one.limited(Limits(rendering_characters=5)).render(USER).exhausted
 
@@ -179,7 +181,9 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
     ChatTemplate.from_renderer(lambda messages: messages[-1]["content"]).format.to_json()
     assert list(tmp_path.iterdir()) == []
-    assert ChatTemplate.from_renderer(written).template.digest != ChatTemplate.from_renderer(written).template.digest
+    assert (
+        ChatTemplate.from_renderer(written)._with_tools.digest != ChatTemplate.from_renderer(written)._with_tools.digest
+    )
 
 
 def test_bounds_hold_for_a_function():

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from byte_tokenizer import byte_level
 
-from unrender import ChatTemplate, RequestError, TokenizerError
+from unrender import ChatTemplate, RequestError
+from unrender.errors import TokenizerError
 from unrender.token_ids import PromptEncoder
 from unrender.training import Rollout
 

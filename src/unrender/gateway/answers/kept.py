@@ -80,7 +80,7 @@ class Conversations:
     def weighed(self, turn: Turn) -> tuple[Part, ...]:
         """Return the values that a turn references, with their weights; those that are kept already are not weighed again."""
         # It takes a while for a conversation that is new here, so it is done where prompts are made.
-        request, held = turn.request, turn.held()
+        request, held = turn.request, turn._held()
         parts = (turn.prompt, request.tools, request.response_schema, turn.tool_prompt, *turn.media, *held)
         return tuple(self._parts.get(id(part)) or Part(part, bytes_of(part)) for part in parts)
 

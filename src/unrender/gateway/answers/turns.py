@@ -23,22 +23,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from unrender import (
-    ChatTemplate,
-    ExtendError,
-    Format,
-    GrammarError,
-    Healing,
-    Policy,
-    Request,
-    RequestError,
-    SchemaWarning,
-    TemplateError,
-    Turn,
-    UnrenderError,
-)
+from unrender import ChatTemplate, Format, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
 from unrender.dialects.constraint import Engine
+from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.history import History, key_of, read_history
 from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
@@ -46,6 +34,7 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MAX_ITEMS, MAX_STORED
+from unrender.types import Healing, Request
 
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
 """By dialect of an engine: an engine that `Turn.constraint` knows."""
@@ -75,8 +64,8 @@ Constrain = Literal["always", "required", "never"]
 "required": those that require a call or a response format."""
 Repairs = Literal["format", "offered", "none"]
 """The damaged calls that are repaired, in the words of `Policy`."""
-Calls = Literal["auto", "complete", "written"]
-"""The time to send a call. "complete": when it is complete. "written": as it is written; one that breaks stays an incomplete call.
+Calls = Literal["auto", "complete", "streamed"]
+"""The time to send a call. "complete": when it is complete. "streamed": as it is written; one that breaks stays an incomplete call.
 "auto": as it is written where a grammar guarantees it, else when it is complete."""
 Extend = Literal["on", "required", "off"]
 """Prompts that extend a kept answer instead of being rendered. "on": all whose conversation continues one. "required": likewise, and
@@ -128,15 +117,15 @@ class Prepared:
         # A call is guaranteed where a grammar binds the whole answer. Where the model may answer in text, a lazy grammar begins
         # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed
         # as one cannot be taken back.
-        bound = self.grammar is not None and self.turn.request.call_required
-        written = calls == "written" or (calls == "auto" and (bound or engine.obeys))
-        return Policy(calls="written" if written else "complete", repair=repair)
+        bound = self.grammar is not None and self.turn.request._call_required
+        written = calls == "streamed" or (calls == "auto" and (bound or engine.obeys))
+        return Policy(tool_calls="streamed" if written else "complete", repair=repair)
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
         """Return the parameters whose promise neither a grammar nor the engine enforces."""
         request = self.turn.request
         promises = {
-            "tool_choice": request.call_required,
+            "tool_choice": request._call_required,
             "response_format": request.response_schema is not None,
         }
         return [name for name, made in promises.items() if made and not self.grammar and not engine.obeys]
@@ -150,7 +139,7 @@ class Prepared:
             return ()
         request, message = self.turn.request, outcome.message
         called = any(call.status == "complete" for call in message.tool_calls)
-        if request.call_required:
+        if request._call_required:
             return () if called else (_NO_CALL,)
         if called or request.response_schema is None:
             return ()
@@ -356,20 +345,20 @@ class Turns:
 
     def _opened(self, prompt: str) -> str:
         """Return a text after the token that begins all prompts of the model, which engines are told not to add."""
-        bos = self.template.template.bos_token
+        bos = self.template._with_tools.bos_token
         return prompt if prompt.startswith(bos) or not self._writes_bos else bos + prompt
 
     @cached_property
     def _writes_bos(self) -> bool:
         """True when the template begins prompts with its first token."""
         with suppress(Failure):
-            return self._rendered(HELLO).prompt.startswith(self.template.template.bos_token)
+            return self._rendered(HELLO).prompt.startswith(self.template._with_tools.bos_token)
         return False
 
     def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
         request = turn.request
-        due = request.call_required or request.response_schema is not None
-        free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
+        due = request._call_required or request.response_schema is not None
+        free = request._calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain != "never") or (free and self.constrain == "always")
 
     def _keyed(

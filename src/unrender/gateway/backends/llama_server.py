@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unrender import LoadedTemplates, TemplateError, Usage
+from unrender import TemplateError
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece, free_cores
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, score
 from unrender.gateway.failure import invalid
+from unrender.openai import Usage
+from unrender.rendering.loading import LoadedTemplates
 
 LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "temperature": ("temperature", 1.0),

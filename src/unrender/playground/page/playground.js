@@ -174,6 +174,7 @@ function drawTemplate() {
 function clearFormat() {
   shown = parts = null;
   for (const place of ["facts", "diagnostics"]) fill($(place));
+  $("verify").hidden = true;
   source.copy();
 }
 
@@ -183,6 +184,7 @@ function drawFormat(found) {
   say(`Format found (${found.renderings} renderings)`);
   fill($("pictures"), ...found.pictures.map((row) => picture(row, parts, (piece) => open(piece.field, ...evidenceOf(piece, shown.evidence)))));
   $("facts").textContent = found.facts.join(" · ");
+  $("verify").hidden = false;
   fill($("diagnostics"), ...list([...new Set([...found.warnings, ...found.diagnostics])], "bad"));
   drawTemplate();
   drawTime(); // Its parts are joined with those of the format.

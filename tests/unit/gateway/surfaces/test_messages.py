@@ -9,8 +9,9 @@ import pytest
 import serving
 from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, posted, served, template
 
-from unrender import Usage
-from unrender.gateway import GatewayLimits, Piece
+from unrender.gateway.backends.backend import Piece
+from unrender.gateway.gateway import GatewayLimits
+from unrender.openai import Usage
 
 TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"

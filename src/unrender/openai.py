@@ -21,7 +21,22 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import Message, MessageFields, ReasoningField
+from unrender.messages.wire import Message, MessageBody, MessageFields, ReasoningField, ToolBody, ToolCallBody
+from unrender.parser.message import message_of
+
+__all__ = [
+    "ChoiceStream",
+    "ChunkBody",
+    "Completion",
+    "CompletionBody",
+    "Delta",
+    "MessageBody",
+    "ToolBody",
+    "ToolCallBody",
+    "Usage",
+    "deltas",
+    "message_of",
+]
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 

@@ -80,7 +80,7 @@ def assistant_mask(
     does not show, and `TemplateError` when the template refuses.
     """
     offer, request = read_request(tools)
-    writer = template.writing(offer, request, template_kwargs)
+    writer = template._writing(offer, request, template_kwargs)
     rendered, full = _taken(writer, messages)
     for note in rendered.writer.notes:
         warnings.warn(note, TemplateWarning, stacklevel=2)
