@@ -5,7 +5,6 @@ import { make } from "./dom.js";
 const LONGEST = 4000; // Characters of a text that are shown in a message or an event.
 const SHOWN = 100; // Events and deltas that are listed.
 const CALLS = 20; // Calls of a message that are shown.
-const BETWEEN = 50; // Steps between two messages that are kept.
 
 /** The role of what an event says, by its name. */
 const SAYS = { ReasoningText: "reasoning", ContentText: "content", ToolCallStarted: "name", ArgumentsText: "argument", Malformed: "malformed" };
@@ -15,11 +14,8 @@ export class Film {
   constructor(found, output, parts) {
     const at = positions(output);
     const spans = found.spans.map(({ role, start, end }) => ({ role, from: at(start), to: at(end) }));
-    Object.assign(this, found, { output, parts, at, spans, kept: [{ role: "assistant" }] });
+    Object.assign(this, found, { output, parts, at, spans });
     this.total = found.steps.at(-1).fed;
-    for (let index = BETWEEN; index <= found.steps.length; index += BETWEEN) {
-      this.kept.push(folded(this.kept.at(-1), found.steps.slice(index - BETWEEN, index)));
-    }
   }
 
   step(index) {
@@ -71,8 +67,15 @@ export class Film {
   /** The message after a step, as a client adds up the deltas. */
   messageAt(index) {
     if (index === this.steps.length) return this.whole;
-    const near = Math.floor(index / BETWEEN);
-    return folded(this.kept[near], this.steps.slice(near * BETWEEN, index));
+    const message = { tool_calls: [] };
+    for (const delta of this.steps.slice(0, index).flatMap((step) => step.deltas)) {
+      for (const field of ["content", "reasoning_content"]) if (delta[field]) message[field] = (message[field] ?? "") + delta[field];
+      for (const { index: at, ...call } of delta.tool_calls ?? []) {
+        if (call.id) message.tool_calls[at] = { function: { ...call.function } };
+        else message.tool_calls[at].function.arguments += call.function.arguments;
+      }
+    }
+    return message;
   }
 }
 
@@ -83,20 +86,6 @@ function positions(text) {
   const starts = [0];
   for (const point of points) starts.push(starts.at(-1) + point.length);
   return (position) => starts[position];
-}
-
-/** A message with what more steps say of it; what they say nothing of is the same in both. */
-function folded(before, steps) {
-  const message = { ...before, ...(before.tool_calls && { tool_calls: [...before.tool_calls] }) };
-  for (const delta of steps.flatMap((step) => step.deltas)) {
-    for (const field of ["content", "reasoning_content"]) if (delta[field]) message[field] = (message[field] ?? "") + delta[field];
-    for (const { index, ...call } of delta.tool_calls ?? []) {
-      message.tool_calls ??= [];
-      const { function: begun, ...rest } = message.tool_calls[index] ?? {};
-      message.tool_calls[index] = call.id ? call : { ...rest, function: { ...begun, arguments: begun.arguments + call.function.arguments } };
-    }
-  }
-  return message;
 }
 
 /** What is written of a value of JSON: of long texts the end, there the film is. */

@@ -90,7 +90,7 @@ function problem(name, text = "") {
   drawStatus();
 }
 
-/** Say what went well; what is wrong stays. */
+/** Say what went well, behind what is wrong. */
 function say(text) {
   good = text;
   drawStatus();
@@ -98,7 +98,7 @@ function say(text) {
 
 function drawStatus() {
   $("status").classList.toggle("bad", problems.size > 0);
-  $("status").textContent = problems.size ? [...new Set(problems.values())].join(" · ") : loading || good;
+  $("status").textContent = [...new Set(problems.values()), good || loading].filter(Boolean).join(" · ");
 }
 
 // ---- what is entered ------------------------------------------------------------------------------------------------
@@ -173,6 +173,7 @@ function drawTemplate() {
 
 function clearFormat() {
   shown = parts = null;
+  say("");
   for (const place of ["facts", "diagnostics"]) fill($(place));
   $("verify").hidden = true;
   source.copy();
@@ -181,7 +182,7 @@ function clearFormat() {
 function drawFormat(found) {
   shown = found;
   parts = new Parts(found.pictures);
-  say(`Format found (${found.renderings} renderings)`);
+  say(loading ? "" : `Format found (${found.renderings} renderings)`);
   fill($("pictures"), ...found.pictures.map((row) => picture(row, parts, (piece) => open(piece.field, ...evidenceOf(piece, shown.evidence)))));
   $("facts").textContent = found.facts.join(" · ");
   $("verify").hidden = false;
