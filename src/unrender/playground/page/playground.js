@@ -609,7 +609,7 @@ async function fromLink() {
     const state = await unpacked(location.hash);
     problem("link");
     if (!state) return false;
-    made = !("output" in state);
+    made = !state.output; // A link that was made before its answer was holds none.
     enter(state);
     return true;
   } catch (error) {
