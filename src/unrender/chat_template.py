@@ -272,8 +272,8 @@ class ChatTemplate:
         template (see `variables`), or hold some: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`,
         `reasoning_effort` and `thinking_budget` become the template's own switch and amount. None counts as left out.
 
-        The same request suits every template. What one does not show as it was said is in the turn's `notes`, and each
-        note is a `TemplateWarning`: a variable that nobody reads, an amount of thinking, documents. A misspelled argument
+        The same request suits every template. What one does not show as it was said is in the turn's `warnings`, each
+        also given as a `TemplateWarning`: a variable that nobody reads, an amount of thinking, documents. A misspelled argument
         is an error.
 
         `reasoning_format="none"` leaves reasoning, markers included, in the content. `continue_final_message` lets the

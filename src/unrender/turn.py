@@ -1,6 +1,6 @@
 """Defines one turn: the prompt that asks for an answer, how the answer is read, and what may be generated.
 
-What constrains an answer depends on format, request and begun text alone, so turns that agree in these share it.
+What constrains an answer depends on format, request and prefill alone, so turns that agree in these share it.
 """
 
 from __future__ import annotations
@@ -421,7 +421,7 @@ class Turn(Constrained):
         _check_words(answer=answer, thoughts=thoughts, unfinished=unfinished)
         if self._source is None:
             raise ExtendError(
-                "the turn was made by hand: expected one of ChatTemplate.prepare or ChatTemplate.turn", "state"
+                "the turn was made by hand: expected one of ChatTemplate.prepare or prepare_rendered", "state"
             )
         asked = {
             "tools": tools,

@@ -1,7 +1,7 @@
 """Writes the rest of an answer in each dialect, from the format, the request and the text that the prompt has begun.
 
 Strategy: the whole answer's grammar is expanded, and then read over the begun text: what is left of it is the grammar of
-the rest. `constraint` and `triggers` are kept, and turns with equal formats, requests and beginnings share them.
+the rest. Grammars and triggers are kept, and turns with equal formats, requests and beginnings share them.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
 
     >>> from unrender import ChatTemplate
     >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")
-    >>> replay(template.parser, ["Hel", "lo"]).differences
+    >>> replay(template.prepare_rendered().parser, ["Hel", "lo"]).differences
     ()
     """
     new = parser()

@@ -125,15 +125,15 @@ class Format:
         """The call syntaxes that are read, the format's own first."""
         return tuple(syntax for syntax in (self.tools, *self.tolerated) if syntax.function)
 
-    def _closed_in_words(self, begun: str) -> bool:
-        """Return whether `begun` is what the prompt writes to switch reasoning off: a closed block with words in it.
+    def _closed_in_words(self, prefill: str) -> bool:
+        """Return whether `prefill` is what the prompt writes to switch reasoning off: a closed block with words in it.
 
         The words are the template's own.
         """
         start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
-        if not self.reasoning.closed_in(begun) or begun != self.turn.prefill_no_thinking:
+        if not self.reasoning.closed_in(prefill) or prefill != self.turn.prefill_no_thinking:
             return False
-        return bool(begun.replace(start, "", 1).partition(end)[0].strip())
+        return bool(prefill.replace(start, "", 1).partition(end)[0].strip())
 
     def _ended_by(self, eos_token: str) -> Self:
         """Return the format with an end-of-sequence token as a further end of turn.

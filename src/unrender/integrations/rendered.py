@@ -81,8 +81,7 @@ def rendered_turn(
     """Return the turn that answers a rendered `prompt`; the end of the prompt is enough.
 
     Without `reasoning`, reasoning stays in the content, markers included. If the template writes no calls, they are JSON in tags,
-    as `ChatTemplate.prepare` describes them. When the prompt ends in an answer to be
-    `continued`, all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
+    as `ChatTemplate.prepare` describes them. With `continued`, the prompt ends in an answer that goes on, and all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
     `RequestError` as `ChatTemplate.prepare` does.
     """
     turn = template.prepare_rendered(

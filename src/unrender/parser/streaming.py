@@ -126,7 +126,7 @@ class Parser(Resumable):
     """Reads one answer: it is fed text, piece by piece, and gives events.
 
     `prompt` is the rendered prompt, or its tail: its text after the assistant's header counts as begun. A caller who
-    knows the begun text passes it as `prefill`; then the prompt is not searched. Begun text is part of the message only
+    knows that text passes it as `prefill`; then the prompt is not searched. It is part of the message only
     when it is `is_continuation`, i.e. an answer that the model goes on with; a generation prompt's text is not content.
     A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
     `ParseError`, and nothing else, at the first text that the format does not allow. `policy` decides on text that
@@ -134,7 +134,7 @@ class Parser(Resumable):
     only to callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by
     default the format's preserved tokens. A `grammar` made by hand is read instead of the format's, which then only
     says what the prompt has begun and what ends a turn. With it, a request for an answer in JSON or for reasoning in
-    the content is a `GrammarError`, and so is begun text that the grammar does not read. `ids` makes the ids of calls
+    the content is a `GrammarError`, and so is a prefill that the grammar does not read. `ids` makes the ids of calls
     from their position in the conversation and the tool's name, by default at random. `known_ids` are the ids of the
     calls before the answer, one for each; none of them is given again.
 
