@@ -530,7 +530,6 @@ def role_sheet() -> str:
     said = [
         ".answer{font-family:var(--md-code-font,monospace);font-size:.7rem;line-height:2;margin:0 0 .6rem;overflow-wrap:anywhere}",
         ".answer span{padding:.1rem .25rem;margin-right:2px;border-radius:3px;white-space:pre-wrap}.answer .slot{font-style:italic;overflow-wrap:normal}",
-        ".playground{width:100%;height:85vh;border:1px solid var(--md-default-fg-color--lightest);border-radius:6px}",
     ]
     for place, scheme in enumerate(("default", "slate")):
         colours = {name: pair[place] for name, pair in themes().items()}

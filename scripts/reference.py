@@ -323,6 +323,22 @@ def _row(name: str, found: Mapping[str, Any]) -> str:
     return f"| {' | '.join([name, *modes])} | {passed} of {passed + len(failed)} | {', '.join(failed)} |"
 
 
+SKETCHES = ROOT / "docs" / "reference" / "sketches"
+"""Sketches written by hand, of formats that no picture describes in full."""
+EXAMPLES = {
+    "Qwen3": "Qwen-Qwen3-0.6B",
+    "Qwen3 Coder": "Qwen3-Coder",
+    "gpt-oss": "openai-gpt-oss-120b",
+    "DeepSeek V3.2": "deepseek-ai-DeepSeek-V3.2",
+    "DeepSeek V3.1": "deepseek-ai-DeepSeek-V3.1",
+    "Kimi K2 Thinking": "Kimi-K2-Thinking",
+    "GLM 4.7": "GLM-4.7-Flash",
+    "Gemma 4": "google-gemma-4-31B-it",
+    "MiniMax M3": "MiniMax-M3",
+    "Llama 3.3": "meta-llama-Llama-3.3-70B-Instruct",
+    "Mistral Small 3.2": "Mistral-Small-3.2-24B-Instruct-2506",
+}
+"""The playground's examples, and the gallery's names of their models."""
 _SAID = {"reasoning": "reasoning_content", "content": "content"}
 _SLOTS = {
     "reasoning": "message.reasoning_content",
@@ -331,6 +347,7 @@ _SLOTS = {
     "arguments": "call.function.arguments | tojson",
     "id": "call.id",
     "index": "loop.index0",
+    "type": "'true' if value is string else 'false'",
 }
 _PLACES = {
     "turn.reasoning_to_content": "reasoning",
@@ -359,10 +376,21 @@ def gallery(page: str) -> str:
         found, before = picture(path), kept.get(path.stem, {})
         drawn = before["sketch"] if before.get("rows") == found["rows"] else sketch(found["rows"])
         kept[path.stem] = {**found, **checks(path), "rewrites": rewrites(path), "sketch": drawn}
+    for own in SKETCHES.glob("*.jinja"):
+        kept[own.stem]["sketch"] = own.read_text(encoding="utf-8").rstrip("\n")
     lines = (
         f"{json.dumps(name)}: {json.dumps(kept[name], ensure_ascii=False)}" for name in sorted(kept, key=str.lower)
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def examples(page: str) -> str:
+    """Return the playground's examples: a question, a tool, and the sketches of a few models by the models' names."""
+    kept = json.loads(GALLERY.read_text(encoding="utf-8"))
+    found = json.loads(page) | {
+        "examples": [{"name": name, "source": kept[of]["sketch"]} for name, of in EXAMPLES.items()]
+    }
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 
 def picture(path: Path) -> dict[str, Any]:
@@ -558,6 +586,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/dev/contributing.md": tasks,
     "docs/reference/gallery.json": gallery,
     "docs/gallery.md": formats,
+    "src/unrender/playground/page/examples.json": examples,
 }
 """The new text of each page, given its present one."""
 

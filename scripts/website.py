@@ -464,9 +464,8 @@ def entry(name: str, said: str, rows: Iterable[Iterable[PicturePiece]], slug: st
 def playground_link(source: str) -> str:
     """Return the address of the playground with a template in it, packed as the page packs its own links."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    # The page's first example says the rest: who asks what, with which tools.
-    said = json.loads(EXAMPLES.read_text(encoding="utf-8"))[0] | {"source": source, "eos_token": ""}
-    said.pop("output", None)  # The page draws an answer of this template.
+    page = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    said = {"source": source, "messages": page["messages"], "tools": page["tools"]}
     packed = packer.compress(json.dumps(said).encode()) + packer.flush()
     return f"playground/index.html#v1={base64.urlsafe_b64encode(packed).decode().rstrip('=')}"
 

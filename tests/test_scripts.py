@@ -106,6 +106,17 @@ def test_a_sketch_has_the_picture_that_it_was_made_of(name: str) -> None:
     assert kept["sketch"] == reference.sketch(kept["rows"])
 
 
+@pytest.mark.parametrize("path", sorted(reference.SKETCHES.glob("*.jinja")), ids=lambda path: path.stem)
+def test_a_sketch_by_hand_has_the_picture_of_its_model(path: Path) -> None:
+    """A sketch that was written by hand has the same parts in the same order as the model's own template."""
+    kept = json.loads((environment.ROOT / "docs" / "reference" / "gallery.json").read_text(encoding="utf-8"))[path.stem]
+
+    drawn = [[part[:2] for part in row] for row in reference.picture(path)["rows"]]
+
+    assert drawn == [[part[:2] for part in row] for row in kept["rows"]]
+    assert kept["sketch"] == path.read_text(encoding="utf-8").rstrip()
+
+
 def test_table_replaces_the_one_before() -> None:
     """A table goes between the marks of the page, and what was there goes."""
     page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"

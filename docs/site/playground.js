@@ -14,7 +14,7 @@ addEventListener("message", ({ source, origin, data }) => {
   if (source !== frame.contentWindow || origin !== location.origin || !data?.playground) return;
   const { hello, hash, height } = data.playground;
   if (hello) tell({ scheme: scheme(), hash: location.hash, address: location.href.split("#")[0] });
-  if (height) frame.style.height = `${height + 2}px`; // And its border.
+  if (height !== undefined) frame.style.height = height ? `${height}px` : ""; // A narrow one is as high as its page.
   if (hash !== undefined) history.replaceState(null, "", hash || location.pathname);
 });
 addEventListener("hashchange", () => tell({ hash: location.hash }));

@@ -20,8 +20,8 @@ from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.dialects.constraint import Engine
 from unrender.explain import explain
-from unrender.explain.picture import field_texts, pictures
-from unrender.format import Format
+from unrender.explain.picture import pictures
+from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.format.data import differences
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.openai import deltas
@@ -105,6 +105,19 @@ def choices(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True), **given}
 
 
+_REASONING: Mapping[ReasoningMode, str] = {
+    ReasoningMode.NONE: "no reasoning",
+    ReasoningMode.TAG_BASED: "reasoning: optional",
+    ReasoningMode.DELIMITER: "reasoning: up to its closing marker",
+    ReasoningMode.FORCED_OPEN: "reasoning: opened by the prompt",
+    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed where thinking is off",
+    ReasoningMode.TOOLS_ONLY: "reasoning: with calls only",
+}
+_CALLS: Mapping[ToolMode, str] = {
+    ToolMode.JSON_NATIVE: "JSON",
+    ToolMode.TAG_WITH_JSON: "JSON after a name",
+    ToolMode.TAG_WITH_TAGGED: "tagged arguments",
+}
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let me look.", "Paris"
 _VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
@@ -147,7 +160,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": template.format.to_dict(),
         "pictures": _drawn(template),
-        "markers": field_texts(template.format),
+        "facts": _facts(template),
         "evidence": [
             {"name": found.comparison, **asdict(found), "split": asdict(found.split)} for found in analysis.evidence
         ],
@@ -156,6 +169,15 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
         "checks": CHECKS,
         "renderings": analysis.renderings,
     }
+
+
+def _facts(template: ChatTemplate) -> list[str]:
+    """Return the format in a few words: reasoning, calls."""
+    reasoning, calls = template.format.reasoning.mode, template.format.tools.mode
+    if calls is ToolMode.NONE:
+        return [_REASONING[reasoning], "calls: not in the template"]
+    several = template.capabilities.supports_parallel_tool_calls
+    return [_REASONING[reasoning], f"calls: {_CALLS[calls]}, {'several' if several else 'one per answer'}"]
 
 
 def _must_render(template: ChatTemplate) -> None:

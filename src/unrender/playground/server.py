@@ -1,7 +1,7 @@
 """Serves the playground on a socket of this machine: the page's files, and one path for its questions.
 
 Rules: for the person at this machine alone. A request under another host's name, or from another site's page, is refused, and so is
-a body beyond the limit; the page may load nothing but its own files. Questions are answered in threads, a few at a time.
+a body beyond the limit; the page may load nothing but its own files. Questions are answered in a thread, one at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from unrender.playground.questions import answer
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 """Names under which the page may be asked for; others are another site's, pointed at this machine."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-_AT_ONCE = 2
+_AT_ONCE = 1
+"""Questions that are answered at once: Python records warnings for all threads together."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

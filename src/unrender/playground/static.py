@@ -20,6 +20,7 @@ from typing import Any
 
 from unrender import UnrenderError
 from unrender.playground.questions import answer
+from unrender.verify.check import CHECKS
 
 _NEEDED = ("jinja2", "markupsafe")
 _PAGE = files("unrender.playground").joinpath("page")
@@ -76,18 +77,23 @@ def _stored() -> bytes:
     Python takes long to load in a browser; until then the page shows these.
     """
     stored: dict[str, list[Any]] = {}
-    for example in json.loads(_PAGE.joinpath("examples.json").read_bytes()):
-        template = {name: example[name] for name in ("source", "bos_token", "eos_token")}
-        asked = {**template, **_ASKED, "messages": example["messages"], "tools": example["tools"]}
-        output = {"output": example["output"]}
-        each = {
-            "format": template,
-            "prompt": asked,
-            "read": asked | output | {"chunk": 4},
-            "explanation": asked | output,
-            "grammar": asked | {"dialect": "gbnf"},
-        }
-        for question, fields in each.items():
+    page = json.loads(_PAGE.joinpath("examples.json").read_bytes())
+    for example in page["examples"]:
+        template = {"source": example["source"], "bos_token": "", "eos_token": ""}
+        asked = {**template, **_ASKED, "messages": page["messages"], "tools": page["tools"]}
+        sample = asked | {"legible": True}
+        output = {"output": answer("sample", sample)["output"]}
+        each = [
+            ("format", template),
+            ("prompt", asked),
+            ("sample", sample),
+            ("read", asked | output | {"chunk": 4}),
+            ("explanation", asked | output),
+            ("grammar", asked | {"dialect": "gbnf"}),
+        ]
+        # Checks take seconds: those of the first example alone.
+        each += [("checks", template | {"check": check}) for check in CHECKS if not stored]
+        for question, fields in each:
             stored.setdefault(question, []).append([fields, answer(question, fields)])
     return json.dumps(stored).encode()
 

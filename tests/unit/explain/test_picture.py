@@ -9,7 +9,7 @@ from vendor import vendor_templates
 
 from unrender import ChatTemplate
 from unrender.analysis import Capabilities
-from unrender.explain.picture import field_texts, pictures
+from unrender.explain.picture import pictures
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 
 PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
@@ -43,11 +43,6 @@ def test_calls_end_as_they_were_seen_to_end():
     (row,) = pictures(template.format, template.capabilities, template.analysis.evidence)
 
     assert (row[-1].text, row[-1].field) == ("<wait>", "turn.ends")
-
-
-def test_fields_are_listed_by_their_paths():
-    """Only what differs from the default is listed."""
-    assert field_texts(Format(turn=TurnTexts(end="<end>"))) == [("turn.end", "<end>")]
 
 
 @pytest.mark.parametrize("path", PATHS[::6], ids=lambda path: path.stem)

@@ -58,6 +58,18 @@ def test_the_format_is_a_row_of_parts():
     assert row[0]["field"] == "reasoning.start"
 
 
+@pytest.mark.parametrize(
+    ("source", "facts"),
+    [
+        (SOURCE, ["reasoning: optional", "calls: JSON, several"]),
+        ("{{ messages[0].content }}", ["no reasoning", "calls: not in the template"]),
+    ],
+)
+def test_facts_say_the_format_in_a_few_words(source, facts):
+    """Reasoning and calls, with their number."""
+    assert answer("format", {"source": source})["facts"] == facts
+
+
 def test_evidence_has_both_renderings():
     """Evidence has two renderings: their common beginning, the text that each has alone, their common end."""
     found = next(item for item in asked("format")["evidence"] if item["name"] == "R1")

@@ -12,6 +12,7 @@ import pytest
 
 from unrender.playground import answer
 from unrender.playground.static import StaticError, write
+from unrender.verify.check import CHECKS
 
 ADDRESS = "https://pyodide.example/v1/full"
 
@@ -22,7 +23,7 @@ def test_folder_holds_the_page_and_its_python(tmp_path):
     page = (tmp_path / "site" / "index.html").read_text()
 
     assert set(re.findall(r'(?:href|src)="([\w.]+)"', page)) <= names
-    assert {"worker.js", "film.js", "unrender.zip", "needed.zip", "stored.json"} <= names
+    assert {"worker.js", "editor.js", "unrender.zip", "needed.zip", "stored.json"} <= names
     assert f'<meta name="pyodide" content="{ADDRESS}/">' in page
     assert "script-src &#x27;self&#x27; &#x27;wasm-unsafe-eval&#x27; https://pyodide.example;" in page
 
@@ -32,9 +33,9 @@ def test_first_answers_are_stored(tmp_path):
     write(tmp_path, pyodide=ADDRESS)
     stored = json.loads((tmp_path / "stored.json").read_text())
 
-    assert {question: len(pairs) for question, pairs in stored.items()} == dict.fromkeys(
-        ("format", "prompt", "read", "explanation", "grammar"), 3
-    )
+    counts = {question: len(pairs) for question, pairs in stored.items()}
+    asked = ("format", "prompt", "sample", "read", "explanation", "grammar")
+    assert counts == dict.fromkeys(asked, 11) | {"checks": len(CHECKS)}
     for question, pairs in stored.items():
         for asked, found in pairs:
             assert "error" not in found

@@ -15,7 +15,7 @@ async function askServer(question, data) {
 function workerAsker() {
   const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
   const waiting = new Map();
-  const stored = fetch("stored.json").then((response) => response.json());
+  const answers = fetch("stored.json").then((response) => response.json());
   let last = 0;
   const loaded = new Promise((settle) => {
     waiting.set(0, ({ error }) => settle(error));
@@ -30,16 +30,15 @@ function workerAsker() {
     waiting.clear();
   });
   worker.postMessage({ pyodide: new URL(pyodide, document.baseURI).href });
-  const asks = async (question, data) => {
-    const known = (await stored.catch(() => ({})))[question]?.find(([asked]) => same(asked, data));
-    if (known) return known[1];
-    return new Promise((settle) => {
+  const known = async (question, data) => (await answers.catch(() => ({})))[question]?.find(([asked]) => same(asked, data))?.[1];
+  const asks = async (question, data) =>
+    (await known(question, data)) ??
+    new Promise((settle) => {
       last += 1;
       waiting.set(last, settle);
       worker.postMessage({ id: last, question, data });
     });
-  };
-  return [asks, loaded];
+  return [asks, loaded, known];
 }
 
 /** Whether two questions are one, in whatever order their fields are. */
@@ -48,12 +47,15 @@ function same(one, other) {
   return sorted(one) === sorted(other);
 }
 
-const [asker, loaded] = pyodide ? workerAsker() : [askServer, Promise.resolve()];
+const [asker, loaded, known] = pyodide ? workerAsker() : [askServer, Promise.resolve(), async () => undefined];
 
 export const alone = Boolean(pyodide);
 
 /** What went wrong when Python was loaded; undefined when it answers. */
 export const ready = loaded;
+
+/** The answer that was stored with the page; undefined without one. */
+export const stored = known;
 
 /** Answer a question; an answer that failed has the one field `error`. */
 export async function ask(question, data) {

@@ -18,11 +18,6 @@ export function header(text) {
   return make("th", { scope: "row", textContent: text });
 }
 
-/** What is long, in a window of its own that the keyboard reaches. */
-export function scrolled(ariaLabel, inner) {
-  return make("div", { className: "scroll", tabIndex: 0, role: "group", ariaLabel }, inner);
-}
-
 export function quoted(text) {
   return text.replace(/\n/g, "↵\n").replace(/\t/g, "⇥");
 }

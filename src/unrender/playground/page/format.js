@@ -1,9 +1,8 @@
-// The picture of a format: a row of parts, the renderings that show each, the row as a file, and what belongs to a part elsewhere on the page.
+// The picture of a format: a row of parts, the renderings that show each, the row as a file, and the lines of the template that write a part.
 
-import { $, fill, make, quoted } from "./dom.js";
+import { make } from "./dom.js";
 
 const LETTER = 8; // Pixels of a letter in a picture that is a file.
-const LINES = 3; // Lines of the template that are shown for a part.
 
 /** Words by which a template's line tells that it writes a slot. */
 const WRITES = { reasoning: /[.'"](reasoning|think)/, content: /[.'"]content\b/, name: /[.'"]name\b/, argument: /[.'"]arguments\b|\bvalue\b/, id: /[.'"]id\b/ };
@@ -30,16 +29,11 @@ export class Parts {
 
   /** The parts that a line of the template writes; `}` alone may be anybody's. */
   inLine(line) {
-    if (line.includes("raise_exception")) return [];
-    const marks = (text) => text.length > 2 && line.includes(text);
+    if (/raise_exception|!= ?['"]assistant/.test(line)) return [];
+    const plain = line.replaceAll('\\"', '"').replaceAll("\\n", "\n");
+    const marks = (text) => text.length > 2 && plain.includes(text);
     const writes = (piece) => (piece.role === "marker" ? marks(piece.text.trim()) : line.includes("{{") && WRITES[piece.role]?.test(line));
     return this.all.flatMap((piece, index) => (writes(piece) ? [index] : []));
-  }
-
-  /** The lines of the template that write a part, as pairs of number and text. */
-  lines(source, index) {
-    const lines = source.split("\n").map((line, at) => [at + 1, line]);
-    return lines.filter(([, line]) => this.inLine(line).includes(index)).slice(0, LINES);
   }
 }
 
@@ -49,14 +43,13 @@ export function picture(row, parts, choose = null) {
     const slot = piece.role !== "marker";
     const properties = {
       className: `piece ${piece.role}${slot ? " slot" : ""}`,
-      textContent: slot ? piece.text : quoted(piece.text),
+      textContent: piece.text.replaceAll("\n", "↵").replaceAll("\t", "⇥"),
       title: `${piece.role}: ${piece.field}`,
       data: parts ? { parts: String(parts.index(piece)) } : {},
     };
     if (!choose) return make("li", {}, make("span", properties));
-    const button = make("button", { type: "button", ...properties });
-    button.setAttribute("aria-pressed", "false");
-    button.addEventListener("click", () => choose(button, piece));
+    const button = make("button", { type: "button", ariaHasPopup: "dialog", ...properties });
+    button.addEventListener("click", () => choose(piece));
     return make("li", {}, button);
   });
   return make("ul", { className: "picture" }, ...pieces);
@@ -71,7 +64,7 @@ export function evidenceOf(piece, evidence) {
     path = path.split(".").slice(0, -1).join(".");
   }
   const none = make("p", { className: "hint", textContent: "No comparison shows this part alone." });
-  return [make("h3", { textContent: piece.field }), ...(found.length ? found.map(comparison) : [none])];
+  return found.length ? found.map(comparison) : [none];
 }
 
 function comparison(item) {
@@ -100,7 +93,7 @@ export function drawing(place) {
     let x = 8;
     for (const piece of row.querySelectorAll(".piece")) {
       const { backgroundColor, borderBottomColor, color, fontStyle } = getComputedStyle(piece);
-      const text = piece.textContent.replaceAll("\n", "");
+      const text = piece.textContent;
       const wide = Array.from(text).length * LETTER + 12;
       const y = 8 + line * 36;
       shapes.push(
@@ -115,29 +108,4 @@ export function drawing(place) {
   const size = `width="${width + 4}" height="${8 + rows.length * 36}"`;
   const ground = `<rect ${size} fill="${getComputedStyle(document.body).backgroundColor}"/>`;
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="monospace" font-size="13">${ground}${shapes.join("")}</svg>\n`;
-}
-
-/** Mark what belongs together with an element: the same parts, and the same stretch of the output where both have one. */
-export function join(element, source, parts) {
-  for (const other of document.querySelectorAll(".joined")) other.classList.remove("joined");
-  const own = element?.dataset.parts?.split(" ") ?? [];
-  if (!own[0] || !parts) {
-    fill($("lines"));
-    return;
-  }
-  const { from, to } = element.dataset;
-  for (const other of document.querySelectorAll("[data-parts]")) {
-    const apart = from && other.dataset.from && (Number(other.dataset.to) <= Number(from) || Number(other.dataset.from) >= Number(to));
-    if (!apart && other.dataset.parts.split(" ").some((part) => own.includes(part))) other.classList.add("joined");
-  }
-  const lines = own.flatMap((index) => parts.lines(source, Number(index)));
-  fill($("lines"), ...lines.slice(0, LINES).map(([number, line]) => make("li", { textContent: `${number}: ${line.trim()}` })));
-}
-
-/** Mark the parts that the line of the template at the caret writes. */
-export function joinLine(source, caret, parts) {
-  const found = parts.inLine(source.slice(source.lastIndexOf("\n", caret - 1) + 1).split("\n")[0]).map(String);
-  for (const other of document.querySelectorAll("[data-parts]")) {
-    other.classList.toggle("joined", other.dataset.parts.split(" ").some((part) => found.includes(part)));
-  }
 }

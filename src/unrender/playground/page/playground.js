@@ -1,29 +1,35 @@
 // The page: what is entered goes to `ask`, what comes back is drawn. An answer that fails clears its place, and is said once.
 
-import { alone, ask, offered, ready } from "./backend.js";
-import { $, download, fill, header, list, listen, make, quoted, scrolled } from "./dom.js";
-import { Film, messageText } from "./film.js";
-import { Parts, drawing, evidenceOf, join, joinLine, picture } from "./format.js";
+import { alone, ask, offered, ready, stored } from "./backend.js";
+import { $, download, fill, header, list, listen, make, quoted } from "./dom.js";
+import { Editor, jinja } from "./editor.js";
+import { Film, messageRows } from "./film.js";
+import { Parts, drawing, evidenceOf, picture } from "./format.js";
 import { packed, unpacked } from "./link.js";
 
-const ROLES = ["reasoning", "content", "marker", "name", "id", "argument", "malformed", "held"];
 const TYPED = ["source", "bos_token", "eos_token", "tools", "thinking", "tool_choice", "output", "chunk", "dialect"];
 const BLANK = { ...Object.fromEntries(TYPED.map((id) => [id, ""])), chunk: "4", dialect: "gbnf", parallel: true, recording: null, kept: null, keptName: "", time: null };
 const PAUSE = 250; // Milliseconds without typing before a question is asked.
+const ROLES = ["reasoning", "content", "marker", "layout", "name", "id", "argument", "malformed", "held", "later"];
+const NARROW = matchMedia("(max-width: 900px)");
 
 let messages = [{ role: "user", content: "Hello" }];
 let shown = null; // The answer to the last "format".
 let parts = null; // Its parts.
 let film = null; // The answer to the last "read", with the output that was read.
-let verdict = null; // The answer to the last "explanation".
+let report = null; // The findings of all checks.
 let recording = null; // The chunks of a recording, instead of chunks of one size.
 let made = true; // The output is one that the page made: another template brings its own.
 let legible = true; // The next sample is as the template writes an answer that has everything, not a random one.
 let good = ""; // What went well last.
+let loading = ""; // What is loading.
 let kept = null; // The template, or the format, to compare with.
 let time = null; // The slider's place that a link asks for.
 let playing = null;
 let templates = []; // What can be started from.
+
+const source = new Editor($("source"), drawTemplate);
+const output = new Editor($("output"), drawStretches);
 
 // ---- asking, and what went wrong ------------------------------------------------------------------------------------
 
@@ -31,9 +37,9 @@ let templates = []; // What can be started from.
 const PANELS = {
   format: { place: "pictures", asks: template, draws: drawFormat, clears: clearFormat },
   prompt: { place: "prompt", asks: asked, draws: drawPrompt, clears: () => fill($("engine")) },
-  sample: { asks: () => ({ ...asked(), seed: Math.floor(Math.random() * 1e9), legible }), draws: drawSample, clears: clearSample },
-  read: { place: "film", asks: () => ({ ...asked(), ...cut() }), draws: drawFilm, clears: clearFilm },
-  explanation: { place: "explanation", asks: () => ({ ...asked(), output: $("output").value }), draws: drawExplanation, clears: () => (verdict = null) },
+  sample: { asks: () => ({ ...asked(), ...(legible ? { legible } : { seed: Math.floor(Math.random() * 1e9) }) }), draws: drawSample, clears: clearSample },
+  read: { place: "explanation", asks: () => ({ ...asked(), ...cut() }), draws: drawFilm, clears: clearFilm },
+  explanation: { place: "explanation", asks: () => ({ ...asked(), output: $("output").value }), draws: drawExplanation, clears: () => fill($("verdict")) },
   grammar: { place: "grammar", asks: () => ({ ...asked(), dialect: $("dialect").value }), draws: drawGrammar, clears: () => fill($("not-enforced")) },
   compare: { place: "differences", asks: () => ({ before: kept, after: template() }), draws: drawDifferences, clears: () => {} },
 };
@@ -44,49 +50,47 @@ const counts = {};
 async function run(name) {
   const mine = forget(name);
   const { place, asks, draws, clears } = PANELS[name];
-  const section = place && $(place).closest("section");
-  section?.setAttribute("aria-busy", "true");
+  place && around(place).setAttribute("aria-busy", "true");
   let answer;
   try {
-    answer = await ask(name, asks());
+    answer = $("source").value.trim() ? await ask(name, asks()) : { error: "" };
   } catch (error) {
     answer = { error: error.message };
   }
   if (mine !== counts[name]) return false;
-  section?.removeAttribute("aria-busy");
-  if (answer.error) {
+  place && around(place).removeAttribute("aria-busy");
+  const failed = "error" in answer;
+  if (failed) {
     if (place) fill($(place));
     clears();
   }
   problem(name, answer.error);
-  if (!answer.error) draws(answer);
-  return !answer.error;
+  if (!failed) draws(answer);
+  return !failed;
 }
 
 /** Drop the answer to a question that is under way. */
 function forget(name) {
   const { place } = PANELS[name] ?? {};
-  if (place) $(place).closest("section").removeAttribute("aria-busy");
+  if (place) around(place).removeAttribute("aria-busy");
   counts[name] = (counts[name] ?? 0) + 1;
   return counts[name];
 }
 
-/** Say what went wrong with something, or that nothing did: each sentence once, in its place and above. */
+function around(place) {
+  return $(place).closest("[role=tabpanel], section, dialog");
+}
+
+/** Say what went wrong with something, or that nothing did, in its place and above. */
 function problem(name, text = "") {
   problems.delete(name);
   if (text) problems.set(name, text);
-  const said = new Set();
-  for (const [panel, { place }] of Object.entries(PANELS)) {
-    const error = problems.get(panel);
-    if (!error || !place) continue;
-    const again = said.has(error);
-    fill($(place), make("span", { className: again ? "hint" : "bad", textContent: again ? "Nothing, for the reason above." : error }));
-    said.add(error);
-  }
+  const { place } = PANELS[name] ?? {};
+  if (text && place) fill($(place), make("span", { className: "bad", textContent: text }));
   drawStatus();
 }
 
-/** Say what went well; what is wrong stays. */
+/** Say what went well, behind what is wrong. */
 function say(text) {
   good = text;
   drawStatus();
@@ -94,7 +98,7 @@ function say(text) {
 
 function drawStatus() {
   $("status").classList.toggle("bad", problems.size > 0);
-  $("status").textContent = problems.size ? [...new Set(problems.values())].join(" · ") : good;
+  $("status").textContent = [...new Set(problems.values()), good || loading].filter(Boolean).join(" · ");
 }
 
 // ---- what is entered ------------------------------------------------------------------------------------------------
@@ -118,7 +122,7 @@ function asked() {
 
 /** What is read: the output in chunks of one size, or as it was recorded. */
 function cut() {
-  return recording ? { chunks: recording } : { output: $("output").value, chunk: Number($("chunk").value) };
+  return recording ? { chunks: recording } : { output: $("output").value, chunk: Math.max(1, Number($("chunk").value) || 1) };
 }
 
 function everything() {
@@ -136,9 +140,10 @@ function enter(given) {
   $("parallel").checked = state.parallel;
   $("kept").textContent = state.keptName;
   if (state.messages) messages = state.messages;
-  showChunk();
   drawMessages();
-  refreshAll(made && !state.output);
+  source.copy();
+  output.copy();
+  refreshAll(made && !state.output, true);
 }
 
 function later(action, pause = PAUSE) {
@@ -149,64 +154,76 @@ function later(action, pause = PAUSE) {
   };
 }
 
-// ---- the format -----------------------------------------------------------------------------------------------------
+// ---- the template and its format ------------------------------------------------------------------------------------
+
+/** Colour the template, and mark the lines that write parts of the format with bars in the parts' colours. */
+function drawTemplate() {
+  const found = jinja(source.area.value);
+  for (const [name, stretches] of Object.entries(found)) source.paint(name, stretches, name === "string" ? 1 : 0);
+  if (!parts || !found.statement.length) return;
+  for (const [index, line] of source.lines.entries()) {
+    const own = parts.inLine(source.texts[index]);
+    const roles = [...new Set(own.map((part) => parts.all[part].role))];
+    const telling = roles.length > 1 ? roles.filter((role) => role !== "marker") : roles;
+    line.querySelector(".bars")?.remove();
+    line.dataset.parts = own.join(" ");
+    if (telling.length) line.append(make("span", { className: "bars" }, ...telling.map((className) => make("i", { className }))));
+  }
+}
 
 function clearFormat() {
   shown = parts = null;
-  for (const place of ["evidence", "diagnostics", "lines"]) fill($(place));
-  fill($("markers").querySelector("table"));
+  say("");
+  for (const place of ["facts", "diagnostics"]) fill($(place));
+  $("verify").hidden = true;
+  source.copy();
 }
 
 function drawFormat(found) {
-  clearFormat();
   shown = found;
   parts = new Parts(found.pictures);
-  say(`Derived from ${found.renderings} renderings.`);
-  fill($("pictures"), ...found.pictures.map((row) => picture(row, parts, choose)));
+  say(loading ? "" : `Format found (${found.renderings} renderings)`);
+  fill($("pictures"), ...found.pictures.map((row) => picture(row, parts, (piece) => open(piece.field, ...evidenceOf(piece, shown.evidence)))));
+  $("facts").textContent = found.facts.join(" · ");
+  $("verify").hidden = false;
   fill($("diagnostics"), ...list([...new Set([...found.warnings, ...found.diagnostics])], "bad"));
-  const rows = found.markers.map(([path, value]) => make("tr", {}, header(path), make("td", { textContent: quoted(value) })));
-  fill($("markers").querySelector("table"), ...rows);
+  drawTemplate();
   drawTime(); // Its parts are joined with those of the format.
 }
 
-function choose(button, piece) {
-  for (const other of $("pictures").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
-  fill($("evidence"), ...evidenceOf(piece, shown.evidence));
+function clearChecks() {
+  report = null;
+  Object.assign($("verify"), { textContent: "Verify", className: "" });
 }
 
-/** Make the checks one by one, so that what is found shows at once and a person may stop. */
+/** Make the checks one by one, so that other questions need not wait; where they are made, show them. */
 async function verify() {
-  if ($("verify").textContent === "Stop") {
-    stopChecks();
+  if (report) {
+    open("Checks", make("table", {}, ...report.map(checkRow)));
     return;
   }
   const mine = forget("checks");
-  const question = template();
-  const table = make("table");
-  const progress = make("progress", { max: 1, value: 0 });
-  const words = make("span", { className: "hint" });
-  progress.setAttribute("aria-label", "How many checks are made");
-  $("verify").textContent = "Stop";
-  fill($("checks"), make("div", { className: "row" }, progress, words), scrolled("The checks", table));
-  const checks = shown?.checks ?? [""];
-  for (const [index, check] of checks.entries()) {
-    words.textContent = `${index + 1} of ${checks.length}: ${check}`;
-    const report = await ask("checks", { ...question, check });
+  const found = [];
+  for (const [index, check] of (shown?.checks ?? []).entries()) {
+    $("verify").textContent = `Verifying ${index + 1} / ${shown.checks.length}`;
+    const answer = await ask("checks", { ...template(), check });
     if (mine !== counts.checks) return;
-    problem("checks", report.error);
-    if (report.error) break;
-    table.append(...report.findings.map(checkRow));
-    Object.assign(progress, { max: checks.length, value: index + 1 });
+    problem("checks", answer.error);
+    if (answer.error) {
+      clearChecks();
+      return;
+    }
+    found.push(...answer.findings);
   }
-  progress.parentElement.remove();
-  $("verify").textContent = "Verify";
-  if (!problems.has("checks")) say(`Passed: ${table.querySelectorAll(".good").length}; failed: ${table.querySelectorAll(".bad").length}.`);
+  drawChecks(found);
 }
 
-function stopChecks() {
-  forget("checks");
-  $("verify").textContent = "Verify";
-  $("checks").querySelector(".row")?.replaceWith(make("p", { className: "hint", textContent: "Stopped; what was found until then:" }));
+function drawChecks(found) {
+  report = found;
+  const count = (verdict) => found.filter((finding) => finding.verdict === verdict).length;
+  const [passed, failed] = [count("passed"), count("failed")];
+  const textContent = failed ? `${failed} of ${passed + failed} checks failed` : `✓ verified: ${passed} checks passed`;
+  Object.assign($("verify"), { textContent, className: failed ? "bad" : "good" });
 }
 
 function checkRow(finding) {
@@ -217,22 +234,27 @@ function checkRow(finding) {
   return make("tr", {}, header(finding.capability), make("td", { className, textContent: finding.verdict + count }), make("td", { textContent: why }));
 }
 
+/** Show something in a dialog. */
+function open(title, ...children) {
+  $("sheet-title").textContent = title;
+  fill($("sheet-body"), ...children);
+  $("sheet").showModal();
+}
+
 // ---- the conversation and its prompt --------------------------------------------------------------------------------
 
 function drawMessages() {
   const rows = messages.map((message, index) => {
-    const role = make("select", { value: message.role });
-    role.setAttribute("aria-label", `Role of message ${index + 1}`);
+    const role = make("select", { value: message.role, ariaLabel: `Role of message ${index + 1}` });
     const roles = ["system", "user", "assistant", "tool", "developer"];
     if (!roles.includes(message.role)) roles.push(message.role);
     fill(role, ...roles.map((name) => make("option", { textContent: name, selected: name === message.role })));
     role.addEventListener("change", () => change(index, { ...message, role: role.value }));
     const plain = isPlain(message);
     const text = make("textarea", { rows: 2, value: plain ? message.content : JSON.stringify(message), spellcheck: false });
-    text.setAttribute("aria-label", plain ? `Text of message ${index + 1}` : `Message ${index + 1}, as JSON`);
+    text.ariaLabel = plain ? `Text of message ${index + 1}` : `Message ${index + 1}, as JSON`;
     text.addEventListener("input", () => retype(index, text));
-    const remove = make("button", { type: "button", textContent: "Remove" });
-    remove.setAttribute("aria-label", `Remove message ${index + 1}`);
+    const remove = make("button", { type: "button", textContent: "Remove", ariaLabel: `Remove message ${index + 1}` });
     remove.addEventListener("click", () => {
       messages = messages.filter((_, at) => at !== index);
       drawMessages();
@@ -276,8 +298,8 @@ function drawPrompt(turn) {
     ["stop", turn.stop.map(quoted).join("  ")],
     ["preserved tokens", turn.preserved_tokens.join("  ")],
     ["grammar triggers", triggers.join("  ")],
-    ["thinking", { true: "on", false: "off" }[turn.thinking] ?? "no switch"],
-    ["tools", turn.tool_prompt ? "described in the system message by unrender, as the template ignores them" : "rendered by the template"],
+    ["thinking", { true: "on", false: "off" }[turn.thinking] ?? "can't be switched"],
+    ["tools", turn.tool_prompt ? "in the system message, as the template doesn't write them" : "in the prompt"],
     ["mask", turn.mask],
     ["warnings", turn.warnings.join("\n")],
   ];
@@ -307,7 +329,8 @@ function clearFilm() {
   film = null;
   stop();
   forget("explanation");
-  for (const place of ["events", "deltas", "message", "explanation", "time-shown"]) fill($(place));
+  for (const place of ["events", "deltas", "message", "explanation", "verdict", "time-shown"]) fill($(place));
+  drawStretches();
 }
 
 async function read() {
@@ -323,12 +346,12 @@ async function sample(plain = false) {
 }
 
 function drawFilm(found) {
-  const output = recording ? recording.join("") : $("output").value;
-  const coarser = recording ? recording.length >= found.steps.length : found.chunk > Number($("chunk").value);
+  const text = recording ? recording.join("") : $("output").value;
+  const coarser = recording ? recording.length >= found.steps.length : found.chunk > cut().chunk;
   // The same answer, read anew for another request, stays where it is.
-  const same = film?.output === output && film.steps.length === found.steps.length;
+  const same = film?.output === text && film.steps.length === found.steps.length;
   const place = time ?? (same ? Number($("time").value) : found.steps.length);
-  film = new Film({ ...found, whole: found.message, coarser }, output, (role, text) => parts?.of(role, text) ?? "");
+  film = new Film({ ...found, whole: found.message, coarser }, text, (role, said) => parts?.of(role, said) ?? "");
   $("time").max = String(found.steps.length);
   $("time").value = String(Math.min(place, found.steps.length));
   time = null;
@@ -336,23 +359,37 @@ function drawFilm(found) {
 }
 
 function drawExplanation(found) {
-  verdict = found;
   const stops = found.stops.map((stop) => `At character ${stop.position}: expected ${stop.expected}, found ${stop.found ? JSON.stringify(stop.found) : "the end of the output"}`);
   const hints = found.hints.map((hint) => `${hint.text.replace(/[^?]$/, "$&.")} ${hint.fix}`);
   const nearest = found.nearest ? [`Another syntax would have read it: ${found.nearest.name}`] : [];
-  const [className, textContent] = found.clean ? ["good", "Everything was read."] : ["bad", "Something is wrong:"];
-  const said = $("output").value ? make("p", { className, textContent }) : make("p", { className: "hint", textContent: "There is no output yet." });
-  fill($("explanation"), said, ...list([...stops, ...hints, ...nearest]), ...list(found.tolerances));
+  const wrong = found.stops.length || 1;
+  $("verdict").className = found.clean ? "good" : "bad";
+  $("verdict").textContent = found.clean ? "Parsed, no problems" : wrong === 1 ? "1 problem" : `${wrong} problems`;
+  if (!$("output").value) fill($("verdict"));
+  fill($("explanation"), ...list([...stops, ...hints, ...nearest], "bad"), ...list(found.tolerances));
+}
+
+/** Colour the output as far as the slider says; of one that is typed just now, what was there before. */
+function drawStretches() {
+  const text = $("output").value;
+  let same = film ? Math.min(text.length, film.output.length) : 0;
+  if (film && text !== film.output) for (let at = 0; at < same; at += 1) if (text[at] !== film.output[at]) same = at;
+  const found = film?.stretches(Number($("time").value), same) ?? {};
+  for (const role of ROLES) output.paint(role, found[role] ?? []);
+  output.paint("joined", []);
 }
 
 function drawTime() {
   if (!film) return;
   const index = Number($("time").value);
   $("time-shown").textContent = film.said(index);
-  fill($("film"), ...film.drawn(index));
-  for (const name of ["events", "deltas"]) fill($(name), ...film.logged(index, name));
-  $("message").textContent = messageText(film.messageAt(index));
-  for (const name of ["events", "deltas"]) $(name).scrollTop = $(name).scrollHeight; // Last: it makes the browser lay out all.
+  $("time").ariaValueText = film.said(index);
+  drawStretches();
+  const [whole, tab] = [index === film.steps.length, selected()];
+  if (tab === "message") fill($("message"), ...messageRows(film.messageAt(index), whole ? film.failed_calls : [], whole && film.finish_reason));
+  if (tab !== "events" && tab !== "deltas") return;
+  fill($(tab), ...film.logged(index, tab));
+  $(`panel-${tab}`).scrollTop = $(tab).scrollHeight; // Last: it makes the browser lay out all.
 }
 
 function play() {
@@ -363,25 +400,25 @@ function play() {
   const slider = $("time");
   if (slider.value === slider.max) slider.value = "0";
   const stride = Math.max(1, Math.ceil(Number(slider.max) / 300));
-  $("play").textContent = "Pause";
+  Object.assign($("play"), { textContent: "⏸", ariaLabel: "Pause" });
   playing = setInterval(() => {
     slider.value = String(Number(slider.value) + stride);
     drawTime();
     if (slider.value === slider.max) stop();
-  }, 40);
+  }, 50);
 }
 
 function stop() {
   clearInterval(playing);
   playing = null;
-  $("play").textContent = "Play";
+  Object.assign($("play"), { textContent: "▶", ariaLabel: "Play" });
 }
 
-function drawSample({ output }) {
+function drawSample(found) {
   recording = null;
   made = true;
-  $("output").value = output;
-  showChunk();
+  $("output").value = found.output;
+  output.copy();
 }
 
 /** An answer that was made for another template is not this one's. */
@@ -393,7 +430,7 @@ function clearSample() {
     problem(name);
   }
   clearFilm();
-  fill($("film"));
+  output.copy();
 }
 
 /** Take a recorded stream: one JSON text a line, or lines of OpenAI chunks with their text. */
@@ -409,7 +446,7 @@ async function openRecording(file) {
   problem("recording");
   made = false;
   $("output").value = recording.join("");
-  showChunk();
+  output.copy();
   await read();
 }
 
@@ -419,7 +456,44 @@ function textOf(value) {
   return choice.text ?? choice.delta?.content ?? choice.content ?? "";
 }
 
-// ---- grammars, comparing, using -------------------------------------------------------------------------------------
+// ---- what belongs together ------------------------------------------------------------------------------------------
+
+/** Mark parts of the format wherever they are: in its picture, the template, the events and the output; there, in one stretch alone if it is given. */
+function join(own = [], stretch = null) {
+  const overlaps = (from, to) => !stretch || (Number(from) < stretch.to && Number(to) > stretch.from);
+  const shares = (numbers) => numbers.split(" ").some((number) => number && own.includes(number));
+  for (const other of document.querySelectorAll("[data-parts]")) {
+    const { parts: numbers, from = -Infinity, to = Infinity } = other.dataset;
+    other.classList.toggle("joined", shares(numbers) && overlaps(from, to));
+  }
+  const settled = film ? film.at(film.step(Number($("time").value)).settled) : 0;
+  const spans = own.length && film?.output === $("output").value ? film.spans.slice(0, 1000) : [];
+  const found = spans.filter((span) => span.to <= settled && overlaps(span.from, span.to) && shares(film.partsOf(span)));
+  output.paint("joined", found.map(({ from, to }) => [from, to]), 1);
+}
+
+function joinSpan(position) {
+  const span = film?.output === $("output").value ? film.spanAt(position) : null;
+  join(span ? film.partsOf(span).split(" ") : [], span);
+}
+
+function joinLine(position) {
+  join(source.lines[source.line(position)]?.dataset.parts?.split(" "));
+}
+
+/** Join what the pointer is over, or the caret in. */
+function point({ target, clientX, clientY }) {
+  const at = { source, output }[target.id]?.below(clientX, clientY);
+  if (Number.isInteger(at)) target === $("output") ? joinSpan(at) : joinLine(at);
+  else joinElement(target);
+}
+
+function joinElement(target) {
+  const { parts: numbers, from, to } = target.closest?.("[data-parts]")?.dataset ?? {};
+  join(numbers?.split(" "), from && { from: Number(from), to: Number(to) });
+}
+
+// ---- grammars, comparing, code --------------------------------------------------------------------------------------
 
 function drawGrammar(found) {
   $("grammar").textContent = found.grammar;
@@ -436,17 +510,17 @@ function compare() {
 function drawDifferences(found) {
   const text = (value) => (value === null ? "—" : typeof value === "string" ? quoted(value) : JSON.stringify(value));
   const rows = found.differences.map((item) => make("tr", {}, header(item.path), make("td", { textContent: text(item.before) }), make("td", { textContent: text(item.after) })));
-  const head = make("tr", {}, ...["field", "kept", "this"].map((name) => make("th", { scope: "col", textContent: name })));
-  const side = (name, said) => make("div", {}, make("h3", { textContent: said }), ...found.pictures[name].map((row) => picture(row, null)));
-  const table = rows.length ? scrolled("Fields that differ", make("table", {}, head, ...rows)) : make("p", { className: "good", textContent: "Both are the same format." });
-  fill($("differences"), make("div", { className: "sides" }, side("before", "kept"), side("after", "this")), table);
+  const head = make("tr", {}, ...["field", "pinned", "this"].map((name) => make("th", { scope: "col", textContent: name })));
+  const side = (name, said) => make("div", {}, make("h2", { textContent: said }), ...found.pictures[name].map((row) => picture(row, null)));
+  const table = rows.length ? make("table", {}, head, ...rows) : make("p", { className: "good", textContent: "No differences" });
+  fill($("differences"), make("div", { className: "sides" }, side("before", "pinned"), side("after", "this")), table);
 }
 
 function keep() {
   kept = template();
   problem("kept");
   const name = templates[$("example").value]?.name;
-  $("kept").textContent = `kept: ${name ?? `${kept.source.length} characters`}`;
+  $("kept").textContent = `pinned: ${name ?? `${kept.source.length} characters`}`;
   compare();
 }
 
@@ -459,7 +533,7 @@ async function keepFormat(file) {
     return;
   }
   problem("kept");
-  $("kept").textContent = `kept: ${file.name}`;
+  $("kept").textContent = `pinned: ${file.name}`;
   await compare();
 }
 
@@ -474,20 +548,20 @@ function drawUse() {
 }
 
 /** All that someone who mends it must know, as Markdown. */
-function report() {
+function bugReport() {
   const block = (title, text, language = "") => {
     const fence = "`".repeat(Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length)) + 1);
     return `**${title}**\n\n${fence}${language}\n${text}\n${fence}\n`;
   };
-  const { source, bos_token, eos_token } = template();
+  const { source: text, bos_token, eos_token } = template();
   return [
     `unrender ${shown?.version ?? "?"}; tokens ${JSON.stringify({ bos_token, eos_token })}\n`,
-    ...[...new Set(problems.values())].map((text) => block("Error", text)),
-    block("Template", source, "jinja"),
+    ...[...new Set(problems.values())].map((said) => block("Error", said)),
+    block("Template", text, "jinja"),
     block("Conversation", JSON.stringify({ messages, tools: $("tools").value, thinking: $("thinking").value, tool_choice: $("tool_choice").value }, null, 1), "json"),
     block("Output", $("output").value),
-    block("Read as", film ? JSON.stringify(film.whole, null, 1) : "nothing", "json"),
-    block("Explained as", $("explanation").innerText),
+    block("Message", film ? JSON.stringify(film.whole, null, 1) : "none", "json"),
+    block("Problems", `${$("verdict").textContent}\n${$("explanation").textContent}`),
   ].join("\n");
 }
 
@@ -502,12 +576,12 @@ async function copy(text, said) {
 
 // ---- links, and the page around this one ----------------------------------------------------------------------------
 
-const around = window.parent === window ? null : window.parent;
+const outer = window.parent === window ? null : window.parent;
 let outside = ""; // The address of that page, once it has told.
 
 /** Tell the page that holds this one, which is of the same site or learns nothing. */
 function tell(said) {
-  around?.postMessage({ playground: said }, location.origin);
+  outer?.postMessage({ playground: said }, location.origin);
 }
 
 /** Keep the address such that reloading, and a copy of it, shows this page. Return whether it holds everything. */
@@ -522,11 +596,11 @@ const rememberSoon = later(remember, 2 * PAUSE);
 
 async function share() {
   if (!(await remember())) {
-    problem("link", "This is too long for a link: copy it as an issue instead.");
+    problem("link", "This is too long for a link. Use “Copy bug report” instead.");
     return;
   }
   problem("link");
-  await copy((outside || location.href.split("#")[0]) + location.hash, "The link is copied. It holds everything on this page.");
+  await copy((outside || location.href.split("#")[0]) + location.hash, "Link copied. It holds everything on this page.");
 }
 
 /** Show what the address holds. Return whether it holds anything that can be shown. */
@@ -535,7 +609,7 @@ async function fromLink() {
     const state = await unpacked(location.hash);
     problem("link");
     if (!state) return false;
-    made = !("output" in state);
+    made = !state.output; // A link that was made before its answer was holds none.
     enter(state);
     return true;
   } catch (error) {
@@ -544,8 +618,8 @@ async function fromLink() {
   }
 }
 
-function hear({ source, origin, data }) {
-  if (source !== around || origin !== location.origin || !data?.playground) return;
+function hear({ source: from, origin, data }) {
+  if (from !== outer || origin !== location.origin || !data?.playground) return;
   const { scheme, hash, address } = data.playground;
   outside = address ?? outside;
   if (scheme) document.documentElement.dataset.scheme = scheme;
@@ -562,49 +636,84 @@ function refreshTurn(another = false) {
 }
 
 /** Another template: nothing of the one before stays; an output that the page made for that makes room for another. */
-function refreshAll(another = made) {
+async function refreshAll(another = made, chosen = false) {
   forget("checks");
-  $("verify").textContent = "Verify";
   problem("checks");
-  fill($("checks"));
-  const { source, bos_token, eos_token } = template();
-  const same = templates.findIndex((item) => item.source === source && (item.bos_token ?? "") === bos_token && (item.eos_token ?? "") === eos_token);
+  clearChecks();
+  const { source: text, bos_token, eos_token } = template();
+  const same = templates.findIndex((item) => item.source === text && (item.bos_token ?? "") === bos_token && (item.eos_token ?? "") === eos_token);
   $("example").value = same < 0 ? "" : String(same);
+  $("note").textContent = templates[same]?.note ?? "";
   drawUse();
-  run("format");
   compare();
   refreshTurn(another);
+  // In a browser's Python, checks that were not stored take long: they wait for a click.
+  if ((await run("format")) && chosen && (!alone || (await stored("checks", { ...template(), check: shown.checks[0] })))) verify();
 }
 
 const refreshTurnSoon = later(() => refreshTurn());
 const refreshAllSoon = later(() => refreshAll());
 const readSoon = later(read);
 
-function showChunk() {
-  $("chunk-shown").textContent = recording ? "as recorded" : $("chunk").value;
+function selected() {
+  return document.querySelector("[role=tab][aria-selected=true]").id.slice(4);
+}
+
+function select(tab) {
+  for (const other of document.querySelectorAll("[role=tab]")) {
+    other.ariaSelected = String(other === tab);
+    other.tabIndex = other === tab ? 0 : -1;
+    $(other.getAttribute("aria-controls")).hidden = other !== tab;
+  }
+  drawTime();
+}
+
+/** Arrows, Home and End move between tabs. */
+function moveTab(event) {
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  const at = tabs.indexOf(event.target);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  const tab = tabs.at(to % tabs.length);
+  tab.focus();
+  select(tab);
+}
+
+function changeTheme() {
+  const { dataset } = document.documentElement;
+  const dark = dataset.scheme ? dataset.scheme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  dataset.scheme = dark ? "light" : "dark";
 }
 
 function start() {
-  fill($("roles"), ...ROLES.map((role) => make("mark", { className: role, textContent: role === "held" ? "held back" : role })));
+  $("template").open = !NARROW.matches;
+  $("theme").hidden = Boolean(outer);
+  if (alone) $("where").textContent = "Runs in your browser.";
   const buttons = {
     verify,
     sample,
     share,
     keep,
     play,
-    issue: () => copy(report(), "The issue is copied, as Markdown."),
+    theme: changeTheme,
+    issue: () => copy(bugReport(), "Bug report copied, as Markdown."),
+    json: () => open("Format as JSON", make("pre", { tabIndex: 0, textContent: JSON.stringify(shown?.format ?? null, null, 2) })),
     picture: () => download("format.svg", "image/svg+xml", drawing($("pictures"))),
+    comparing: () => $("compare").showModal(),
     save: () => download("chat_template.jinja", "text/plain", $("source").value),
-    "copy-use": () => copy($("commands").textContent, "The commands are copied."),
+    "copy-use": () => copy($("commands").textContent, "Code copied."),
   };
   for (const [id, action] of Object.entries(buttons)) $(id).addEventListener("click", () => action());
+  for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
+  for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => select(tab));
+  document.querySelector("[role=tablist]").addEventListener("keydown", moveTab);
   listen(["source", "bos_token", "eos_token"], "input", refreshAllSoon);
   listen(["tools"], "input", refreshTurnSoon);
   listen(["thinking", "tool_choice", "parallel"], "change", () => refreshTurn());
   listen(["output", "chunk"], "input", ({ target }) => {
     if (target === $("output")) made = !target.value;
     recording = null;
-    showChunk();
     readSoon();
   });
   listen(["time"], "input", drawTime);
@@ -616,8 +725,10 @@ function start() {
     refreshTurn();
     $("messages").querySelector("li:last-child textarea").focus();
   });
-  listen(["source"], "keyup", caret);
-  listen(["source"], "click", caret);
+  for (const event of ["keyup", "click"]) {
+    listen(["source"], event, () => joinLine($("source").selectionStart));
+    listen(["output"], event, () => joinSpan($("output").selectionStart));
+  }
   const files = { file: async (file) => openTemplate(file.name, await file.text()), recording: openRecording, "kept-format": keepFormat };
   for (const [id, opens] of Object.entries(files)) {
     listen([id], "change", async () => {
@@ -626,56 +737,56 @@ function start() {
       rememberSoon();
     });
   }
-  for (const event of ["input", "change", "click"]) document.querySelector("main").addEventListener(event, rememberSoon);
-  for (const event of ["pointerover", "focusin"]) {
-    document.addEventListener(event, ({ target }) => join(target.closest?.("[data-parts]"), $("source").value, parts));
-  }
+  for (const event of ["input", "change", "click"]) for (const place of ["main", "#compare"]) document.querySelector(place).addEventListener(event, rememberSoon);
+  document.addEventListener("pointermove", point);
+  document.addEventListener("focusin", ({ target }) => joinElement(target));
   addEventListener("hashchange", fromLink);
   addEventListener("message", hear);
   tell({ hello: true });
-  new ResizeObserver(() => tell({ height: document.body.offsetHeight })).observe(document.body);
+  new ResizeObserver(() => tell({ height: NARROW.matches ? document.body.offsetHeight : null })).observe(document.body);
   return begin();
 }
 
 /** Show what the address holds, or the first example. */
 async function begin() {
   if (alone) load();
-  const [examples, named, used] = await Promise.all([fetched("examples.json"), offered(), fetched("uses.json")]);
-  templates = [...named, ...examples];
+  const [{ examples, ...first }, named, used] = await Promise.all([fetched("examples.json"), offered(), fetched("uses.json")]);
+  const noted = examples.map((item) => ({ ...item, note: `A short template of ours with ${item.name}'s format.` }));
+  templates = [...named, ...noted];
   uses = used;
   fill($("use"), ...uses.map(({ name }, index) => make("option", { value: String(index), textContent: name })));
-  const own = make("option", { value: "", textContent: "(your own)", hidden: true });
-  fill($("example"), own, ...templates.map((item, index) => make("option", { value: String(index), textContent: item.name })));
-  const first = { messages: examples[0].messages, tools: examples[0].tools };
-  const choose = (index) => {
+  const own = make("option", { value: "", textContent: "Paste your own…" });
+  fill($("example"), ...templates.map((item, index) => make("option", { value: String(index), textContent: item.name })), own);
+  const choose = (chosen) => {
     made = true;
     problem("link");
-    enter({ ...first, kept, keptName: $("kept").textContent, ...templates[index] });
+    enter({ ...first, kept, keptName: $("kept").textContent, ...chosen });
   };
   listen(["example"], "change", ({ target }) => {
-    choose(Number(target.value));
+    choose(templates[target.value]);
+    if (!target.value) {
+      $("template").open = true;
+      $("source").focus();
+    }
     rememberSoon();
   });
   if (!(await fromLink())) {
     const broken = problems.get("link");
-    choose(0);
+    choose(templates[0]);
     problem("link", broken);
   }
 }
 
 /** Say that Python is loading, until it answers. */
 async function load() {
-  $("loading").hidden = false;
-  problem("python", await ready);
-  $("loading").hidden = true;
+  loading = "Loading Python (14 MB, first visit only). The examples already work.";
+  const error = await ready;
+  loading = "";
+  problem("python", error);
 }
 
 async function fetched(name) {
   return (await fetch(name)).json();
-}
-
-function caret() {
-  if (parts) joinLine($("source").value, $("source").selectionStart, parts);
 }
 
 /** Take a template file: Jinja itself, or a tokenizer's configuration that holds it and its tokens. */
@@ -685,9 +796,9 @@ function openTemplate(name, text) {
     try {
       const found = JSON.parse(text);
       const token = (value) => (typeof value === "string" ? value : (value?.content ?? ""));
-      const source = Array.isArray(found.chat_template) ? found.chat_template[0].template : found.chat_template;
-      if (typeof source !== "string") throw new TypeError("no chat_template in it");
-      entered = { source, bos_token: token(found.bos_token), eos_token: token(found.eos_token) };
+      const written = Array.isArray(found.chat_template) ? found.chat_template[0].template : found.chat_template;
+      if (typeof written !== "string") throw new TypeError("no chat_template in it");
+      entered = { source: written, bos_token: token(found.bos_token), eos_token: token(found.eos_token) };
     } catch (error) {
       problem("file", `${name}: ${error.message}`);
       return;

@@ -18,7 +18,10 @@ async function load(address) {
 self.addEventListener("message", async ({ data }) => {
   if (data.pyodide) {
     ready = load(data.pyodide);
-    const failed = (error) => ({ error: `Python cannot be loaded: ${String(error).slice(-400)}` });
+    const failed = (error) => {
+      console.info(error);
+      return { error: "Couldn't download Python. The examples work; to edit, run `unrender playground`." };
+    };
     self.postMessage({ id: 0, answer: await ready.then(() => ({}), failed) });
     return;
   }
