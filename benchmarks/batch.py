@@ -88,7 +88,7 @@ def unrender_text(case: Case) -> ReadText:
         return (
             message.reasoning,
             message.content,
-            [(call.name, json.loads(call.arguments)) for call in message.tool_calls],
+            [(call.name, call.arguments) for call in message.tool_calls],
         )
 
     return read

@@ -28,8 +28,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder 
 
 from vendor import all_vendor_templates  # noqa: E402
 
-from unrender import ChatTemplate, UnrenderError, prefill  # noqa: E402
+from unrender import ChatTemplate, UnrenderError  # noqa: E402
 from unrender.conversation.messages import Said  # noqa: E402
+from unrender.parser.prompt_tail import read_prefill  # noqa: E402
 from unrender.proof.cut import CutOut  # noqa: E402
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, pairs, proof_answer  # noqa: E402
 from unrender.verify.renditions import Candidate, show_after_prompt  # noqa: E402
@@ -118,9 +119,11 @@ def _content_first(text: str, answer: Said) -> bool:
 def _own(candidate: Candidate, shown: CutOut) -> bool:
     """Return whether the derived format reads an answer. Words with which the prompt began the reasoning do not count."""
     message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
-    calls = [(call.name, call.arguments) for call in message.tool_calls]
+    calls = [(call.name, call.arguments_json) for call in message.tool_calls]
     reasoning = _bare(
-        _bare(message.reasoning).removeprefix(prefill(candidate.format, shown.read_after(candidate.format)).strip())
+        _bare(message.reasoning).removeprefix(
+            read_prefill(candidate.format, shown.read_after(candidate.format)).strip()
+        )
     )
     said = (shown.said.content, _calls(shown.said))
     return reasoning == shown.said.reasoning and _said((message.content, calls)) == said

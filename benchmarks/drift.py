@@ -141,7 +141,7 @@ def _own(repair: str) -> Read:
         parser = known[stem].prepare([{"role": "user", "content": "Go on."}], **asked).parser(policy=policy)
         parser.finish(text=row["text"])
         calls = [call for call in parser.message.tool_calls if call.status == "complete"]
-        return [(call.name, json.loads(call.arguments)) for call in calls]
+        return [(call.name, call.arguments) for call in calls]
 
     return read
 

@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 
-from unrender.dialects.remainder import Dialect, Remainder
+from unrender.dialects.constraint import Dialect
+from unrender.dialects.remainder import Remainder
 from unrender.errors import SchemaWarning
 from unrender.format import (
     Arguments,

@@ -53,14 +53,17 @@ class Engine:
 
     def answer(self, turn: Turn, way: str) -> tuple[str, bool]:
         """Return the answer to a turn, as it is written in one of `WAYS`, and whether the limit of tokens cut it off."""
-        text, pieces = "", self.complete(turn.prompt, turn.stop, turn.gbnf() if way == BOUND else "")
+        text, pieces = (
+            "",
+            self.complete(turn.prompt, turn.stop, turn.constraint("llama.cpp").grammar if way == BOUND else ""),
+        )
         for left in reversed(range(MOST_HEALS + 1 if way == HEALED else 1)):
             parser, finish = turn.parser(), None
             events = parser.feed(text)
             for piece, ended in pieces:
                 text, finish = text + piece, ended
                 events += parser.feed(piece)
-                if left and any(breaks(turn, parser, event) for event in events):
+                if left and any(breaks(parser, event) for event in events):
                     break
                 events = []
             pieces.close()
@@ -68,17 +71,20 @@ class Engine:
             if healing is None:
                 break
             self.heals += 1
-            text, pieces = text[: healing.cut], self.complete(healing.prompt, turn.stop, healing.gbnf())
+            text, pieces = (
+                text[: healing.cut],
+                self.complete(healing.prompt, turn.stop, healing.constraint("llama.cpp").grammar),
+            )
         return text, finish == "length"
 
 
-def breaks(turn: Turn, parser: Parser, event: Event) -> bool:
+def breaks(parser: Parser, event: Event) -> bool:
     """Return whether a call breaks in an event: it fails, or does not obey its tool's schema."""
     match event:
         case Malformed(call=call):
             return call is not None
         case ToolCallFinished(index=index):
-            return bool(turn.problems(parser.message.tool_calls[index]))
+            return bool(parser.message.tool_calls[index].problems())
     return False
 
 
@@ -97,7 +103,7 @@ def main() -> None:
     with ExitStack() as stack:
         engine = Engine(llama_cpp(stack, path))
         for task in tasks:
-            turn = begun(engine, template, task)
+            turn = prefill(engine, template, task)
             if turn is None:
                 continue
             for way, tally in found.items():
@@ -107,7 +113,7 @@ def main() -> None:
                 tally.tokens += engine.tokens - before
                 calls = turn.parse(text).tool_calls
                 valid = tally.valid
-                tally.judge(task, [(call.name, call.arguments) for call in calls], text)
+                tally.judge(task, [(call.name, call.arguments_json) for call in calls], text)
                 cuts[way] += cut and tally.valid == valid
     rows = [{"mode": way, **figures(tally, cuts[way])} for way, tally in found.items()]
     print(f"{found[FREE].tasks} calls, {engine.heals} times healed\n")
@@ -137,7 +143,7 @@ def figures(tally: Tally, cut: int) -> dict[str, float]:
     }
 
 
-def begun(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
+def prefill(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
     """Return the turn of a task in which the prompt has begun a call, as the model does under a grammar: up to the first key."""
     messages = [{"role": "user", "content": task.question}]
     more = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}
@@ -146,8 +152,8 @@ def begun(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
     calls = bound.parse(text).tool_calls
     if not calls:
         return None
-    head = text[: text.index(":", text.index(calls[0].arguments)) + 1]
-    return replace(turn, prompt=turn.prompt + head, begun=turn.begun + head)
+    head = text[: text.index(":", text.index(calls[0].arguments_json)) + 1]
+    return replace(turn, prompt=turn.prompt + head, prefill=turn.prefill + head)
 
 
 if __name__ == "__main__":

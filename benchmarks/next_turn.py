@@ -37,12 +37,17 @@ from typing import Any, Literal
 
 from served import Said, Server, ask, configured, unused_port
 
-from unrender import ChatTemplate, ExtendError, Message, Turn, UnrenderError, Usage
+from unrender import ChatTemplate, Message, Turn, UnrenderError
 from unrender.answer.encode import encode_answer
-from unrender.gateway import EngineCapabilities, Job, Model, Piece, Turns, app
+from unrender.errors import ExtendError
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
 from unrender.gateway.example import example_model
 from unrender.gateway.serve import server
 from unrender.machine.ids import id_maker, numbered_id
+from unrender.openai import Usage
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -91,12 +96,12 @@ def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) ->
         if liberties:
             text = text.replace('": ', '":')
         # Where the prompt has begun or closed a thought, the answer is what comes after it.
-        if text.startswith(turn.begun):
-            text = text.removeprefix(turn.begun)
+        if text.startswith(turn.prefill):
+            text = text.removeprefix(turn.prefill)
         elif thought:
             continue
         read = turn.parse(text)
-        if [(one.name, json.loads(one.arguments)) for one in read.tool_calls] == [call[:2]]:
+        if [(one.name, one.arguments) for one in read.tool_calls] == [call[:2]]:
             return text
     raise ValueError("no answer that is read as it was meant")
 

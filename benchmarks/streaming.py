@@ -74,7 +74,7 @@ TAGGED_FORMAT = Format(
     ),
 )
 PARAMETERS = {"type": "object", "properties": {"text": {"type": "string"}, "items": {"type": "array"}}}
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 TEN_TOOLS = Request(tools=tuple(Tool(name=f"tool_{i}", parameters=PARAMETERS) for i in range(10)))
 
 

@@ -32,7 +32,11 @@ from canitoolcall.runner import evaluate  # noqa: E402
 from vendor import all_vendor_templates  # noqa: E402
 
 import unrender  # noqa: E402
-from unrender import ChatTemplate, Parser, declared_format  # noqa: E402
+from unrender import (  # noqa: E402
+    ChatTemplate,
+    Format,
+    Parser,
+)
 
 TEMPLATES = {
     "Qwen/Qwen3-Coder": "Qwen3-Coder",
@@ -118,7 +122,7 @@ class UnrenderAdapter(Adapter):
             parser.feed(text, special=special)
         parser.finish("length" if raw.truncated else "stop")
         message = parser.message
-        calls = tuple(ParsedToolCall(call.name, call.arguments) for call in message.tool_calls)
+        calls = tuple(ParsedToolCall(call.name, call.arguments_json) for call in message.tool_calls)
         return ParseResult(message.content or None, message.reasoning or None, calls)
 
     def _told(self, raw: ReplayInput, texts: Iterable[str]) -> Iterator[tuple[str, bool | None]]:
@@ -137,14 +141,14 @@ class UnrenderAdapter(Adapter):
         told = self._told(raw, deltas)
         fed = (parser.feed(text, special=special) for text, special in told)
         for events in (*fed, parser.finish("length" if raw.truncated else "stop")):
-            for delta in unrender.deltas(events):
+            for delta in deltas(events):
                 client.add_openai_delta(delta)
         return client.result()
 
     def _parser(self, raw: ReplayInput, tools: Sequence[ToolSpec]) -> Parser:
         template = _template(raw.model)
         assert template is not None  # `supports` has said so.
-        return template.parser(prompt=raw.generation_prompt or "", tools=list(tools))
+        return template.prepare_rendered(raw.generation_prompt or "", tools=list(tools)).parser()
 
 
 def _named(table: Mapping[str, str], model: str) -> str:
@@ -155,7 +159,7 @@ def _named(table: Mapping[str, str], model: str) -> str:
 def _template(model: str) -> ChatTemplate | None:
     """Return the template, or the declared format, for a model; None when there is none."""
     if declared := _named(DECLARED, model):
-        return ChatTemplate.from_string("", format=declared_format(declared))
+        return ChatTemplate.from_string("", format=Format.named(declared))
     path = all_vendor_templates().get(_named(TEMPLATES, model))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

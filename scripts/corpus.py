@@ -48,7 +48,7 @@ ORDER = (
         "response_schema",
         "reasoning_format",
     ),
-    *("prompt", "begun", "continued", "known_ids", "policy", "strict", "text", "finish", *READ),
+    *("prompt", "prefill", "is_continuation", "known_ids", "policy", "strict", "text", "finish", *READ),
 )
 """The fields of a row, in the order in which a reader wants them."""
 

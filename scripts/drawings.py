@@ -26,7 +26,7 @@ from environment import ROOT
 
 from unrender import ChatTemplate, Turn
 from unrender.cli.terminal import event_line
-from unrender.explain import PicturePiece, pictures
+from unrender.explain.picture import PicturePiece, pictures
 from unrender.printable import printable_line
 from unrender.testing import numbered_id
 
@@ -168,7 +168,7 @@ def _steps(turn: Turn) -> Iterator[tuple[int, list[str]]]:
     parser = turn.parser(ids=numbered_id)
     for at in range(0, len(ANSWER), CHUNK):
         events = parser.feed(ANSWER[at : at + CHUNK])
-        yield parser.settled, list(map(event_line, events))
+        yield parser._settled, list(map(event_line, events))
     yield len(ANSWER), list(map(event_line, parser.finish()))
 
 

@@ -25,8 +25,9 @@ import fetch
 from environment import ROOT
 from reference import between
 
-from unrender import ChatTemplate, ExportError
+from unrender import ChatTemplate
 from unrender.conversation.messages import Said
+from unrender.errors import ExportError
 from unrender.export import read_response_template
 from unrender.format import Format, Slot
 from unrender.proof.cut import CutOut
@@ -219,8 +220,8 @@ class Comparison:
 def compare(pair: Pair) -> Comparison:
     """Read what the pair's chat template writes in both ways."""
     template = ChatTemplate.from_file(pair.path)
-    format_ = template.format.ended_by(template.template.eos_token)
-    modes = _modes(Candidate(template=template.template, format=format_, capabilities=template.capabilities))
+    format_ = template.format._ended_by(template._with_tools.eos_token)
+    modes = _modes(Candidate(template=template._with_tools, format=format_, capabilities=template.capabilities))
     theirs = export.response_reader(read_response_template(pair.response_template))
     ours, refusal = _ours(template)
     readings = tuple(_readings(modes, ours, theirs))

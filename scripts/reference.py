@@ -39,32 +39,29 @@ from lint_examples import BROKEN, SOUND
 import unrender.limits
 from unrender import ChatTemplate
 from unrender.cli.commands import app
-from unrender.explain import pictures
+from unrender.explain.picture import pictures
 from unrender.format import Format, Slot
-from unrender.lint import RULES, Rule, Severity
+from unrender.lint import Severity
+from unrender.lint.rules import RULES, Rule
 from unrender.verify import Verdict, verify
 
 PUBLIC = (
     "unrender",
-    "unrender.format",
-    "unrender.formats",
+    "unrender.types",
+    "unrender.openai",
+    "unrender.errors",
     "unrender.grammar",
-    "unrender.matchers",
-    "unrender.printable",
     "unrender.token_ids",
     "unrender.training",
+    "unrender.batch",
+    "unrender.export",
     "unrender.verify",
     "unrender.lint",
-    "unrender.examples",
     "unrender.explain",
-    "unrender.conversation.offer",
-    "unrender.analysis",
+    "unrender.examples",
     "unrender.testing",
-    "unrender.batch",
-    "unrender.playground",
     "unrender.gateway",
     "unrender.gateway.config",
-    "unrender.gateway.telemetry",
     "unrender.integrations.llama_cpp",
     "unrender.integrations.mlx_lm",
     "unrender.integrations.transformers",
@@ -273,7 +270,8 @@ def public_names(_page: str = "") -> str:
     Public are what is in a module's `__all__` or, in a module without one, what is defined there and has no underscore; and of their
     classes the members without one. A line that goes is a change that needs a deprecation (docs/dev/contributing.md, versions and deprecation).
     """
-    return "".join(f"{line}\n" for module in PUBLIC for line in sorted(set(_lines(module))))
+    listed: set[int] = set()
+    return "".join(f"{line}\n" for module in PUBLIC for line in sorted(set(_lines(module, listed))))
 
 
 def names(module: ModuleType) -> list[str]:
@@ -285,9 +283,14 @@ def names(module: ModuleType) -> list[str]:
     return [name for name in own if not name.startswith("_")]
 
 
-def _lines(name: str) -> Iterator[str]:
+def _lines(name: str, listed: set[int]) -> Iterator[str]:
+    """Yield the names of a module without those that an earlier one has: a class is listed once."""
     module = importlib.import_module(name)
     for public in names(module):
+        value = getattr(module, public)
+        if inspect.isclass(value) and id(value) in listed:
+            continue
+        listed.add(id(value))
         yield f"{name}.{public}"
         for member in _members(getattr(module, public)):
             yield f"{name}.{public}.{member}"
@@ -387,7 +390,7 @@ def checks(path: Path) -> dict[str, Any]:
 
 def rewrites(path: Path) -> str:
     """Return what a template writes otherwise once more is said, and after what; "" if it only appends."""
-    witness = ChatTemplate.from_file(path).continuation.witness
+    witness = ChatTemplate.from_file(path)._continuation.witness
     return "" if witness is None else witness.why
 
 

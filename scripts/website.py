@@ -42,8 +42,8 @@ import unrender.machine
 from unrender import ChatTemplate
 from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
-from unrender.dialects.remainder import Dialect
-from unrender.explain import PicturePiece, call_picture, pictures
+from unrender.dialects.constraint import Dialect
+from unrender.explain.picture import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -142,22 +142,15 @@ _CHIPS: Mapping[str, str] = {
     "none": "No tools",
 }
 BY_USE: Mapping[str, Sequence[str]] = {
-    "Load a template": ("ChatTemplate", "LoadedTemplates", "Format", "declared_format"),
-    "Ask for an answer": ("Turn", "Request", "Tool", "ToolChoice", "Media", "Injection", "prefill", "Trigger", "TriggerKind"),
-    "Read an answer": ("Parser", "AnswerStream", "Message", "ToolCall", "CallStatus", "Span", "Healing", "rescue", "detect_format"),
+    "Load a template": ("ChatTemplate", "Format", "Limits"),
+    "Ask for an answer": ("Turn", "Constraint"),
+    "Read an answer": ("Parser", "AnswerStream", "Policy", "Message", "ToolCall"),
     "Events": (
         "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
         "MessageFinished",
     ),
-    "Change how it is read": ("Policy", "Limits"),
-    "OpenAI's bodies": (
-        "Completion", "ChoiceStream", "Usage", "deltas", "finish_reason", "message_of", "Delta", "ChunkBody",
-        "CompletionBody", "MessageBody", "ToolBody", "ToolCallBody",
-    ),
-    "Train and export": ("assistant_mask", "AssistantMask", "Exported", "Target", "read_response_template"),
     "Errors and warnings": (
-        "UnrenderError", "TemplateError", "MessageError", "FormatError", "FormatVersionError", "StateError",
-        "GrammarError", "ExportError", "ExtendError", "TokenizerError", "MalformedOutput", "FormatWarning", "TemplateWarning", "SchemaWarning",
+        "UnrenderError", "TemplateError", "RequestError", "ParseError", "GrammarError", "UnrenderWarning",
     ),
 }  # fmt: skip
 """The names of `unrender` in the order in which a reader meets them, under headings."""
@@ -442,7 +435,7 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         template = ChatTemplate.from_file(path)
         seen = template.analysis
-        said = f'{escape(_first_words(path))} <a href="{playground_link(template.template.source)}">Playground</a>'
+        said = f'{escape(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Playground</a>'
         yield entry(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
 
 

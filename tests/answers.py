@@ -57,7 +57,7 @@ def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **se
     tools = [tool.to_openai() for tool in turn.request.tools or ()]
     conversation = [*QUESTION, {"role": "assistant", **message}]
     context = shape_context(tools, template.capabilities, thinking=settings.get("enable_thinking"))
-    rendering = template.template.render(
+    rendering = template._with_tools.render(
         shape_messages(conversation, template.capabilities), add_generation_prompt=False, **context
     )
     if rendering.error or not rendering.text.startswith(turn.prompt):
@@ -74,7 +74,7 @@ def renderings(
     """Return the prompt that a template writes for a conversation, and the conversation with the answer; None where it refuses one."""
     context = shape_context(tools, chat.capabilities, thinking=thinking)
     asked, full = (
-        chat.template.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
+        chat._with_tools.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
         for messages, ask in ((before, True), ([*before, answer], False))
     )
     return (asked.text, full.text) if asked.error is None and full.error is None else None

@@ -15,7 +15,7 @@ from typing import Any
 from splitting import fed
 from tables import table
 
-from unrender import CallStatus, ChatTemplate, Message
+from unrender import ChatTemplate, Message
 from unrender.analysis import Evidence, Shown, shape_context, shape_messages
 
 T: Any = table("cut_outs")
@@ -65,8 +65,8 @@ class Said:
 
     def is_read(self, message: Message) -> bool:
         """Return whether a message says just this."""
-        calls = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
-        whole = all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+        calls = [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
+        whole = all(call.status == "complete" for call in message.tool_calls)
         return (message.content, message.reasoning, calls, whole) == (
             self.content,
             self.reasoning,
@@ -83,7 +83,7 @@ BEFORE: dict[str, list[dict[str, Any]]] = T["BEFORE"]
 def render(chat: ChatTemplate, messages: list[dict[str, Any]], thinking: bool | None, *, ask: bool) -> str | None:
     context = shape_context(TOOLS, chat.capabilities, thinking=thinking)
     shaped = shape_messages(messages, chat.capabilities)
-    rendering = chat.template.render(shaped, add_generation_prompt=ask, **context)
+    rendering = chat._with_tools.render(shaped, add_generation_prompt=ask, **context)
     return rendering.text if rendering.error is None else None
 
 
@@ -124,7 +124,7 @@ def cut_outs(chat: ChatTemplate) -> Iterator[tuple[str, str, str, Said]]:
 
 
 def read(chat: ChatTemplate, prompt: str, chunks: list[str]) -> Message:
-    parser = chat.parser(tools=TOOLS, prompt=prompt)
+    parser = chat.prepare_rendered(prompt, tools=TOOLS).parser()
     fed(parser, chunks)
     return parser.message
 

@@ -18,7 +18,7 @@ from answers import renderings, without_end
 from cut_outs import USER, Said
 from tables import table
 
-from unrender import CallStatus, ChatTemplate, Malformed, Message, Turn
+from unrender import ChatTemplate, Malformed, Message, Turn
 
 T: Any = table("damaged")
 TOOLS: list[dict[str, Any]] = T["TOOLS"]
@@ -144,7 +144,7 @@ def judged(chat: ChatTemplate, turn: Turn, case: Case) -> str:
 
 def _said(message: Message) -> Said:
     return Said(
-        message.content, message.reasoning, tuple((it.name, json.loads(it.arguments)) for it in message.tool_calls)
+        message.content, message.reasoning, tuple((it.name, json.loads(it.arguments_json)) for it in message.tool_calls)
     )
 
 
@@ -152,10 +152,10 @@ def verdict(case: Case, message: Message, events: list[Any]) -> str:
     """Return "" for a right or refused reading, else the word for what is wrong."""
     left = [*case.calls]
     for call in message.tool_calls:
-        if call.status is not CallStatus.COMPLETE:
+        if call.status != "complete":
             continue
         try:
-            said = (call.name, json.loads(call.arguments))
+            said = (call.name, json.loads(call.arguments_json))
         except ValueError:
             return "wrong"
         meant = next((call for call in left if _alike(call, said)), None)

@@ -50,4 +50,4 @@ def prepared(name: str) -> tuple[Turn, bool]:
 
 def meant(message: Message) -> Any:
     """Return what a message says, to be compared with what an engine says."""
-    return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
+    return message.reasoning, message.content, [(call.name, call.arguments_json) for call in message.tool_calls]

@@ -10,7 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
 
-from unrender.gateway import Backend
+from unrender.gateway.backends.backend import Backend
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer, Ollama

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from unrender import Turn
+from unrender.turn import Healing
 from unrender.verify.grammars import (
     END_TOKEN,
     Accepts,
@@ -29,3 +31,22 @@ __all__ = [
 def converted_reader(grammar: str) -> Accepts:
     """Compile GBNF with llguidance's converter. Only tests ask it: its lexemes are never empty."""
     return lark_reader(importlib.import_module("llguidance.gbnf_to_lark").gbnf_to_lark(grammar))
+
+
+def gbnf(turn: Turn | Healing) -> str:
+    """Return the grammar for llama.cpp."""
+    return turn.constraint("llama.cpp").grammar
+
+
+def lark(turn: Turn | Healing) -> str:
+    """Return the grammar for llguidance."""
+    return turn.constraint("llguidance").grammar
+
+
+def structural_tag(turn: Turn | Healing) -> str:
+    """Return the structural tag, as JSON."""
+    return turn.constraint("xgrammar").grammar
+
+
+WRITERS = {"gbnf": gbnf, "lark": lark, "structural_tag": structural_tag}
+"""By dialect: what writes the grammar of a turn."""

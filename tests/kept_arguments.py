@@ -18,7 +18,7 @@ from typing import Any
 from answers import renderings
 from tables import table
 
-from unrender import CallStatus, ChatTemplate, Malformed
+from unrender import ChatTemplate, Malformed
 
 T: Any = table("kept_arguments")
 STRING: dict[str, Any] = T["STRING"]
@@ -127,7 +127,7 @@ class Reading:
 
 def read(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> Reading:
     """Read a text, in pieces of any size."""
-    parser = chat.parser(tools=[tool(SCHEMAS[call.schema])], prompt=call.prompt)
+    parser = chat.prepare_rendered(call.prompt, tools=[tool(SCHEMAS[call.schema])]).parser()
     events = []
     most = rng.choice((1, 5, 40, len(text)))
     while text:
@@ -136,7 +136,7 @@ def read(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> Re
         text = text[size:]
     events += parser.finish()
     message = parser.message
-    whole = [json.loads(made.arguments) for made in message.tool_calls if made.status is CallStatus.COMPLETE]
+    whole = [json.loads(made.arguments_json) for made in message.tool_calls if made.status == "complete"]
     named = [event.text for event in events if isinstance(event, Malformed) and re.search(r"\w", event.text)]
     ids = "".join(made.id for made in message.tool_calls)
     return Reading(message.content + message.reasoning + ids, tuple(whole), tuple(named))

@@ -8,16 +8,17 @@ from typing import Any
 from oracles.confusion import Confusion, confusions
 
 from unrender import Turn
+from unrender.dialects.constraint import Dialect
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
-from unrender.dialects.remainder import Dialect, Remainder
+from unrender.dialects.remainder import Remainder
 from unrender.grammar.expansion import Values
 
 
 def remainder_of(turn: Turn) -> Remainder:
     """Return what writes the grammars of a turn."""
     return Remainder(
-        format=turn.format, request=turn.request, begun=turn.begun, handmade=turn.grammar, limits=turn.limits
+        format=turn.format, request=turn.request, prefill=turn.prefill, handmade=turn.grammar, limits=turn.limits
     )
 
 

@@ -16,7 +16,7 @@ from unrender import Message
 from unrender.dialects.sample import Sample, SampledPart
 from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
 from unrender.grammar import Role
-from unrender.messages.wire import json_type
+from unrender.json_values import json_type
 from unrender.values.notations import encode_value
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -39,7 +39,7 @@ def differences(format: Format, drawn: Sample, message: Message, begun: Message)
     }
     found = [f"{what}: {parsed[what]!r} for {expected[what]!r}" for what in expected if parsed[what] != expected[what]]
     if parsed["names"] == expected["names"]:
-        arguments = [json.loads(call.arguments) for call in message.tool_calls]
+        arguments = [json.loads(call.arguments_json) for call in message.tool_calls]
         found += [
             f"arguments: {values!r} for {drawn.text[whole[0].start : whole[0].end]!r}"
             for values, (_, whole) in zip(arguments, calls, strict=True)

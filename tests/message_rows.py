@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from unrender import MessageError
+from unrender import RequestError
 from unrender.conversation.messages import Conversation, SaidCall, read_messages, values_of
 from unrender.messages.wire import (
     read_allowed_tools,
@@ -69,5 +69,5 @@ def read(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a row gives, or the error."""
     try:
         return {"gives": READERS[row["read"]](row["given"])}
-    except MessageError as error:
+    except RequestError as error:
         return {"error": str(error)}

@@ -47,7 +47,7 @@ from next_turn_cases import (
 )
 from plain_jinja import AXES, Message, Renderer, Shape
 
-from unrender import CallStatus, ChatTemplate, Format, Turn
+from unrender import ChatTemplate, Format, Turn
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Judge:
 
     @cached_property
     def _format(self) -> Format:
-        return self.chat.turn(tools=TOOLS).format
+        return self.chat.prepare_rendered(tools=TOOLS).format
 
     @cached_property
     def ends(self) -> tuple[str, ...]:
@@ -183,8 +183,8 @@ class Judge:
         """Return an answer whose thought the template never shows, the thought set before the rest by the Format."""
         without = self.render([*before, assistant(replace(said, thought=""), ids)], ask=False, tools=tools, **variables)
         reasoning, joints = turn.format.reasoning, turn.format.turn
-        opened = bool(turn.begun.strip()) and not reasoning.closed_in(turn.begun)
-        base = prompt.removesuffix(turn.begun) if opened else prompt
+        opened = bool(turn.prefill.strip()) and not reasoning.closed_in(turn.prefill)
+        base = prompt.removesuffix(turn.prefill) if opened else prompt
         if without is None or not reasoning.end or not without.startswith(base):
             return None
         joint = joints.reasoning_to_content if said.content else joints.reasoning_to_tools if said.calls else ""
@@ -447,7 +447,7 @@ class Judge:
         if shown.said.calls:
             text = shown.text[:-3]
             message = self.turn(base).parse(text)
-            whole = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+            whole = any(call.status == "complete" for call in message.tool_calls)
             if not whole and (message.tool_calls or message.failed_calls):
                 ids = shown.ids
                 for new in ((AGAIN,), (result(0, ids),), (result(0, ids), AGAIN)):
@@ -534,7 +534,7 @@ class Judge:
     def turn(self, case: Case) -> Turn:
         """Return the turn of a case: prepared, or of a bare prompt."""
         if case.prompt is not None:
-            return self.chat.turn(case.prompt, tools=case.tools, **case.variables)
+            return self.chat.prepare_rendered(case.prompt, tools=case.tools, **case.variables)
         turn = self._prepared(case.before, case.tools, case.variables)
         assert turn is not None
         return turn
@@ -573,9 +573,9 @@ def _behind(prompt: str, whole: str, turn: Turn, said: Said) -> str | None:
     """Return what a rendering has behind the prompt. What the prompt has begun of a thought, no history need show."""
     if whole.startswith(prompt):
         return whole[len(prompt) :]
-    base = prompt.removesuffix(turn.begun)
+    base = prompt.removesuffix(turn.prefill)
     reasoning = turn.format.reasoning
-    whole_thought = reasoning.closed_in(turn.begun)
-    only_words = bool(said.thought) and not reasoning.opened_in(turn.begun)
-    dropped = turn.begun and (whole_thought or only_words)
+    whole_thought = reasoning.closed_in(turn.prefill)
+    only_words = bool(said.thought) and not reasoning.opened_in(turn.prefill)
+    dropped = turn.prefill and (whole_thought or only_words)
     return whole[len(base) :] if dropped and whole.startswith(base) else None

@@ -14,14 +14,14 @@ from typing import Any
 
 from answers import renderings, without_end
 from cut_outs import ANSWERS, BEFORE, TOOLS, Said
-from engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+from engines import Accepts, gbnf, gbnf_reader, installed, lark, lark_reader, structural_tag, tag_reader
 
 from unrender import ChatTemplate, Turn
 
 DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
-    "lark": ("llguidance", Turn.lark, lark_reader),
-    "gbnf": ("xgrammar", Turn.gbnf, gbnf_reader),
-    "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
+    "lark": ("llguidance", lark, lark_reader),
+    "gbnf": ("xgrammar", gbnf, gbnf_reader),
+    "structural tag": ("xgrammar", structural_tag, tag_reader),
 }
 """The engine that reads each dialect, and how it is written and read."""
 

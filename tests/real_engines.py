@@ -25,7 +25,10 @@ import openai
 from real_requests import ROOT, Answer, Request, sent, whole
 
 from unrender import Turn
-from unrender.gateway import EngineGrammar, Job, Model, Turns, app
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import EngineGrammar, Job
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.transformers import Transformers
@@ -170,7 +173,8 @@ class _Llama:
         return dict(_json(f"{self.url}/v1/chat/completions", sent(request)))
 
     def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
-        grammar = EngineGrammar(dialect="gbnf", text=turn.gbnf(), triggers=turn.triggers)
+        made = turn.constraint("llama.cpp")
+        grammar = EngineGrammar(dialect="gbnf", text=made.grammar, triggers=made.triggers)
         job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
         said = _json(f"{self.url}/completion", _body(LlamaServer(Connection(self.url)), job))
         return said["content"], said["tokens"]
@@ -290,8 +294,8 @@ class _Server:
 
     def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
         del model
-        tag = json.dumps(turn.structural_tag())
-        grammar = EngineGrammar(dialect="structural_tag", text=tag, triggers=turn.triggers)
+        tag = turn.constraint("xgrammar").grammar
+        grammar = EngineGrammar(dialect="structural_tag", text=tag)
         job = Job(turn=turn, request_id="ids", grammar=grammar, limit=200, sampling={"temperature": 0})
         body = _body(_before(self._kind, self.url).backend, job)
         body.pop("stream_options", None)

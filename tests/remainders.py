@@ -6,10 +6,14 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from unrender import Request, SchemaWarning, Turn
+from engines import WRITERS
+
+from unrender import Turn
 from unrender import grammar as combinators
+from unrender.errors import SchemaWarning
 from unrender.format import Format
 from unrender.grammar import Grammar, Node
+from unrender.types import Request
 
 DIALECTS = ("gbnf", "lark", "structural_tag")
 
@@ -26,13 +30,13 @@ def grammar_of(row: str | Mapping[str, str]) -> Grammar:
     return Grammar(rules.pop(""), rules)
 
 
-def turn_of(grammar: Grammar | Node, request: Request | None = None, begun: str = "") -> Turn:
+def turn_of(grammar: Grammar | Node, request: Request | None = None, prefill: str = "") -> Turn:
     """Return a turn whose answer is what a grammar says."""
     made = grammar if isinstance(grammar, Grammar) else Grammar(grammar)
-    return Turn(prompt="", format=Format(), request=request or Request(), begun=begun, grammar=made)
+    return Turn(prompt="", format=Format(), request=request or Request(), prefill=prefill, grammar=made)
 
 
 def written(grammar: Grammar | Node, dialect: str) -> Any:
     """Return a grammar in a dialect, whatever it does not enforce of a schema."""
     with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-        return getattr(turn_of(grammar), dialect)()
+        return WRITERS[dialect](turn_of(grammar))

@@ -24,6 +24,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from engines import WRITERS
 from tables import table
 
 T: Any = table("remembering")
@@ -61,21 +62,27 @@ def _turn(template: Any, held: Held, **arguments: Any) -> Any:
 def _prepared(**arguments: Any) -> Operation:
     def operate(template: Any, held: Held) -> Any:
         turn = _turn(template, held, **arguments)
-        said = (turn.stop, turn.preserved_tokens, turn.begun, turn.known_ids, turn.thinking)
-        return turn.prompt, said, turn.request, turn.injected and turn.injected.text, turn.triggers
+        said = (turn.stop, turn.preserved_tokens, turn.prefill, turn.known_ids, turn.thinking)
+        return (
+            turn.prompt,
+            said,
+            turn.request,
+            turn.tool_prompt and turn.tool_prompt.text,
+            turn.constraint("llama.cpp").triggers,
+        )
 
     return operate
 
 
 def _written(dialect: str, **arguments: Any) -> Operation:
-    return lambda template, held: held.got(getattr(_turn(template, held, **arguments), dialect)())
+    return lambda template, held: held.got(WRITERS[dialect](_turn(template, held, **arguments)))
 
 
 def _read(template: Any, held: Held) -> Any:
     from unrender.testing import numbered_id  # noqa: PLC0415 -- nothing is loaded before it is used
 
     turn = _turn(template, held, tools=TOOLS)
-    texts = [turn.sample(seed) for seed in range(3)] + [turn.begun + text for text in BROKEN]
+    texts = [turn.sample(seed) for seed in range(3)] + [turn.prefill + text for text in BROKEN]
     return [list(_reads(turn, text, numbered_id, held)) for text in texts]
 
 
@@ -95,7 +102,7 @@ def _by_hand(template: Any, held: Held) -> Any:
     made = grammar.Grammar(root, {"call": call})
     other = ChatTemplate.from_string(template.template.source, grammar=held.got(made))
     turn = _turn(other, held, tools=TOOLS)
-    return turn.prompt, turn.gbnf(), turn.sample(1)
+    return turn.prompt, turn.constraint("llama.cpp").grammar, turn.sample(1)
 
 
 def _analysed(template: Any, held: Held) -> Any:
@@ -109,7 +116,7 @@ def _loaded(template: Any, held: Held) -> Any:
 
 
 def _masked(template: Any, held: Held) -> Any:
-    from unrender import assistant_mask  # noqa: PLC0415
+    from unrender.training import assistant_mask  # noqa: PLC0415
 
     return held.got(assistant_mask(template, held.given([*MESSAGES, {"role": "assistant", "content": "Sunny."}])))
 

@@ -7,7 +7,7 @@ A row holds what differs from the usual, so that it can be read at a glance:
 - `why`: what the row is there for;
 - `with`: changes of the format, as a JSON merge patch (RFC 7396);
 - `tools` (else those of `REQUEST`; null where they are not known), `more_tools` beside them, and other fields of the request;
-- `prompt`, `begun`, `continued`, `known_ids`: what comes before the answer, as in `Turn`;
+- `prompt`, `prefill`, `is_continuation`, `known_ids`: what comes before the answer, as in `Turn`;
 - `policy`, `strict`: how it is read;
 - `text`, and `finish`: the reason with which the engine ends it;
 - `events`: `["content", text]`, `["call", name, id]` (no id where it is numbered), `["malformed", position, expected, text]` …;
@@ -35,29 +35,26 @@ from tables import case_rows
 
 from unrender import (
     ArgumentsText,
-    CallStatus,
     ContentText,
     Event,
     GrammarError,
     Malformed,
-    MalformedOutput,
     MessageFinished,
+    ParseError,
     Parser,
     Policy,
     ReasoningText,
-    Request,
-    SchemaWarning,
-    Tool,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    ToolChoice,
     Turn,
-    prefill,
 )
+from unrender.errors import SchemaWarning
 from unrender.format import Format
 from unrender.grammar import Grammar
+from unrender.parser.prompt_tail import read_prefill
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 ANSWERS = Path(__file__).parent / "corpus" / "answers"
 _MORE = ANSWERS.with_name("formats.json")
@@ -96,8 +93,10 @@ class Row:
             prompt=self.data.get("prompt", ""),
             request=request,
             format=format,
-            begun=self.data["begun"] if "begun" in self.data else prefill(format, self.data.get("prompt", "")),
-            continued=self.data.get("continued", False),
+            prefill=self.data["prefill"]
+            if "prefill" in self.data
+            else read_prefill(format, self.data.get("prompt", "")),
+            is_continuation=self.data.get("is_continuation", False),
             known_ids=tuple(self.data.get("known_ids", ())),
             grammar=grammar,
         )
@@ -128,7 +127,7 @@ class Row:
             for chunk in chunks:
                 events += parser.feed(chunk)
             events += parser.finish(self.data.get("finish"))
-        except MalformedOutput as error:
+        except ParseError as error:
             return {"raises": [error.position, error.expected]}
         content = parser.message.content
         failed = [_failed(call, content) for call in parser.message.failed_calls]
@@ -169,7 +168,7 @@ def _request(data: str) -> Request:
     if "more_tools" in fields:
         fields["tools"] = (*(REQUEST.tools or ()), *(Tool(**tool) for tool in fields.pop("more_tools")))
     if "tool_choice" in fields:
-        fields["tool_choice"] = ToolChoice(fields["tool_choice"])
+        fields["tool_choice"] = fields["tool_choice"]
     return replace(REQUEST, **fields)
 
 
@@ -188,7 +187,7 @@ def patched(data: Any, patch: Any) -> Any:
     return found
 
 
-_OF_TURN = ("with", *_REQUESTED, "prompt", "begun", "continued")
+_OF_TURN = ("with", *_REQUESTED, "prompt", "prefill", "is_continuation")
 _READERS: dict[str, Accepts | None] = {}
 
 
@@ -196,7 +195,7 @@ def _reader(turn: Turn) -> Accepts | None:
     """Return what reads the turn's grammar; None where it cannot be written, or the engine refuses it."""
     try:
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-            return lark_reader(turn.lark())
+            return lark_reader(turn.constraint("llguidance").grammar)
     except (GrammarError, ValueError):
         return None
 
@@ -227,7 +226,7 @@ def _written(events: Iterable[Event]) -> Iterator[list[Any]]:
                 yield ["arguments", text]
             case ToolCallFinished(index, status):
                 assert index == call
-                yield [status.value]
+                yield [status]
             case Malformed(text, position, expected):
                 yield ["malformed", position, expected, *([text] if text else [])]
             case MessageFinished():
@@ -236,12 +235,12 @@ def _written(events: Iterable[Event]) -> Iterator[list[Any]]:
 
 def _failed(call: ToolCall, content: str) -> list[Any]:
     """Return a failed call as a row has it: with its text, where that is not in the content."""
-    assert call.status is not CallStatus.COMPLETE
+    assert call.status != "complete"
     return [
         call.name,
-        call.arguments,
-        call.status.value,
+        call.arguments_json,
+        call.status,
         *([call.id] if call.id else []),
-        *([] if call.known else ["unknown"]),
+        *([] if call.offered else ["unknown"]),
         *([{"text": call.text}] if call.text not in content else []),
     ]

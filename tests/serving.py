@@ -18,7 +18,10 @@ from tables import CORPUS, case_rows
 
 from unrender import ChatTemplate
 from unrender.answer.encode import encode_answer
-from unrender.gateway import Backend, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, Job, Piece, Sampler
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from environment import ROOT
 
-from unrender.gateway import Failure, Model
+from unrender.gateway.answers.model import Model
 from unrender.gateway.config import read
 from unrender.gateway.example import example_model
+from unrender.gateway.failure import Failure
 
 
 def path() -> Path:

@@ -8,6 +8,7 @@ Rules: the standard library and what the extra installs; nothing of the checkout
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from importlib.metadata import version
@@ -46,8 +47,14 @@ def main(extra: str) -> None:
         getattr(unrender, name)
     turn = ChatTemplate.from_string(SOURCE, cache=False).prepare([{"role": "user", "content": "Hi"}], tools=[TOOL])
     message = turn.parse('Well.<call>{"name": "look", "arguments": {"at": "it"}}</call></assistant>')
-    assert [call.arguments for call in message.tool_calls] == ['{"at": "it"}'], message
-    assert all((turn.gbnf(), turn.lark(), turn.structural_tag()))
+    assert [call.arguments_json for call in message.tool_calls] == ['{"at": "it"}'], message
+    assert all(
+        (
+            turn.constraint("llama.cpp").grammar,
+            turn.constraint("llguidance").grammar,
+            json.loads(turn.constraint("xgrammar").grammar),
+        )
+    )
     for module in MODULES[extra]:
         importlib.import_module(module)
     if sys.platform != "emscripten":  # Nothing is started there.

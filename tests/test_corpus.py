@@ -21,14 +21,15 @@ from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
 from splitting import fed, pieces, random_pieces
 
-from unrender import CallStatus, Policy, deltas
+from unrender import Policy
 from unrender.grammar import conforms
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12
 """Instructions for a character, at most."""
-WRITTEN = Policy(calls="written", repair="none")
+WRITTEN = Policy(tool_calls="streamed", repair="none")
 UNREPAIRED = Policy(repair="none")
 FEW = 60
 """Instructions that an answer takes however short it is."""
@@ -45,7 +46,7 @@ def readable(path: Path) -> list[Row]:
 
 def judged(row: Row) -> bool:
     """Return whether `check_judged` reads the row: it feeds a text in chunks, to a copy and to a restored parser itself."""
-    return row.usual and row.turn.grammar is None and not row.turn.begun
+    return row.usual and row.turn.grammar is None and not row.turn.prefill
 
 
 def cuts(row: Row) -> list[int]:
@@ -118,7 +119,7 @@ def test_deltas_add_up_to_the_message(path: Path) -> None:
 def test_a_strict_parser_stops_or_reads_the_same(path: Path) -> None:
     """It stops at the same place in any chunks; what it does not refuse, it reads as others do."""
     for row in readable(path):
-        if row.usual and not row.turn.begun:
+        if row.usual and not row.turn.prefill:
             check_strict(lambda row=row: row.turn.parser(strict=True, ids=numbered_id), row.text)  # type: ignore[misc]
 
 
@@ -128,11 +129,11 @@ def test_calls_given_as_they_are_written_are_the_same_calls(path: Path) -> None:
     for row in readable(path):
         if row.usual:
             message = check(lambda row=row: row.turn.parser(policy=WRITTEN, ids=numbered_id), row.text)  # type: ignore[misc]
-            complete = [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+            complete = [call for call in message.tool_calls if call.status == "complete"]
             whole = row.turn.parser(policy=UNREPAIRED, ids=numbered_id)
             whole.finish(text=row.text)
-            given = [(call.name, call.arguments) for call in whole.message.tool_calls]
-            assert [(call.name, call.arguments) for call in complete] == given, row
+            given = [(call.name, call.arguments_json) for call in whole.message.tool_calls]
+            assert [(call.name, call.arguments_json) for call in complete] == given, row
 
 
 @each_file
@@ -162,7 +163,7 @@ def test_work_is_linear(path: Path) -> None:
         for size in (1, len(row.text) or 1):
             parser = row.parser()
             fed(parser, pieces(row.text, size))
-            assert parser.steps <= STEPS * len(row.text + row.turn.begun) + FEW, (row, size)
+            assert parser._steps <= STEPS * len(row.text + row.turn.prefill) + FEW, (row, size)
 
 
 @pytest.mark.engine

@@ -17,7 +17,7 @@ from environment import ROOT
 
 import unrender
 from unrender.analysis import Capabilities
-from unrender.explain import pictures
+from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats
 

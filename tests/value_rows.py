@@ -22,7 +22,7 @@ from typing import Any
 from splitting import splits
 from tables import case_rows
 
-from unrender import Tool
+from unrender.types import Tool
 from unrender.values.coercion import ArgumentTypes, coerce
 from unrender.values.finder import Finder
 from unrender.values.raw import RawScanner, TagStyle, XmlScanner, read_tree

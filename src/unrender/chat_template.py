@@ -13,7 +13,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from unrender.errors import ExportError, FormatError, FormatWarning, MessageError, TemplateWarning
+from unrender.errors import ExportError, FormatError, FormatWarning, RequestError, TemplateWarning
 from unrender.limits import STANDARD, Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.rendering.template import FunctionTemplate, Template
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
     from unrender.export import Exported, Target
     from unrender.format import Format
     from unrender.grammar import Grammar
-    from unrender.machine.ids import IdMaker
-    from unrender.machine.policy import Policy
     from unrender.messages.wire import Request
-    from unrender.parser.streaming import Parser
     from unrender.rendering.template import Renderer
     from unrender.turn import Turn
 
@@ -52,7 +49,7 @@ class ChatTemplate:
 
     Make one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation: you get
     a `Turn`, which has the prompt, reads the answer (`parse`, or `parser` for a stream), and writes grammars that keep an
-    engine to the format. Where an engine renders the prompt, `turn` and `parser` make the same from the prompt's tail.
+    engine to the format. Where an engine renders the prompt, `prepare_rendered` makes the same from the prompt's tail.
     `format` is how answers are written, `analysis` says how that was found, and `response_template` exports it.
 
     `format` is used instead of the one that analysis would derive. A `grammar` made by hand (see `unrender.grammar`)
@@ -178,7 +175,7 @@ class ChatTemplate:
         cls,
         render: Renderer,
         *,
-        switches: Collection[str] = (),
+        variables: Collection[str] = (),
         bos_token: str = "",
         eos_token: str = "",
         format: Format | None = None,
@@ -187,8 +184,8 @@ class ChatTemplate:
         """Make a chat template from a function that writes conversations, for models without a Jinja template.
 
         `render(messages, …)` gets OpenAI's messages and returns the whole text, special tokens included. By name it also
-        gets whatever it has parameters for: `tools`, `add_generation_prompt`, and switches such as `enable_thinking`. Name
-        the switches that it takes in `**keywords` in `switches`. Without a parameter `add_generation_prompt` it must write
+        gets whatever it has parameters for: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`. Name
+        the variables that it takes in `**keywords` in `variables`. Without a parameter `add_generation_prompt` it must write
         what asks for an answer whenever the last message is not the assistant's. An exception counts as a refusal. The
         function runs without a limit of time, and its analysis is not kept on disk. Raises `TemplateError` when it takes
         no messages.
@@ -199,19 +196,13 @@ class ChatTemplate:
         'Hi!'
         """
         loaded = LoadedTemplates(
-            sources={"default": ""}, bos_token=bos_token, eos_token=eos_token, renderer=render, switches=tuple(switches)
+            sources={"default": ""},
+            bos_token=bos_token,
+            eos_token=eos_token,
+            renderer=render,
+            variables=tuple(variables),
         )
         return cls(loaded, format=format, cache=False, limits=limits)
-
-    @property
-    def loaded(self) -> LoadedTemplates:
-        """All that was loaded: the named sources, the tokens, and a declared response template."""
-        return self._loaded
-
-    @property
-    def template(self) -> Template:
-        """The template that is used when tools are given."""
-        return self._with_tools
 
     @property
     def analysis(self) -> Analysis:
@@ -247,11 +238,11 @@ class ChatTemplate:
         return self.analysis.capabilities
 
     @property
-    def continuation(self) -> Continuation:
+    def _continuation(self) -> Continuation:
         """The text between an answer and the next one where tools are offered, and whether the template only appends."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
 
-        return continuation_of(probing(self.writing))
+        return continuation_of(probing(self._writing))
 
     @property
     def variables(self) -> Mapping[str, Variable]:
@@ -281,8 +272,8 @@ class ChatTemplate:
         template (see `variables`), or hold some: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`,
         `reasoning_effort` and `thinking_budget` become the template's own switch and amount. None counts as left out.
 
-        The same request suits every template. What one does not show as it was said is in the turn's `notes`, and each
-        note is a `TemplateWarning`: a variable that nobody reads, an amount of thinking, documents. A misspelled argument
+        The same request suits every template. What one does not show as it was said is in the turn's `warnings`, each
+        also given as a `TemplateWarning`: a variable that nobody reads, an amount of thinking, documents. A misspelled argument
         is an error.
 
         `reasoning_format="none"` leaves reasoning, markers included, in the content. `continue_final_message` lets the
@@ -297,7 +288,7 @@ class ChatTemplate:
         What a model wrote in earlier turns is never refused, not even a broken call. Where the template refuses a
         conversation, or drops a message, it gets the same in other words or roles if that helps, with a note.
 
-        Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
+        Raises `RequestError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
 
         With a grammar made by hand no tools are described, and only content can be continued, since the grammar alone
@@ -314,7 +305,7 @@ class ChatTemplate:
             "reasoning_format": reasoning_format,
         }
         offer, request = read_request(tools, **asked)
-        write = partial(self.writing, documents=documents, tool_format=tool_format)
+        write = partial(self._writing, documents=documents, tool_format=tool_format)
         turn = prepare_turn(
             write(offer, request, template_kwargs),
             request,
@@ -327,11 +318,11 @@ class ChatTemplate:
                 variables=template_kwargs,
             ),
         )
-        for note in turn.notes:
+        for note in turn.warnings:
             warnings.warn(note, TemplateWarning, stacklevel=2)
         return turn
 
-    def writing(
+    def _writing(
         self,
         offer: Offer,
         request: Request,
@@ -361,42 +352,7 @@ class ChatTemplate:
             beside=beside,
         )
 
-    def parser(
-        self,
-        *,
-        tools: Sequence[Any] | None = None,
-        prompt: str = "",
-        begun: str | None = None,
-        tool_choice: Any = None,
-        parallel_tool_calls: bool = True,
-        response_format: Any = None,
-        reasoning_format: ReasoningFormat = "auto",
-        strict: bool = False,
-        policy: Policy | None = None,
-        ids: IdMaker | None = None,
-        known_ids: Sequence[str] = (),
-        special_tokens: Collection[str] | None = None,
-    ) -> Parser:
-        """Return a parser for the answer to a prompt that was rendered elsewhere: the parser of `turn`.
-
-        `strict`, `policy`, `ids` and `special_tokens` are as in `Turn.parser`. Where the prompt ends in an answer that the
-        model goes on with, give that text, from the header on, in `begun`: it is then part of the message. Raises
-        `MessageError` as `prepare` does.
-        """
-        turn = self.turn(
-            prompt,
-            tools=tools,
-            tool_choice=tool_choice,
-            parallel_tool_calls=parallel_tool_calls,
-            response_format=response_format,
-            reasoning_format=reasoning_format,
-            known_ids=known_ids,
-        )
-        if begun is not None:
-            turn = replace(turn, begun=begun, continued=True)
-        return turn.parser(strict=strict, policy=policy, ids=ids, special_tokens=special_tokens)
-
-    def turn(
+    def prepare_rendered(
         self,
         prompt: str = "",
         *,
@@ -405,7 +361,7 @@ class ChatTemplate:
         parallel_tool_calls: bool = True,
         response_format: Any = None,
         reasoning_format: ReasoningFormat = "auto",
-        continued: bool = False,
+        is_continuation: bool = False,
         known_ids: Sequence[str] = (),
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
@@ -413,19 +369,19 @@ class ChatTemplate:
     ) -> Turn:
         """Return the turn that answers a prompt that was rendered elsewhere, e.g. inside an engine.
 
-        `prompt` may be the prompt's tail: it shows whether reasoning is already open. With `continued`, everything after the
+        `prompt` may be the prompt's tail: it shows whether reasoning is already open. With `is_continuation`, everything after the
         last header is an answer that the model goes on with, and part of the message. As in `prepare`, nothing is a call
         without `tools`; here a tool may be listed twice. `known_ids` are the ids of the calls in the conversation, one for
         each call. What else the prompt was rendered with, as `prepare` takes it, is for `Turn.next` alone. Raises
-        `MessageError` as `prepare` does.
+        `RequestError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
-        >>> ChatTemplate.from_string(source).turn("<user>Hello</><assistant>").parse("Hi!</>").content
+        >>> ChatTemplate.from_string(source).prepare_rendered("<user>Hello</><assistant>").parse("Hi!</>").content
         'Hi!'
         """
         from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
-        from unrender.parser.prompt_tail import after_header, prefill  # noqa: PLC0415
+        from unrender.parser.prompt_tail import after_header, read_prefill  # noqa: PLC0415
         from unrender.turn import Turn  # noqa: PLC0415
 
         asked = {
@@ -436,18 +392,18 @@ class ChatTemplate:
         }
         offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
-            raise MessageError(f"known_ids: expected texts, found {known_ids!r:.60}")
-        write = partial(self.writing, documents=documents, tool_format=tool_format)
+            raise RequestError(f"known_ids: expected texts, found {known_ids!r:.60}")
+        write = partial(self._writing, documents=documents, tool_format=tool_format)
         format = self._format_behind(
-            prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request.call_required
+            prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request._call_required
         )
-        after = after_header(format, prompt) if continued else None
+        after = after_header(format, prompt) if is_continuation else None
         return Turn(
             prompt=prompt,
             request=request,
             format=format,
-            begun=prefill(format, prompt) if after is None else after,
-            continued=continued,
+            prefill=read_prefill(format, prompt) if after is None else after,
+            is_continuation=is_continuation,
             known_ids=tuple(known_ids),
             grammar=self._grammar,
             limits=self._default.limits,
@@ -477,7 +433,7 @@ class ChatTemplate:
         writer = make_writer()
         return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 
-    def response_template(self, *, target: Target | str = "transformers") -> Exported:
+    def response_template(self, *, target: Target = "transformers") -> Exported:
         """Return the format as a response template, which an engine reads.
 
         `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, which says what is
@@ -487,7 +443,7 @@ class ChatTemplate:
 
         if self._grammar is not None:
             raise ExportError("a grammar made by hand cannot be written as a response template")
-        return response_template_of(self.format.ended_by(self._loaded.eos_token), target=target)
+        return response_template_of(self.format._ended_by(self._loaded.eos_token), target=target)
 
     def __repr__(self) -> str:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"
@@ -496,5 +452,5 @@ class ChatTemplate:
 def _compiled(source: str, loaded: LoadedTemplates, limits: Limits) -> Template:
     bos, eos, renderer = loaded.bos_token, loaded.eos_token, loaded.renderer
     if renderer is not None:
-        return FunctionTemplate(renderer, switches=loaded.switches, bos_token=bos, eos_token=eos, limits=limits)
+        return FunctionTemplate(renderer, variables=loaded.variables, bos_token=bos, eos_token=eos, limits=limits)
     return Template(source, bos_token=bos, eos_token=eos, special_tokens=loaded.special_tokens, limits=limits)

@@ -1,6 +1,6 @@
 """Defines every exception that unrender raises: for callers' mistakes, never for model text.
 
-Model output is nobody's mistake: lenient parsing raises nothing, and strict parsing raises `MalformedOutput` alone.
+Model output is nobody's mistake: lenient parsing raises nothing, and strict parsing raises `ParseError` alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class TemplateError(UnrenderError):
     """The template could not be loaded, compiled or rendered; the message says where and why."""
 
 
-class MessageError(UnrenderError):
+class RequestError(UnrenderError):
     """A message, tool or request given by the caller is malformed; the message names the place."""
 
 
@@ -60,22 +60,26 @@ class ExtendError(UnrenderError):
         self.reason = reason
 
 
-class FormatWarning(UserWarning):
+class UnrenderWarning(UserWarning):
+    """Base of all warnings given by unrender."""
+
+
+class FormatWarning(UnrenderWarning):
     """A finding about a template does not hold for its own answers.
 
     The format claims less because of it, and the message says what.
     """
 
 
-class TemplateWarning(UserWarning):
+class TemplateWarning(UnrenderWarning):
     """The template cannot do what was asked for, so that has no effect; the message names it."""
 
 
-class SchemaWarning(UserWarning):
+class SchemaWarning(UnrenderWarning):
     """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
 
 
-class MalformedOutput(UnrenderError):
+class ParseError(UnrenderError):
     """Strict parsing met text that the format does not allow.
 
     `position` counts characters from the start of the output, `expected` says what the format allows there, in the
@@ -88,5 +92,5 @@ class MalformedOutput(UnrenderError):
         self.expected = expected
         self.context = context
 
-    def __reduce__(self) -> tuple[type[MalformedOutput], tuple[int, str, str]]:
+    def __reduce__(self) -> tuple[type[ParseError], tuple[int, str, str]]:
         return type(self), (self.position, self.expected, self.context)

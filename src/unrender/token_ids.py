@@ -24,8 +24,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
-from unrender import Event, Message, Parser, TokenizerError
+from unrender import Event, Message, Parser
+from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
+
+__all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
 
 _HALF = "\ufffd"
 """Text that decoders write for half a character."""

@@ -1,11 +1,10 @@
 """Defines one turn: the prompt that asks for an answer, how the answer is read, and what may be generated.
 
-What constrains an answer depends on format, request and begun text alone, so turns that agree in these share it.
+What constrains an answer depends on format, request and prefill alone, so turns that agree in these share it.
 """
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from unrender.errors import ExtendError, GrammarError, MessageError, TemplateWarning
+from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
@@ -22,16 +21,16 @@ from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
 from unrender.messages.wire import CallStatus, Message, ReasoningField, Request, ToolCall
 from unrender.nodes import Grammar
+from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.completions import ChunkBody, Completion
 from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
     from unrender.conversation.adapt import Media
     from unrender.conversation.next_turn.extender import Extender
-    from unrender.conversation.offer import Injection
+    from unrender.conversation.offer import ToolPrompt
+    from unrender.dialects.constraint import Constraint, Engine
     from unrender.dialects.remainder import Remainder
-    from unrender.dialects.triggers import Trigger
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
@@ -55,29 +54,32 @@ class Piece:
 
 
 class Constrained:
-    """The grammars of what may follow a prompt, in three dialects."""
+    """Something of which a grammar says what may follow its prompt."""
 
     __slots__ = ()
 
-    def gbnf(self) -> str:
-        """Return a grammar, in GBNF (llama.cpp), of the text that may follow the prompt.
+    def constraint(self, engine: Engine) -> Constraint:
+        """Return what an engine needs in order to write nothing but what may follow the prompt.
 
-        Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
-        `SchemaWarning`. The same holds for the other dialects. Turns with the same format, request and begun text
-        share the result.
+        `engine` is "llama.cpp", "vllm", "sglang", or a library that constrains generation: "llguidance" or "xgrammar". For llama.cpp,
+        the grammar also holds lazily, from a trigger on.
+
+        Raises `GrammarError` when the answer cannot be written as a grammar, and `RequestError` for another engine. Each keyword of a
+        schema that the grammar does not enforce is a `SchemaWarning`. Turns with the same format, request and prefill share the result.
+
+        >>> from unrender import ChatTemplate
+        >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered(response_format={"type": "json_object"})
+        >>> turn.constraint("llama.cpp").grammar.splitlines()[0].startswith("root ::= ")
+        True
         """
-        text: str = self._constraint("gbnf")
-        return text
+        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.remainder import grammar_for, triggers  # noqa: PLC0415
 
-    def lark(self) -> str:
-        """Return the same grammar in the Lark of llguidance."""
-        text: str = self._constraint("lark")
-        return text
-
-    def structural_tag(self) -> dict[str, Any]:
-        """Return the same grammar as the structural tag of xgrammar, plain JSON data."""
-        tag: dict[str, Any] = self._constraint("structural_tag")
-        return tag
+        rest, turn = self._remainder, self._turn
+        grammar = grammar_for(rest, engine)
+        lazy = engine == "llama.cpp" and not rest.in_call
+        starts = triggers(rest) if lazy else ()
+        return Constraint(grammar=grammar, triggers=starts, stop=turn.stop, preserved_tokens=turn.preserved_tokens)
 
     def sample(self, seed: int) -> str:
         """Return a random text that the grammars allow, like a model that is always right; `seed` fixes it."""
@@ -88,10 +90,10 @@ class Constrained:
         """The text that may follow the prompt."""
         raise NotImplementedError
 
-    def _constraint(self, dialect: str) -> Any:
-        from unrender.dialects.remainder import constraint  # noqa: PLC0415 -- loaded when it is used
-
-        return constraint(self._remainder, dialect)
+    @property
+    def _turn(self) -> Turn:
+        """The turn with the prompt."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,10 @@ class Healing(Constrained):
     def prompt(self) -> str:
         """The prompt to go on from."""
         return self.turn.prompt
+
+    @property
+    def _turn(self) -> Turn:
+        return self.turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +143,17 @@ class Turn(Constrained):
     """Tools, tool choice and other constraints of the answer."""
     format: Format
     """The format of the answer, with the template's own end-of-sequence token among the ends of a turn."""
-    begun: str = ""
+    prefill: str = ""
     """The part of the answer that the prompt already contains: `<think>\\n`, an empty thought, or the text to continue."""
-    continued: bool = False
-    """True when `begun` is an answer that the model continues. It is then part of the message."""
-    injected: Injection | None = None
+    is_continuation: bool = False
+    """True when `prefill` is an answer that the model continues. It is then part of the message."""
+    tool_prompt: ToolPrompt | None = None
     """The words in the prompt that describe the tools, for a template that ignores them; None when it takes tools."""
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
     """True when the model thinks in this turn, as asked or by the template's default; None where that is unknown."""
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """Parts that the prompt shows otherwise than they were said, or not at all. `prepare` gives each as a `TemplateWarning`, too."""
     known_ids: tuple[str, ...] = ()
     """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
@@ -171,13 +177,13 @@ class Turn(Constrained):
     def _unfinished(self) -> Iterator[str]:
         """Yield what may be written in an answer while nothing of it is whole: around reasoning, and before calls and content."""
         turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
-        opened = not self.begun.strip() or not reasoning.start.strip() or reasoning.opened_in(self.begun)
-        if opened and not reasoning.closed_in(self.begun):
+        opened = not self.prefill.strip() or not reasoning.start.strip() or reasoning.opened_in(self.prefill)
+        if opened and not reasoning.closed_in(self.prefill):
             yield reasoning.start
             yield reasoning.end + turn.reasoning_to_content
             yield reasoning.end + turn.reasoning_to_tools
         yield turn.start_to_content + self.format.content.start
-        if self.request.calls_allowed:
+        if self.request._calls_allowed:
             before = takewhile(lambda part: part is not Slot.ARGUMENTS, tools.function)
             head = ("\0" if isinstance(part, Slot) else part for part in before)
             yield "".join((turn.start_to_tools, *tools.markers[:2], *head))
@@ -186,13 +192,6 @@ class Turn(Constrained):
     def preserved_tokens(self) -> tuple[str, ...]:
         """Special tokens that an engine must not strip from the output, since the parser reads them."""
         return self.format.preserved_tokens
-
-    @property
-    def triggers(self) -> tuple[Trigger, ...]:
-        """The triggers of a lazy grammar: how an engine notices that a call begins. Empty when there are none."""
-        from unrender.dialects.remainder import triggers  # noqa: PLC0415 -- loaded when it is used
-
-        return triggers(self._remainder)
 
     def samples(self, seed: int = 0) -> Iterator[str]:
         """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
@@ -209,7 +208,7 @@ class Turn(Constrained):
     ) -> Parser:
         """Return a parser for one answer. It has read the part of the answer that the prompt already contains.
 
-        A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is
+        A strict parser raises `ParseError` at the first text that the format does not allow; otherwise no text is
         an error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's
         name; by default they are random, so that no other call of the conversation, or of another request, has the
         same. `special_tokens` are the texts of the tokenizer's special tokens, for callers who tell `feed` which text
@@ -220,8 +219,8 @@ class Turn(Constrained):
             self.request,
             grammar=self.grammar,
             prompt=self.prompt,
-            begun=self.begun,
-            continued=self.continued,
+            prefill=self.prefill,
+            is_continuation=self.is_continuation,
             strict=strict,
             policy=policy,
             ids=ids,
@@ -234,7 +233,7 @@ class Turn(Constrained):
 
         Raises `StateError` when the state belongs to another turn's format, tools or grammar, or was changed.
         """
-        return Parser.restore(self.format, self.request, state, grammar=self.grammar, ids=ids)
+        return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Return the message that a whole answer means. No text raises an error. `ids` is as for `parser`."""
@@ -256,7 +255,7 @@ class Turn(Constrained):
         `parser`.
 
         >>> from unrender import ChatTemplate
-        >>> answer = ChatTemplate.from_string("{{ messages[0].content }}").turn().stream(["Hi", "!"])
+        >>> answer = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered().stream(["Hi", "!"])
         >>> list(answer)
         [ContentText(text='Hi'), ContentText(text='!'), MessageFinished()]
         >>> answer.message.content
@@ -280,7 +279,7 @@ class Turn(Constrained):
         `policy` and `ids` are as for `parser`.
 
         >>> from unrender import ChatTemplate
-        >>> bodies = ChatTemplate.from_string("{{ messages[0].content }}").turn().openai_chunks(["Hi"], model="m")
+        >>> bodies = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered().openai_chunks(["Hi"], model="m")
         >>> [body["choices"][0]["delta"] for body in bodies]
         [{'role': 'assistant', 'content': ''}, {'content': 'Hi'}, {}]
         """
@@ -305,14 +304,14 @@ class Turn(Constrained):
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
         >>> source += '"arguments": {{ c.function.arguments | tojson }}}</call>{% endfor %}{% endfor %}'
         >>> tool = {"name": "say", "parameters": {"properties": {"words": {"type": "string"}}}}
-        >>> turn = ChatTemplate.from_string(source).turn(tools=[tool])
+        >>> turn = ChatTemplate.from_string(source).prepare_rendered(tools=[tool])
         >>> answer = '<call>{"name": "say", "arguments": {"words": "A "good" day"}}</call>'
         >>> answer[: turn.heal(answer).cut]
         '<call>{"name": "say", "arguments": {"words": '
         """
         from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- loaded when it is used
 
-        if self.grammar is not None or not self.request.calls_allowed or not text:
+        if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
         broken = self._broken(text, finish_reason, policy)
         if broken is None or self.request.tool(broken.name) is None:
@@ -322,30 +321,26 @@ class Turn(Constrained):
         quotation = opened(before, cut=False)
         if (
             (quotation and (quotation.spans_lines or quotation.certain))
-            or (
-                self.request.one_call and CallStatus.COMPLETE in [call.status for call in self.parse(before).tool_calls]
-            )
-            or (broken.status is CallStatus.TRUNCATED and finish_reason == "length")
+            or (self.request._one_call and "complete" in [call.status for call in self.parse(before).tool_calls])
+            or (broken.status == "truncated" and finish_reason == "length")
         ):
             return None
         # Counted from where the answer begins, which the prompt may have written.
-        begun = len(self.begun)
-        span = (begun + start, begun + broken.stop)
-        output = self.begun + text
+        prefill = len(self.prefill)
+        span = (prefill + start, prefill + broken.stop)
+        output = self.prefill + text
         try:
             good = good_beginning(
-                self._generated, self.request, output, span, begun + broken.end, broken.name, self.limits
+                self._generated, self.request, output, span, prefill + broken.end, broken.name, self.limits
             )
         except GrammarError:
             return None
-        cut = good.cut - begun if good else 0
+        cut = good.cut - prefill if good else 0
         # A grammar may be wider than the schema, and take a call as it is.
-        if good is None or (
-            broken.status is CallStatus.COMPLETE and self._broken(text[:cut], "length", policy) == broken
-        ):
+        if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
-        turn = replace(self, prompt=self.prompt + text[:cut], begun=self.begun + text[:cut])
-        remainder = replace(self._remainder, request=good.request, begun=good.text, in_call=True)
+        turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
+        remainder = replace(self._remainder, request=good.request, prefill=good.text, in_call=True)
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
     def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
@@ -355,7 +350,7 @@ class Turn(Constrained):
         for event in parser.finish(finish_reason, text=text):
             if isinstance(event, ToolCallStarted):
                 starts[event.index] = event.position
-            elif self.breaks(event, parser):
+            elif self._breaks(event, parser):
                 match event:
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
                         # It failed at its end, unless more of it was read since.
@@ -363,18 +358,18 @@ class Turn(Constrained):
                         return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
                     case ToolCallFinished(index=index, position=end):
                         # A call that is not told of here has begun in the prompt.
-                        start, name = starts.get(index, -len(self.begun)), parser.message.tool_calls[index].name
-                        return _Broken(name, start, end, end, CallStatus.COMPLETE)
+                        start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
+                        return _Broken(name, start, end, end, "complete")
         return None
 
-    def breaks(self, event: Event, parser: Parser) -> bool:
+    def _breaks(self, event: Event, parser: Parser) -> bool:
         """Return whether a call breaks in an event of `parser`: it fails, or is complete and does not obey its tool's schema."""
         match event:
             case Malformed(call=call):
                 return call is not None
-            case ToolCallFinished(index, CallStatus.COMPLETE):
+            case ToolCallFinished(index, "complete"):
                 with suppress(GrammarError):
-                    return bool(self.problems(parser.message.tool_calls[index]))
+                    return bool(parser.message.tool_calls[index].problems())
         return False
 
     @property
@@ -382,7 +377,7 @@ class Turn(Constrained):
         """The pieces that `next` appended to the last prompt and its answer; empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
-    def held(self) -> Iterator[Any]:
+    def _held(self) -> Iterator[Any]:
         """Yield what the turn holds of its request and its conversation, for who counts bytes: the same objects in later turns."""
         return self._source.held() if self._source is not None else iter(())
 
@@ -406,7 +401,7 @@ class Turn(Constrained):
         `answer` is the model's text as it was sampled, with or without the end of the turn. `messages` are what is said after
         it: results, users, system messages, as for `prepare`. A result finds its call by id, then by name, then in order.
         Nothing of the prompt or of the answer is changed, so `appended` is all that an engine has to read. Whatever else the
-        template would have changed of earlier turns is in `notes`, each a `TemplateWarning` too.
+        template would have changed of earlier turns is in `warnings`, each a `TemplateWarning` too.
 
         `thoughts` is what is done where the template would leave out thoughts that the prompt holds: they stay ("all"), or
         that is an error ("template"), or an error where a user is among the messages ("tool_cycle"). `unfinished="text"`
@@ -415,7 +410,7 @@ class Turn(Constrained):
         change the prompt so far, e.g. `enable_thinking`.
 
         Raises `ExtendError`, with a reason that is a word, where it is not certain what the template writes: render the
-        whole conversation with `prepare` then. Raises `MessageError` as `prepare` does.
+        whole conversation with `prepare` then. Raises `RequestError` as `prepare` does.
 
         >>> from unrender import ChatTemplate
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -426,7 +421,7 @@ class Turn(Constrained):
         _check_words(answer=answer, thoughts=thoughts, unfinished=unfinished)
         if self._source is None:
             raise ExtendError(
-                "the turn was made by hand: expected one of ChatTemplate.prepare or ChatTemplate.turn", "state"
+                "the turn was made by hand: expected one of ChatTemplate.prepare or prepare_rendered", "state"
             )
         asked = {
             "tools": tools,
@@ -438,47 +433,24 @@ class Turn(Constrained):
         changes = {name: value for name, value in asked.items() if value is not None}
         how = Extending(thoughts=thoughts, unfinished=unfinished, restate=restate, changes=changes, variables=variables)
         turn = self._source.next(self, answer, messages, how)
-        for note in turn.notes:
+        for note in turn.warnings:
             warnings.warn(note, TemplateWarning, stacklevel=2)
         return turn
-
-    def problems(self, call: ToolCall) -> tuple[str, ...]:
-        """Return in words where a call does not obey its tool's schema; nothing where it does.
-
-        Each problem begins with its place in the arguments, from `$` on. What grammars do not hold of a schema is not looked
-        at; each such keyword is a `SchemaWarning` where a grammar is written. Raises `GrammarError` when the tool's parameters
-        are no JSON Schema.
-
-        >>> from unrender import ChatTemplate, ToolCall
-        >>> tool = {"name": "go", "parameters": {"properties": {"to": {"enum": ["Rome", "Oslo"]}}}}
-        >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").turn(tools=[tool])
-        >>> turn.problems(ToolCall(name="go", arguments='{"to": "Bonn"}', id="1"))
-        ('$.to: expected one of ["Rome", "Oslo"], found "Bonn"',)
-        """
-        from unrender.schema.problems import problems_of  # noqa: PLC0415 -- loaded when it is used
-        from unrender.schema.reader import read_schema  # noqa: PLC0415
-
-        if (tool := self.request.tool(call.name)) is None:
-            names = [tool.name for tool in self.request.tools or ()]
-            return (
-                () if self.request.tools is None else (f"expected a call of one of {names}, found {call.name!r:.60}",)
-            )
-        try:
-            arguments = json.loads(call.arguments)
-        except (ValueError, RecursionError):
-            return (f"$: expected JSON, found {call.arguments!r:.60}",)
-        return problems_of(read_schema(tool.parameters), arguments)
 
     @property
     def _remainder(self) -> Remainder:
         from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
 
         format, made = self._generated, self.grammar
-        return Remainder(format=format, request=self.request, begun=self.begun, handmade=made, limits=self.limits)
+        return Remainder(format=format, request=self.request, prefill=self.prefill, handmade=made, limits=self.limits)
+
+    @property
+    def _turn(self) -> Turn:
+        return self
 
     @property
     def _generated(self) -> Format:
-        return generated_format(self.format, self.begun)
+        return generated_format(self.format, self.prefill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,17 +470,17 @@ _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfini
 
 
 def _check_words(**given: Any) -> None:
-    """Raise `MessageError` for an argument that is no text, or none of its words."""
+    """Raise `RequestError` for an argument that is no text, or none of its words."""
     for name, value in given.items():
         words = _WORDS.get(name, ())
         if not isinstance(value, str) or (words and value not in words):
-            raise MessageError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
+            raise RequestError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
 
 
-def generated_format(format: Format, begun: str) -> Format:
-    """Return the format of what is generated after `begun`: no reasoning where only words of the prompt begin it, and these do not."""
+def generated_format(format: Format, prefill: str) -> Format:
+    """Return the format of what is generated after `prefill`: no reasoning where only words of the prompt begin it, and these do not."""
     worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
-    if not worded or begun:
+    if not worded or prefill:
         return format
     turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
     return replace(format, reasoning=Reasoning(), turn=turn)

@@ -12,7 +12,10 @@ import pytest
 from engines import installed
 from serving import CALL, Told, chunked, template
 
-from unrender.gateway import EngineCapabilities, EngineError, Job, Model, Turns, app
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job
 from unrender.gateway.serve import server
 
 collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["test_clients.py", "test_proxy.py"]
@@ -24,7 +27,7 @@ def said(job: Job) -> Iterable[str | EngineError]:
     """
     prompt, request = job.turn.prompt, job.turn.request
     schema = request.response_schema if isinstance(request.response_schema, Mapping) else {}
-    thought = "" if job.turn.begun else "<think>\nHm.\n</think>\n"
+    thought = "" if job.turn.prefill else "<think>\nHm.\n</think>\n"
     if "too long" in prompt:
         return [EngineError("The prompt (total length 9999) is too long to fit into the model", status=400)]
     if "wet in Paris" in prompt:

@@ -14,7 +14,8 @@ from cut_outs import BEFORE, lost
 from engines import installed
 from own_words import Written, own_words, refused
 
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
+from unrender.errors import FormatWarning
 
 FEW, MANY = 16, 800
 UNREAD = {"numbered lines": "only a number and a tool's name show a call"}
@@ -55,7 +56,7 @@ def test_what_a_composed_template_writes_is_read_back(seed):
 
 
 @pytest.mark.full
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 def test_what_many_composed_templates_write_is_read_back():
     """The same for many."""
     seeds = read_ones(range(FEW, MANY))
@@ -74,7 +75,7 @@ def test_grammars_accept_what_a_composed_template_writes(seed):
 @pytest.mark.full
 @pytest.mark.engine
 @pytest.mark.timeout(7200)
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 def test_grammars_accept_what_many_composed_templates_write():
     """The same for many."""
     found = {f"{seed}: {drawn(seed)}": refused(own_words_of(seed)) for seed in read_ones(range(MANY))}

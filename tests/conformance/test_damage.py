@@ -42,7 +42,7 @@ def found(source: str | Path, most: int | None) -> Iterator[str]:
             yield f"{word}: {case.label}: {case.text!r}"
 
 
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.few(40)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_no_call_comes_of_damage_or_quotations(name):
@@ -52,7 +52,7 @@ def test_no_call_comes_of_damage_or_quotations(name):
 
 @pytest.mark.full
 @pytest.mark.timeout(7200)
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 def test_no_call_comes_of_any_damage_or_quotation():
     """All of them, of many templates."""
     many = {**sources(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW, MANY)}}

@@ -22,8 +22,10 @@ from kept_arguments import calls, lost, misread, mutated
 from lexing import confusions_of
 from own_words import own_words, refused
 
-from unrender import ChatTemplate, Message, Parser, TemplateError, Turn, assistant_mask, prefill
+from unrender import ChatTemplate, Message, Parser, TemplateError, Turn
 from unrender.format import Slot
+from unrender.parser.prompt_tail import read_prefill
+from unrender.training import assistant_mask
 
 each_template = pytest.mark.parametrize("name", all_template_paths())
 _ALONE = {"content", "lines", "content and call"}
@@ -105,7 +107,7 @@ def test_no_lexeme_is_lost(name):
         ]
     except TemplateError as error:
         pytest.skip(f"the template refuses the tools: {error}")
-    begun = [replace(turn, begun=prefill(turn.format, turn.prompt)) for turn in turns]
+    begun = [replace(turn, prefill=read_prefill(turn.format, turn.prompt)) for turn in turns]
 
     assert [found for turn in begun for found in confusions_of(turn)] == []
 
@@ -293,7 +295,7 @@ def test_nothing_of_an_earlier_turn_reaches_the_answer(name):
     for label, conversation in CONVERSATIONS.items():
         for turn, tools in asked(template, conversation):
             known = read(turn.parser())
-            searched = read(template.parser(prompt=turn.prompt, tools=tools))
+            searched = read(template.prepare_rendered(turn.prompt, tools=tools).parser())
 
             assert searched == known, label
             assert (known.content, known.tool_calls) == ("", ()), label

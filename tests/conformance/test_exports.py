@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import exports
 import pytest
 from engines import installed
 from vendor import all_vendor_templates, vendor_templates
 
-from unrender import ChatTemplate, ExportError, Target
+from unrender import ChatTemplate
+from unrender.errors import ExportError
+from unrender.export import Target
 from unrender.format import Slot, ToolMode
-from unrender.verify import verify_export
+from unrender.verify.response_templates import verify_export
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
 TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
@@ -30,13 +33,13 @@ def is_expressible(template: ChatTemplate) -> bool:
 
 
 @pytest.mark.few(30)
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_what_can_be_expressed_is(path: Path) -> None:
     """Formats of JSON, tags with JSON and tagged arguments are exported for both targets, the others refused."""
     template = ChatTemplate.from_file(path)
 
-    for target in Target:
+    for target in get_args(Target):
         if is_expressible(template):
             assert template.response_template(target=target).template["fields"]
         else:
@@ -45,7 +48,7 @@ def test_what_can_be_expressed_is(path: Path) -> None:
 
 
 @TRANSFORMERS
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_transformers_read_our_message(path: Path) -> None:
     """Every rendering of the template is read into our message, apart from what the export says it leaves out."""

@@ -25,7 +25,7 @@ def words_of(format: Format) -> list[str]:
     """Return the markers of a format that are made of words: headers, ends of turn, wrappers, and what opens reasoning."""
     turn = format.turn
     texts = [*turn.headers, turn.unasked, turn.end, *turn.ends, format.reasoning.start, format.reasoning.end]
-    texts += [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
+    texts += [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     texts += [turn.reasoning_to_content, turn.content_to_tools, turn.tools_to_content, turn.start_to_tools]
     found = dict.fromkeys(text.strip() for text in texts)
     return [text for text in found if len(text) > 1 and not any(sign in text for sign in _SPECIAL)]

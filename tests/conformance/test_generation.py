@@ -13,7 +13,7 @@ import pytest
 from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths
 from engines import END_TOKEN, installed, lark_matcher
 
-from unrender import CallStatus, Malformed
+from unrender import Malformed
 
 NEEDED = ("torch", "transformers", "llguidance")
 LENGTH = 600
@@ -33,14 +33,14 @@ def test_a_model_that_knows_nothing_answers_in_the_format(name, asked):
     """Whatever a model would like to say, the mask makes it an answer that is read without a malformed part."""
     turn = template_named(name).prepare(QUESTION, tools=TOOL_SETS["one"], tool_choice=asked)
 
-    text = generate(turn.lark())
+    text = generate(turn.constraint("llguidance").grammar)
     parser = turn.parser()
     events = [*parser.feed(text), *parser.finish()]
 
     assert [event for event in events if isinstance(event, Malformed)] == []
     for call in parser.message.tool_calls:
-        assert call.status is CallStatus.COMPLETE
-        jsonschema.validate(json.loads(call.arguments), PARAMETERS[call.name])
+        assert call.status == "complete"
+        jsonschema.validate(json.loads(call.arguments_json), PARAMETERS[call.name])
 
 
 def generate(grammar: str) -> str:

@@ -60,9 +60,9 @@ def answer(turn: Turn, capabilities: Capabilities) -> str:
     calls = CALLS if turn.format.tools.parallel else CALLS[:1]
     drops_one = capabilities.supports_tool_calls and not capabilities.supports_content_with_calls
     text = said_in(turn.format, content="" if drops_one else "Let me look.", calls=calls)
-    if text.startswith(turn.begun):
-        return text.removeprefix(turn.begun)
-    closed = turn.format.reasoning.end + turn.format.turn.reasoning_to_content if turn.begun.strip() else ""
+    if text.startswith(turn.prefill):
+        return text.removeprefix(turn.prefill)
+    closed = turn.format.reasoning.end + turn.format.turn.reasoning_to_content if turn.prefill.strip() else ""
     return closed + text
 
 
@@ -94,11 +94,11 @@ def check_loop(name: str, tool_format: str) -> None:
     assert turn.prompt.count(json.dumps(TOOL)) == 1
 
     message = read(turn, answer(turn, template(name).capabilities))
-    found = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    found = [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
     assert found == [(called, values) for called, values, _ in CALLS[: len(found)]] != []
 
     again = template(name).prepare(continued(message), tools=[TOOL], tool_format=tool_format)
-    assert again.injected == turn.injected
+    assert again.tool_prompt == turn.tool_prompt
     assert again.prompt.count(json.dumps(TOOL)) == 1
     assert [i for i in range(len(found)) if f"sunny, call {i}" not in again.prompt] == []
     assert all(str(values["city"]) in again.prompt for _, values in found)
@@ -129,7 +129,7 @@ def test_calls_that_a_template_drops_are_kept(name: str) -> None:
 
     again = template(name).prepare(continued(message), tools=[TOOL]).prompt
 
-    assert turn.injected is None
+    assert turn.tool_prompt is None
     assert [city for city in ("Paris", "sunny, call 0") if city not in again] == []
 
 
@@ -138,7 +138,7 @@ def test_a_written_call_continues_what_was_generated(name: str) -> None:
     """Without a prefill, the next prompt extends this prompt and the answer, as caches need it."""
     check_lacks(name, "supports_tool_calls")
     turn = template(name).prepare(QUESTION, tools=[TOOL])
-    if turn.begun or turn.format.reasoning.end or turn.format.content.start:
+    if turn.prefill or turn.format.reasoning.end or turn.format.content.start:
         pytest.skip("the history differs from what was generated before any call")
     answered = [*QUESTION, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Thanks"}]
     if not template(name).prepare(answered).prompt.startswith(template(name).prepare(QUESTION).prompt):
@@ -156,7 +156,7 @@ def test_the_injected_syntax_constrains(name: str) -> None:
     """A required call is enforced in the injected syntax: grammar and parser agree on what is sampled."""
     check_lacks(name, "supports_tools")
     turn = template(name).prepare(QUESTION, tools=[TOOL], tool_choice="required")
-    accepts = lark_reader(turn.lark())
+    accepts = lark_reader(turn.constraint("llguidance").grammar)
 
     for seed in range(5):
         text = turn.sample(seed)
@@ -171,6 +171,6 @@ def test_nothing_is_injected_without_need(name: str) -> None:
     plain = template(name).prepare(QUESTION)
     opted_out = template(name).prepare(QUESTION, tools=[TOOL], tool_format="none")
 
-    assert (plain.injected, opted_out.injected) == (None, None)
+    assert (plain.tool_prompt, opted_out.tool_prompt) == (None, None)
     assert "get_weather" not in plain.prompt + opted_out.prompt
     assert plain.format == opted_out.format

@@ -62,7 +62,7 @@ def test_it_is_read_as_it_was_meant(row):
         parser.finish(row.get("finish", "stop"))
         message = parser.message
         assert (message.content, message.reasoning) == (row.get("content", ""), row.get("reasoning", ""))
-        assert [[call.name, json.loads(call.arguments)] for call in message.tool_calls] == row.get("calls", [])
+        assert [[call.name, json.loads(call.arguments_json)] for call in message.tool_calls] == row.get("calls", [])
         assert [str(call.status) for call in message.failed_calls] == row.get("failed", [])
 
     hints = {hint.name for hint in explain(template, row["text"], messages=asked, **said).hints}

@@ -17,7 +17,8 @@ from lexing import remainder_of
 from recipes import ANALYSIS, rows_of
 from splitting import fed
 
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
+from unrender.errors import FormatWarning
 from unrender.format import ToolMode
 from unrender.verify import Verdict, verify
 
@@ -139,8 +140,8 @@ def test_a_prompt_without_its_words_begins_no_reasoning():
     asked = [{"role": "user", "content": "Hello"}]
     thinking, silent = (template.prepare(asked, enable_thinking=value) for value in (True, False))
 
-    assert "FINAL" in thinking.lark()
-    assert "FINAL" not in silent.lark()
+    assert "FINAL" in thinking.constraint("llguidance").grammar
+    assert "FINAL" not in silent.constraint("llguidance").grammar
     assert thinking.parse("R\n[FINAL]\nC").content == "C"
     for seed in range(8):
         assert silent.parse(silent.sample(seed)).reasoning == ""
@@ -153,7 +154,7 @@ def test_no_value_swallows_a_call(why, template, text, arguments):
     for chunks in ([text], list(text)):
         parser = turn.parser()
         fed(parser, chunks)
-        assert [json.loads(call.arguments) for call in parser.message.tool_calls] == arguments
+        assert [json.loads(call.arguments_json) for call in parser.message.tool_calls] == arguments
 
 
 NAMED = SHOWN.replace(
@@ -186,7 +187,7 @@ def test_calls_are_as_in_the_prompts_own_example(example, answer):
         _ = template.format
     message = template.prepare(HELLO, tools=TOOLS).parse(answer)
 
-    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
+    assert [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls] == [
         ("get_weather", {"text": "Rome"})
     ]
     assert message.content in ("", "Well.")

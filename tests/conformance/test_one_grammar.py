@@ -34,7 +34,9 @@ from lexing import remainder_of
 from meaning import differences
 from own_words import DIALECTS
 
-from unrender import CallStatus, Malformed, Message, SchemaWarning, TemplateError, TriggerKind, Turn, prefill
+from unrender import Malformed, Message, TemplateError, Turn
+from unrender.errors import SchemaWarning
+from unrender.parser.prompt_tail import read_prefill
 
 pytestmark = pytest.mark.engine
 
@@ -96,7 +98,7 @@ class Subject:
     @cached_property
     def draw(self) -> Callable[[int], Any]:
         """Return a function that draws the answer of a seed, with its parts."""
-        return remainder_of(replace(self.turn, begun=prefill(self.turn.format, self.turn.prompt))).drawer()
+        return remainder_of(replace(self.turn, prefill=read_prefill(self.turn.format, self.turn.prompt))).drawer()
 
 
 def ways(name: str) -> tuple[bool, ...]:
@@ -130,7 +132,7 @@ def compiled(name: str, turn: Turn, *, thinking: bool) -> Subject:
 def renderings(asked: Subject) -> dict[str, str]:
     """Return what the template writes for each message that this turn allows."""
     request = asked.turn.request
-    allowed = {tool.name for tool in request.tools or ()} if request.calls_allowed else set()
+    allowed = {tool.name for tool in request.tools or ()} if request._calls_allowed else set()
     found = {}
     for kind, message in MESSAGES.items():
         called = {call["function"]["name"] for call in message.get("tool_calls", [])}
@@ -156,10 +158,10 @@ def test_what_the_template_writes_is_accepted(subjects_of):
 
 def trigger_position(turn: Turn, text: str) -> int | None:
     """Return where the first trigger sees a call begin in an answer."""
-    for trigger in turn.triggers:
-        if trigger.kind is TriggerKind.WORD and trigger.value in text:
+    for trigger in turn.constraint("llama.cpp").triggers:
+        if trigger.kind == "word" and trigger.value in text:
             return text.index(trigger.value)
-        if trigger.kind is TriggerKind.PATTERN and (found := re.search(trigger.value, text)):
+        if trigger.kind == "pattern" and (found := re.search(trigger.value, text)):
             return found.start(1)
     return None
 
@@ -171,9 +173,9 @@ def test_triggers_fire_where_a_call_begins(name):
     """A lazy grammar is woken by each rendering with a call, by no other, and accepts what begins there."""
     for thinking in ways(name):
         turn = prepared(name, "three tools", thinking=thinking)
-        if not turn.triggers:
+        if not turn.constraint("llama.cpp").triggers:
             pytest.skip("the template writes no calls")
-        accepts = converted_reader(turn.gbnf())
+        accepts = converted_reader(turn.constraint("llama.cpp").grammar)
         texts = renderings(Subject(name, thinking, turn, {}))
 
         positions = {kind: trigger_position(turn, text) for kind, text in texts.items()}
@@ -215,12 +217,12 @@ def check_calls(turn: Turn, message: Message) -> None:
 
     assert counts[0] <= len(message.tool_calls) <= most
     for call in message.tool_calls:
-        assert (call.status, call.name in names) == (CallStatus.COMPLETE, True)
-        VALIDATORS[call.name].validate(json.loads(call.arguments))
+        assert (call.status, call.name in names) == ("complete", True)
+        VALIDATORS[call.name].validate(json.loads(call.arguments_json))
 
 
 def can_call(turn: Turn) -> bool:
-    return turn.format.tools.mode != "none" or not turn.request.calls_allowed
+    return turn.format.tools.mode != "none" or not turn.request._calls_allowed
 
 
 @pytest.mark.few(120)
@@ -283,7 +285,7 @@ def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
 
 def begins_at_trigger(turn: Turn, text: str) -> bool:
     """True for the one intended difference: lazy GBNF also accepts what begins with a call's first marker."""
-    return bool(turn.triggers) and text.startswith(turn.format.tools.openers[0].strip())
+    return bool(turn.constraint("llama.cpp").triggers) and text.startswith(turn.format.tools.openers[0].strip())
 
 
 def check_mutants(asked: Subject, count: int) -> None:
@@ -323,7 +325,7 @@ _LETTERS = "abc xyz 123"
 def walk(turn: Turn, seed: int) -> str:
     """Return an answer drawn through llguidance's masks, byte by byte: words and markers are tried, EOS when it may be."""
     with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-        matcher = lark_matcher(turn.lark())
+        matcher = lark_matcher(turn.constraint("llguidance").grammar)
     draw = random.Random(seed)
     fmt = turn.format
     closers = [

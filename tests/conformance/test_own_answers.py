@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 from answers import PLAIN, QUESTION, all_template_paths, template_named
 
-from unrender import ChatTemplate, TemplateWarning, ToolCall, Turn, Usage
+from unrender import ChatTemplate, ToolCall, Turn
+from unrender.errors import TemplateWarning
 from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Api, Head, Outcome
+from unrender.openai import Usage
 
 GO_ON = "Go on with zebras."
 FLAT = {**PLAIN["function"], "type": "function"}
@@ -56,19 +58,19 @@ def chat_results(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
 
 def as_written(call: ToolCall, index: int) -> dict[str, Any]:
     """Return a call as clients keep it that add up a stream's deltas."""
-    return call.to_openai() | {"index": index, "status": call.status.value}
+    return call.to_openai() | {"index": index, "status": call.status}
 
 
 def as_block(call: ToolCall) -> dict[str, Any]:
     try:
-        arguments = json.loads(call.arguments)
+        arguments = json.loads(call.arguments_json)
     except ValueError:
-        arguments = call.arguments
+        arguments = call.arguments_json
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
 def as_item(call: ToolCall) -> dict[str, Any]:
-    item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+    item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments_json}
     return item | {"id": "fc_1", "status": "incomplete"}
 
 

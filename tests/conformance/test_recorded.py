@@ -20,9 +20,10 @@ import pytest
 from splitting import fed_only, splits
 from vendor import all_vendor_templates, vendor_cases, vendor_templates
 
-from unrender import CallStatus, ChatTemplate, Event, Message, Parser, Policy, Request, Turn, deltas
-from unrender.formats import declared_format
+from unrender import ChatTemplate, Event, Format, Message, Parser, Policy, Turn
+from unrender.openai import deltas
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 ARGUED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("disagreements.toml").read_text("utf-8"))
 """By kind of cases: the ids of those that are argued, and why."""
@@ -41,7 +42,7 @@ def template(name: str) -> ChatTemplate:
     return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
 
 
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:
@@ -55,7 +56,7 @@ def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, 
 
 def said(message: Message) -> dict[str, Any]:
     """Bring a message into the form in which it is compared."""
-    calls = [(call.name, value(call.arguments.rstrip())) for call in message.tool_calls]
+    calls = [(call.name, value(call.arguments_json.rstrip())) for call in message.tool_calls]
     return {"content": message.content.strip(), "reasoning": message.reasoning.strip(), "calls": calls}
 
 
@@ -93,7 +94,7 @@ def added_up(events: list[Event]) -> dict[str, Any]:
 
 
 def whole(message: Message) -> dict[str, Any]:
-    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments_json} for call in message.tool_calls]
     return {"content": message.content, "reasoning": message.reasoning, "calls": calls}
 
 
@@ -116,7 +117,7 @@ def test_a_recorded_output_gives_the_recorded_message(case):
 
 
 def read_legacy(case: dict[str, Any], chunks: list[str]) -> Message:
-    parser = Parser(declared_format(case["format"]), Request(tools=None), ids=numbered_id)
+    parser = Parser(Format.named(case["format"]), Request(tools=None), ids=numbered_id)
     fed_only(parser, chunks)
     if not case["partial"]:
         parser.finish()
@@ -158,8 +159,10 @@ def prompt_of(case: dict[str, Any]) -> str:
 
 
 def read_compared(case: dict[str, Any], chunks: list[str]) -> Message:
-    parser = template(case["template"]).parser(
-        tools=case["tools"] or [], prompt=prompt_of(case), policy=AS_WRITTEN, ids=numbered_id
+    parser = (
+        template(case["template"])
+        .prepare_rendered(prompt_of(case), tools=case["tools"] or [])
+        .parser(policy=AS_WRITTEN, ids=numbered_id)
     )
     fed_only(parser, chunks)
     parser.finish(case["finish_reason"])
@@ -195,9 +198,9 @@ def test_recovery_keeps_the_floor(case: dict[str, Any]) -> None:
     """Broken output gives no half call as a whole one, and loses nothing that is before the break."""
     message = read_compared(case, [case["output"]])
     names = {tool["function"]["name"] for tool in case["tools"] or []}
-    complete = [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+    complete = [call for call in message.tool_calls if call.status == "complete"]
 
-    assert all(call.name in names and isinstance(json.loads(call.arguments), dict) for call in complete)
+    assert all(call.name in names and isinstance(json.loads(call.arguments_json), dict) for call in complete)
     before = case["output"].split("<")[0].split("[")[0].strip()
     assert before in message.content + message.reasoning or any(name in before for name in names)
 

@@ -80,7 +80,7 @@ def test_calls_of_a_real_library_are_read(renderer):
 
         assert message.content == answer["content"]
         assert [call.id for call in message.tool_calls] == [call["id"] for call in answer.get("tool_calls", ())]
-        assert all(json.loads(call.arguments) == arguments for call in message.tool_calls)
+        assert all(json.loads(call.arguments_json) == arguments for call in message.tool_calls)
     assert template.analysis.given_up == ()
 
 

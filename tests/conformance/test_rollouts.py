@@ -10,7 +10,8 @@ import pytest
 from byte_tokenizer import byte_level
 from vendor import all_vendor_templates
 
-from unrender import ChatTemplate, ExtendError, TokenizerError
+from unrender import ChatTemplate
+from unrender.errors import ExtendError, TokenizerError
 from unrender.training import Rollout
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
@@ -38,7 +39,7 @@ def counted(rollout: Rollout) -> int:
 
 
 @pytest.mark.few(6)
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_no_message_becomes_a_special_token(path: Path) -> None:
     """A question and results that hold every marker of the template have as many special tokens as others, or are a clear error."""

@@ -8,7 +8,7 @@ import pytest
 from answers import template_named, template_paths
 from vendor import all_vendor_templates
 
-from unrender import MessageError
+from unrender import RequestError
 
 each_template = pytest.mark.parametrize("name", all_vendor_templates() or template_paths())
 SYSTEM, USER, AGAIN = (
@@ -139,7 +139,7 @@ def unshown(name: str, label: str) -> str:
     request = {"messages": [USER], **REQUESTS[label]}
     try:
         turn = template_named(name).prepare(**request)
-    except MessageError as error:
+    except RequestError as error:
         refused = label in REFUSED and str(error).startswith(REFUSED[label])
         return "" if refused else str(error)
     except Exception as error:  # noqa: BLE001 -- which one is what the test is about
@@ -148,10 +148,10 @@ def unshown(name: str, label: str) -> str:
     said |= {f"documents[{i}]": [document["text"]] for i, document in enumerate(request.get("documents") or ())}
     said |= {one["function"]["name"]: [one["function"]["name"]] for one in request.get("tools") or ()}
     lost = [place for place, parts in said.items() if not all(part in turn.prompt for part in parts)]
-    noted = [place for place in lost if any(note.startswith(place.partition("[0]")[0]) for note in turn.notes)]
+    noted = [place for place in lost if any(note.startswith(place.partition("[0]")[0]) for note in turn.warnings)]
     if request.get("tool_choice") == "none":
         lost = [place for place in lost if place != "look_up"]
-    return "" if lost == noted and (not lost or label in NAMED_ALONE) else f"{lost} {turn.notes}"
+    return "" if lost == noted and (not lost or label in NAMED_ALONE) else f"{lost} {turn.warnings}"
 
 
 @pytest.mark.filterwarnings("ignore::unrender.errors.TemplateWarning")

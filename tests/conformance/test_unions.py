@@ -59,12 +59,12 @@ def test_a_value_of_a_union_is_what_it_is(union, name):
             "tool_calls": [{"id": "call00000", "type": "function", "function": call}],
         }
         shaped = shape_messages([*QUESTION, answer], chat.capabilities)
-        full = chat.template.render(shaped, **shape_context(offered, chat.capabilities)).unwrap()
+        full = chat._with_tools.render(shaped, **shape_context(offered, chat.capabilities)).unwrap()
         written.append(full.removeprefix(turn.prompt).removesuffix(turn.format.turn.end))
-    read = [json.loads(turn.parse(text).tool_calls[0].arguments)["value"] for text in written]
+    read = [json.loads(turn.parse(text).tool_calls[0].arguments_json)["value"] for text in written]
 
     assert [(value, type(value)) for value in read] == [(value, type(value)) for value in values]
     assert grammar.refused(written) == []
     for seed in range(3):
         for made in turn.parse(turn.sample(seed)).tool_calls:
-            jsonschema.validate(json.loads(made.arguments).get("value"), {} if "nullable" in schema else schema)
+            jsonschema.validate(json.loads(made.arguments_json).get("value"), {} if "nullable" in schema else schema)

@@ -363,6 +363,6 @@ def cases(draw: Any) -> Data:
         "tools": draw(tools()),
         "choice": parts.one("auto", "auto", "auto", "required", "none"),
         "parallel": parts.chance(85),
-        "begun": parts.one("", "", "prefill", "prefill_no_thinking"),
+        "prefill": parts.one("", "", "prefill", "prefill_no_thinking"),
         "seed": draw(st.integers(0, 999)),
     }

@@ -15,12 +15,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+from engines import Accepts, gbnf, gbnf_reader, installed, lark, lark_reader, structural_tag, tag_reader
 from hunting.drawn_formats import Data, cases
 from hunting.tally import Failure, Tally, drawing, keep_failure, spent
 from hypothesis import Phase, given, seed
@@ -29,9 +29,11 @@ from lexing import confusions_of, remainder_of
 from meaning import differences
 from properties.invariants import check, check_strict
 
-from unrender import FormatError, Malformed, Message, Parser, Request, SchemaWarning, Tool, ToolChoice, Turn
+from unrender import Malformed, Message, Parser, Turn
+from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 NAME = "formats"
 SECONDS = 4.0
@@ -135,15 +137,15 @@ class Subject:
     @cached_property
     def request(self) -> Request:
         tools = tuple(Tool(name=tool["name"], parameters=tool["parameters"]) for tool in self.case["tools"])
-        choice = self.case["choice"] if self.format.tools.mode is not ToolMode.NONE else "none"
-        return Request(tools=tools, tool_choice=ToolChoice(choice), parallel_tool_calls=self.case["parallel"])
+        choice: Any = self.case["choice"] if self.format.tools.mode is not ToolMode.NONE else "none"
+        return Request(tools=tools, tool_choice=choice, parallel_tool_calls=self.case["parallel"])
 
     @cached_property
-    def begun(self) -> str:
+    def prefill(self) -> str:
         turn, reasoning = self.format.turn, self.format.reasoning
         if reasoning.mode is ReasoningMode.DELIMITER and turn.prefill:
             return turn.prefill  # Its words are what begins reasoning; without them, there is none.
-        return str(getattr(turn, self.case["begun"], ""))
+        return str(getattr(turn, self.case["prefill"], ""))
 
     @property
     def style(self) -> str:
@@ -153,7 +155,7 @@ class Subject:
 
     @property
     def prompt(self) -> str:
-        return (self.format.turn.headers or ("",))[0] + self.begun
+        return (self.format.turn.headers or ("",))[0] + self.prefill
 
     def begun_message(self) -> Message:
         """Return what of the message the prompt has written, text that the parser holds back included."""
@@ -163,7 +165,7 @@ class Subject:
 
     @property
     def turn(self) -> Turn:
-        return Turn(prompt="", format=self.format, request=self.request, begun=self.begun)
+        return Turn(prompt="", format=self.format, request=self.request, prefill=self.prefill)
 
     def parser(self, *, strict: bool = False) -> Parser:
         return Parser(self.format, self.request, prompt=self.prompt, strict=strict, ids=numbered_id)
@@ -173,7 +175,7 @@ def _check_format(subject: Subject) -> None:
     with _promise("to_json"):
         _expect("to_json", Format.from_json(subject.format.to_json()) == subject.format, "another format comes back")
     with _promise("parser"):
-        begun = subject.begun_message()
+        prefill = subject.begun_message()
     readers = dict(_readers(subject))
     with _promise("lexemes"):
         confused = next(confusions_of(subject.turn), None)
@@ -190,7 +192,7 @@ def _check_format(subject: Subject) -> None:
         malformed = [event for event in events if isinstance(event, Malformed)]
         _expect(f"malformed {subject.style}", not malformed, f"{malformed[:1]} in {text!r}")
         with _promise("meaning"):
-            differing = differences(subject.format, drawn, parser.message, begun)
+            differing = differences(subject.format, drawn, parser.message, prefill)
             if subject.format.cleans_content:  # Beginnings of calls are not content there, however they were meant.
                 differing = [said for said in differing if not said.startswith("content")]
         what = differing[0].partition(":")[0] if differing else ""
@@ -219,9 +221,9 @@ def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
     """Write the answer in every dialect, and compile it with the engines that are installed."""
     turn = subject.turn
     dialects: tuple[tuple[str, str, Callable[[], Any], Callable[[Any], Accepts]], ...] = (
-        ("lark", "llguidance", turn.lark, lark_reader),
-        ("gbnf", "xgrammar", turn.gbnf, gbnf_reader),
-        ("structural tag", "xgrammar", turn.structural_tag, tag_reader),
+        ("lark", "llguidance", partial(lark, turn), lark_reader),
+        ("gbnf", "xgrammar", partial(gbnf, turn), gbnf_reader),
+        ("structural tag", "xgrammar", partial(structural_tag, turn), tag_reader),
     )
     for dialect, engine, write, read in dialects:
         with _promise(dialect):

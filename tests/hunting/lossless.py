@@ -26,7 +26,8 @@ from properties.attacks import FORMATS, markers
 from properties.families import FAMILIES, TOOLS
 from vendor import all_vendor_templates
 
-from unrender import ChatTemplate, FormatError, GrammarError, Turn
+from unrender import ChatTemplate, GrammarError, Turn
+from unrender.errors import FormatError
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 
 NAME = "lossless"

@@ -26,8 +26,9 @@ from splitting import fed, merged, random_pieces
 from tables import table
 from vendor import vendor_cases, vendor_templates
 
-from unrender import ChatTemplate, Malformed, Message, Parser, Request
+from unrender import ChatTemplate, Malformed, Message, Parser
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 NAME = "outputs"
 ANY_TOOL = Request(tools=None)
@@ -217,7 +218,7 @@ def _saved(reading: Reading, text: str, seed: int) -> None:
     at = Random(seed).randrange(len(text) + 1)
     parser = reading.parser()
     before = [event for character in text[:at] for event in parser.feed(character)]
-    other = Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
+    other = Parser._restored(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
     whole = reading.parser()
     assert merged([*before, *fed(other, [text[at:]])]) == merged(fed(whole, [text]))
     assert (other.message, other.spans) == (whole.message, whole.spans)

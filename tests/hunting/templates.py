@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
+from engines import WRITERS
 from hunting.mutation import mutate
 from hunting.tally import Failure, Tally, keep_failure, spent
 from properties import families
@@ -27,7 +28,8 @@ from recipes import UNEXPECTED
 from splitting import fed
 from vendor import SHARED, vendor_templates
 
-from unrender import ChatTemplate, ExportError, GrammarError, MessageError, TemplateError, Turn
+from unrender import ChatTemplate, GrammarError, RequestError, TemplateError, Turn
+from unrender.errors import ExportError
 from unrender.testing import numbered_id
 from unrender.verify import verify
 
@@ -153,7 +155,7 @@ def _work(source: str, *, verified: bool) -> Iterator[tuple[str, Callable[[], st
     yield "format", analysed, ()
     yield "export", lambda: str(made[0].response_template())[:0], (ExportError,)
     for messages, tools in ((_HELLO, None), (_HELLO, TOOLS), (_ASKED, TOOLS)):
-        yield "prepare", _prepared(made[0], turns, messages, tools), (TemplateError, MessageError)
+        yield "prepare", _prepared(made[0], turns, messages, tools), (TemplateError, RequestError)
     for turn in turns[1:2]:
         yield "parse", _parsed(turn), ()
         for dialect in ("gbnf", "lark", "structural_tag"):
@@ -186,7 +188,7 @@ def _parsed(turn: Turn) -> Callable[[], str]:
 
 
 def _emitted(turn: Turn, dialect: str) -> Callable[[], str]:
-    return lambda: str(getattr(turn, dialect)())[:0]
+    return lambda: str(WRITERS[dialect](turn))[:0]
 
 
 def _sampled(turn: Turn) -> Callable[[], str]:

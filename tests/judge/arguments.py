@@ -17,7 +17,7 @@ from typing import Any
 
 from judge.outcome import Outcome, expect, syntaxes
 
-from unrender import ArgumentsText, CallStatus, Malformed, Message, ToolCall, ToolCallStarted
+from unrender import ArgumentsText, Malformed, Message, ToolCall, ToolCallStarted
 from unrender.format import Arguments, Containers, Format, Slot
 
 SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
@@ -28,15 +28,15 @@ def argued(format: Format, outcome: Outcome, text: str) -> None:
     """Expect complete calls to have one JSON object each, which holds what is under the spans of arguments."""
     calls = calls_under_spans(outcome.message)
     for call in calls:
-        expect("arguments that are not one JSON object", _is_object(call.arguments), call)
+        expect("arguments that are not one JSON object", _is_object(call.arguments_json), call)
     for index, call in enumerate(outcome.message.tool_calls):
         given = [event.text for event in outcome.events if isinstance(event, ArgumentsText) and event.index == index]
-        expect("events that do not add up to the arguments", "".join(given) == call.arguments, given, call)
+        expect("events that do not add up to the arguments", "".join(given) == call.arguments_json, given, call)
     started = [event.index for event in outcome.events if isinstance(event, ToolCallStarted)]
     expect("calls that are not told of", started == list(range(len(outcome.message.tool_calls))), started)
     nothing = {(syntax.arguments.when_empty or "").strip() for syntax in syntaxes(format)}
     written = [piece for piece in outcome.under(text, "argument") if piece not in nothing]
-    said = "".join(leaf for call in calls for leaf in _leaves(json.loads(call.arguments, **_AS_WRITTEN)))
+    said = "".join(leaf for call in calls for leaf in _leaves(json.loads(call.arguments_json, **_AS_WRITTEN)))
     if not any(syntax.arguments.entry for syntax in syntaxes(format)) and all(
         _is_object(piece, strict=False) for piece in written
     ):
@@ -57,7 +57,7 @@ def _meanings(name: str) -> Iterator[str]:
 def named(outcome: Outcome, text: str) -> None:
     """Expect what is under spans of names to name a call, or an argument of one."""
     calls = outcome.message.tool_calls
-    keys = {key for call in calls_under_spans(outcome.message) for key in _keys(json.loads(call.arguments))}
+    keys = {key for call in calls_under_spans(outcome.message) for key in _keys(json.loads(call.arguments_json))}
     for name in outcome.under(text, "name"):
         # Where white space may be missing, the name of the first argument comes right after the call's.
         rests = [meant.removeprefix(call.name) for call in calls for meant in _meanings(name)]
@@ -73,7 +73,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 def calls_under_spans(message: Message) -> list[ToolCall]:
     """Return the calls whose text is under spans of arguments. The text of a failed call is content, under its own spans."""
-    return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+    return [call for call in message.tool_calls if call.status == "complete"]
 
 
 def _under_other_names(format: Format, outcome: Outcome) -> int:
@@ -85,7 +85,7 @@ def _under_other_names(format: Format, outcome: Outcome) -> int:
 
 def _same_objects(calls: Sequence[ToolCall], written: Sequence[str], *, elsewhere: int) -> None:
     """Expect each object of the text in one call, in order; a call may have no text for its arguments, or have it elsewhere."""
-    left = [json.loads(call.arguments) for call in calls]
+    left = [json.loads(call.arguments_json) for call in calls]
     for piece in written:
         value = json.loads(piece, strict=False)
         while left and left[0] != value:

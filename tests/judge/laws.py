@@ -101,7 +101,7 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
             if of == role or of in options
         ]
         found = re.fullmatch("".join(["(.*?)", *expected]), said, re.DOTALL)
-        begun = turn.begun if role == "reasoning" else ""  # Words that the prompt has begun are in no text.
+        begun = turn.prefill if role == "reasoning" else ""  # Words that the prompt has begun are in no text.
         expect(f"{role} that is not the text under its spans", bool(found and found.group(1) in begun), said, under)
     for role in () if format.cleans_content else OPTIONAL:
         for piece in outcome.under(text, role):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender import Event, Message, Span
+from unrender import Event, Message
 from unrender.format import CallSyntax, Format
+from unrender.types import Span
 
 
 class Lost(AssertionError):

@@ -12,8 +12,9 @@ from judge.laws import accounted, covered, marked, same, turn_of
 from judge.outcome import Lost, Outcome
 from properties.families import TAGGED, TOOLS
 
-from unrender import ArgumentsText, ContentText, Span
+from unrender import ArgumentsText, ContentText
 from unrender.grammar import Role
+from unrender.types import Span
 
 TURN = turn_of(TAGGED.format, TAGGED.prompt, [{**tool.to_openai()} for tool in TOOLS])
 TEXT = TAGGED.outputs[0]
@@ -36,7 +37,7 @@ def spans(change: Callable[[tuple[Span, ...]], tuple[Span, ...]]) -> Change:
 def arguments(text: str) -> Change:
     def change(outcome: Outcome) -> Outcome:
         first, *others = outcome.message.tool_calls
-        calls = (replace(first, arguments=text), *others)
+        calls = (replace(first, arguments_json=text), *others)
         events = (ArgumentsText(0, text) if event == READ.events[2] else event for event in outcome.events)
         return replace(outcome, events=tuple(events), message=replace(outcome.message, tool_calls=calls))
 

@@ -17,9 +17,11 @@ from pathlib import Path
 
 from properties.families import FAMILIES, REQUEST
 
-from unrender import GrammarError, Parser, Request, SchemaWarning, Turn
+from unrender import GrammarError, Parser, Turn
+from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 SAMPLES = 6
@@ -76,7 +78,7 @@ def _sampled(reading: Reading) -> tuple[str, ...]:
 
 def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...]:
     """Return answers that the format's grammar writes; at least one, be it empty."""
-    turn = Turn(prompt="", format=format, request=request, begun=begun)
+    turn = Turn(prompt="", format=format, request=request, prefill=begun)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from properties.families import REQUEST
 
-from unrender import Parser, Policy, Request
+from unrender import Parser, Policy
 from unrender.format import Format, TurnTexts
 from unrender.grammar import (
     Grammar,
@@ -32,6 +32,7 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
+from unrender.types import Request
 
 FORMAT = Format(turn=TurnTexts(end="<|end|>\n"))
 NAME = name(chars("a-z_", 1, None))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unrender import Request, Tool
 from unrender.format import Codec, Format, Reasoning, ReasoningMode, Slot, Strings, Typing
+from unrender.types import Request, Tool
 
 CONTENT = "Let me see."
 PROPERTIES = {

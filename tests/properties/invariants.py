@@ -14,21 +14,20 @@ from splitting import fed, merged, splits
 
 from unrender import (
     ArgumentsText,
-    CallStatus,
     ContentText,
     Event,
     Malformed,
-    MalformedOutput,
     Message,
     MessageFinished,
+    ParseError,
     Parser,
     ReasoningText,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
 from unrender.grammar import Role
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 MakeParser = Callable[[], Parser]
@@ -74,17 +73,17 @@ def check_events(events: list[Event], message: Message) -> None:
 
 def check_release(parser: Parser, events: list[Event]) -> None:
     """Assert that a call is given when it is complete or, where the policy says so, once it is named, whatever it becomes."""
-    message, waits = parser.message, parser._machine.policy.calls == "complete"
+    message, waits = parser.message, parser._machine.policy.tool_calls == "complete"
     ended = [event.status for event in events if isinstance(event, ToolCallFinished)]
     died = [event.call for event in events if isinstance(event, Malformed) and event.call]
-    assert CallStatus.COMPLETE not in {call.status for call in message.failed_calls}
+    assert "complete" not in {call.status for call in message.failed_calls}
     if waits:
-        assert set(ended) <= {CallStatus.COMPLETE}
+        assert set(ended) <= {"complete"}
         assert message.failed_calls == tuple(died)
         return
     # A call too many is never given, and one that was cut off before its name cannot be.
-    assert all(parser._machine.request.one_call or not call.name for call in died)
-    given = [call for call in message.tool_calls if call.status is not CallStatus.COMPLETE]
+    assert all(parser._machine.request._one_call or not call.name for call in died)
+    given = [call for call in message.tool_calls if call.status != "complete"]
     assert [call for call in message.failed_calls if call not in died] == given
 
 
@@ -99,9 +98,9 @@ def _check_call(events: list[Event], index: int, call: ToolCall) -> None:
     assert set(own[1:-1]) <= {ArgumentsText}
     assert call.name
     assert call.id
-    assert call.status is not CallStatus.OPEN
-    if call.status is CallStatus.COMPLETE:
-        assert isinstance(json.loads(call.arguments), dict)
+    assert call.status != "open"
+    if call.status == "complete":
+        assert isinstance(json.loads(call.arguments_json), dict)
 
 
 def accumulated(stream: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -168,7 +167,7 @@ def strictly(parser: Parser, chunks: list[str]) -> Message | tuple[int, str]:
     """Return the message, or where a strict parser stops and what it expected there."""
     try:
         fed(parser, chunks)
-    except MalformedOutput as malformed:
+    except ParseError as malformed:
         return malformed.position, malformed.expected
     return parser.message
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from properties.grammars import grammars, text_for
 from splitting import splits
 
-from unrender import ContentText, GrammarError, Malformed, ReasoningText, Request, nodes
+from unrender import ContentText, GrammarError, Malformed, ReasoningText, nodes
 from unrender.grammar import Grammar, Node
 from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine, Program
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 TEXTS = 5
 """Texts for each grammar."""

@@ -12,9 +12,10 @@ from collections.abc import Callable
 import pytest
 from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender import ArgumentsText, Parser, Policy, Request, ToolCallFinished, ToolCallStarted
+from unrender import ArgumentsText, Parser, Policy, ToolCallFinished, ToolCallStarted
+from unrender.types import Request
 
-AS_WRITTEN = Policy(calls="written")
+AS_WRITTEN = Policy(tool_calls="streamed")
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où».\n\nA new paragraph.\n"
@@ -91,7 +92,7 @@ def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> No
 
     for fed, character in enumerate(PROSE, 1):
         parser.feed(character)
-        arguments = "".join(call.arguments for call in parser.message.tool_calls)
+        arguments = "".join(call.arguments_json for call in parser.message.tool_calls)
         held.append(fed - len(arguments.partition('"city": "')[2].replace("\\n", "\n")))
 
     assert max(held) <= longest + family.atomic

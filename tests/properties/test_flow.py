@@ -14,11 +14,12 @@ from properties.families import FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged, pieces, random_pieces
 
-from unrender import Event, Parser, Policy, Request, Span
+from unrender import Event, Parser, Policy
 from unrender.testing import numbered_id
+from unrender.types import Request, Span
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-RELEASES: tuple[Literal["complete", "written"], ...] = ("complete", "written")
+RELEASES: tuple[Literal["complete", "streamed"], ...] = ("complete", "streamed")
 REQUESTS = (REQUEST, Request(tools=None), Request(tools=REQUEST.tools, reasoning_format="none"))
 PROSE = 'If 3 < x, then {"a": [1, 2.5, null, true]} \\ "b"\nand so on. '
 
@@ -35,14 +36,14 @@ def readings(
 ) -> Iterator[tuple[list[Event], int, tuple[Span, ...]]]:
     """Yield what a parser says after each chunk: its events, and what is settled."""
     random = Random(seed)
-    policy = Policy(calls=random.choice(RELEASES))
+    policy = Policy(tool_calls=random.choice(RELEASES))
     request = random.choice(REQUESTS)
     parser = kind(family.format, request, prompt=family.prompt, policy=policy, ids=numbered_id)
     look = random.random() < 0.5
     for chunk in random_pieces(text, random.choice((1, 4, 9)), seed):
         events = merged(parser.feed(chunk))
-        yield events, parser.settled if look else 0, parser.spans if look else ()
-    yield merged(parser.finish()), parser.settled, parser.spans
+        yield events, parser._settled if look else 0, parser.spans if look else ()
+    yield merged(parser.finish()), parser._settled, parser.spans
 
 
 def check(family: Family, text: str, seed: int) -> None:
@@ -100,7 +101,7 @@ def test_copies_in_mid_flow_go_their_own_ways(size):
         first = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
         fed_only(first, pieces(text[:cut], size))
         others = [first.copy(), deepcopy(first)]
-        others.append(Parser.restore(JSON_ENVELOPE.format, REQUEST, first.state(), ids=numbered_id))
+        others.append(Parser._restored(JSON_ENVELOPE.format, REQUEST, first.state(), ids=numbered_id))
         for parser in (*others, first):
             fed_only(parser, pieces(text[cut:], size))
             assert parser.message == whole.message

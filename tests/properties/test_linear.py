@@ -63,7 +63,7 @@ def halves(reading: Reading, text: str, chunk: int) -> tuple[float, float]:
             assert waiting(parser) <= BUFFERED
         seconds.append(time.process_time() - start)
     parser.finish()
-    assert parser.steps <= STEPS_PER_CHARACTER * len(text)
+    assert parser._steps <= STEPS_PER_CHARACTER * len(text)
     return seconds[1], seconds[2]
 
 
@@ -153,7 +153,7 @@ def test_what_breaks_off_is_read_again_a_bounded_number_of_times() -> None:
     for count in (500, 1000):
         parser = Parser(JSON_ENVELOPE.format, REQUEST)
         fed(parser, ["<think>\n" + call * count + "and so on"])
-        steps.append(parser.steps)
+        steps.append(parser._steps)
         assert parser.message.tool_calls == ()
         assert parser.message.reasoning == (call * count + "and so on")
 
@@ -169,7 +169,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
     start = time.process_time()
     fed(parser, ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), f"\n</parameter>{end}"])
 
-    assert len(parser.message.tool_calls[0].arguments) >= len(body)
+    assert len(parser.message.tool_calls[0].arguments_json) >= len(body)
     assert time.process_time() - start < 10
 
 

@@ -10,8 +10,8 @@ from hunting import lossless
 from judge.laws import same, turn_of
 from judge.outcome import Outcome
 
-from unrender import FormatError
-from unrender.explain import joined_events
+from unrender.errors import FormatError
+from unrender.explain.recording import joined_events
 from unrender.format import Format
 from unrender.testing import numbered_id
 

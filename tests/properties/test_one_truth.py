@@ -21,8 +21,8 @@ from unrender import ArgumentsText, Malformed, Parser, Policy, ToolCallFinished,
 from unrender.grammar import Role
 from unrender.testing import numbered_id
 
-CallRelease = Literal["complete", "written"]
-RELEASES: tuple[CallRelease, ...] = ("complete", "written")
+CallRelease = Literal["complete", "streamed"]
+RELEASES: tuple[CallRelease, ...] = ("complete", "streamed")
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 each_grammar = pytest.mark.parametrize("by_hand", BY_HAND, ids=repr)
 each_release = pytest.mark.parametrize("release", RELEASES)
@@ -34,7 +34,7 @@ NEEDLES = ("Paris", "Rome")
 
 
 def maker(family: Family, release: CallRelease) -> MakeParser:
-    policy = Policy(calls=release)
+    policy = Policy(tool_calls=release)
     return lambda: Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id, policy=policy)
 
 
@@ -49,7 +49,7 @@ def check_final(make: MakeParser, chunks: list[str]) -> None:
     for chunk in (*chunks, None):
         _ = parser.finish() if chunk is None else parser.feed(chunk)
         now = roles(parser)
-        assert len(now) == parser.settled
+        assert len(now) == parser._settled
         assert now[: len(before)] == before
         before = now
 
@@ -60,7 +60,7 @@ def check_said_once(parser: Parser, text: str) -> None:
     for span in parser.spans:
         if span.role in kept:
             kept[span.role] += text[span.start : span.end]
-    said = "\n".join((message.content, message.reasoning, *(call.arguments for call in message.tool_calls)))
+    said = "\n".join((message.content, message.reasoning, *(call.arguments_json for call in message.tool_calls)))
     for needle in NEEDLES:
         assert said.count(needle) <= "\n".join(kept.values()).count(needle)
 
@@ -120,10 +120,10 @@ def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) 
     text = data.draw(mutated(family))
     found = []
     for release in RELEASES:
-        policy = Policy(calls=release, repair="none")
+        policy = Policy(tool_calls=release, repair="none")
         parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id, policy=policy)
         events, message = read(parser, text, [text])
-        whole = [(call.name, call.arguments) for call in message.tool_calls if call not in message.failed_calls]
+        whole = [(call.name, call.arguments_json) for call in message.tool_calls if call not in message.failed_calls]
         reported = [(event.position, event.expected) for event in events if isinstance(event, Malformed)]
         found.append((whole, [(call.name, str(call.status)) for call in message.failed_calls], reported))
 
@@ -154,7 +154,9 @@ def test_a_parser_goes_on_anywhere(family: Family, release: CallRelease, data: s
     make = maker(family, release)
 
     check_copies(make, text, positions)
-    check_restored(make, text, positions, lambda state: Parser.restore(family.format, REQUEST, state, ids=numbered_id))
+    check_restored(
+        make, text, positions, lambda state: Parser._restored(family.format, REQUEST, state, ids=numbered_id)
+    )
 
 
 def check_restored(
@@ -175,7 +177,7 @@ def check_restored(
 @each_release
 def test_an_answer_in_a_grammar_made_by_hand_is_one_truth(by_hand: ByHand, release: CallRelease) -> None:
     """Cut off somewhere, or with a character missing: as in a format's grammar."""
-    policy = Policy(calls=release)
+    policy = Policy(tool_calls=release)
 
     def make() -> Parser:
         return by_hand.parser(policy=policy).copy(ids=numbered_id)
@@ -189,5 +191,5 @@ def test_an_answer_in_a_grammar_made_by_hand_is_one_truth(by_hand: ByHand, relea
                 make,
                 output,
                 [at],
-                lambda state: Parser.restore(FORMAT, REQUEST, state, grammar=by_hand.grammar, ids=numbered_id),
+                lambda state: Parser._restored(FORMAT, REQUEST, state, grammar=by_hand.grammar, ids=numbered_id),
             )

@@ -12,8 +12,9 @@ from properties.invariants import MakeParser, check, check_copies, check_strict,
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged
 
-from unrender import Parser, Request
+from unrender import Parser
 from unrender.testing import numbered_id
+from unrender.types import Request
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 ANY_TOOL = Request(tools=None)
@@ -32,7 +33,7 @@ def test_the_standard_output_means_the_standard_message(family: Family) -> None:
         message = check(maker(family, strict=strict), family.outputs[0])
 
         assert message.content == CONTENT
-        assert [(call.name, call.arguments) for call in message.tool_calls] == calls[: 1 if family.one_call else 2]
+        assert [(call.name, call.arguments_json) for call in message.tool_calls] == calls[: 1 if family.one_call else 2]
 
 
 @each_family
@@ -58,7 +59,7 @@ def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataO
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
-    """A strict parser reads a text or raises `MalformedOutput`, at the same place at every chunking."""
+    """A strict parser reads a text or raises `ParseError`, at the same place at every chunking."""
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check_strict(maker(family, strict=True), text)

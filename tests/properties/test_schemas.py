@@ -15,9 +15,10 @@ from properties.families import RAW_BY_SCHEMA
 from splitting import fed
 from vendor import vendor_cases
 
-from unrender import GrammarError, Parser, Request, Tool
+from unrender import GrammarError, Parser
 from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.grammar import conforms, unsupported_keywords
+from unrender.types import Request, Tool
 
 END = "</v>"
 TEXTS = ["7", "7.5", "7.0", "-3", "12", "true", "True", "none", "null", "abc", "", "007", "[1]", '["a", 7]', "{}"]
@@ -123,7 +124,7 @@ def typed(text: str, parameters: Any, *, at_once: bool = True) -> Any:
     output = f"<call><f><p=x>{text}{END}</call>"
     fed(parser, [output] if at_once else list(output))
     [call] = parser.message.tool_calls
-    return json.loads(call.arguments)["x"]
+    return json.loads(call.arguments_json)["x"]
 
 
 @settings(max_examples=150)

@@ -13,8 +13,10 @@ from properties.attacks import Reading, markers, readings
 from properties.families import CONTENT, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from splitting import fed, merged
 
-from unrender import ChatTemplate, MalformedOutput, Parser, Request, StateError, Tool
+from unrender import ChatTemplate, ParseError, Parser
+from unrender.errors import StateError
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -26,7 +28,7 @@ ODD = (None, True, -1, 0, 1, 7, 1 << 70, 1.5, "", "x", "{[", [], [1], ["a"], {},
 
 def moved(parser: Parser, reading: Reading) -> Parser:
     """Return the parser that comes out of the JSON text of a parser's state."""
-    return Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
+    return Parser._restored(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
 
 
 def broken(reading: Reading) -> str:
@@ -65,9 +67,9 @@ def test_a_strict_parser_stays_strict() -> None:
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
     parser.feed(CALL + "\n<tool_call>")
 
-    other = Parser.restore(JSON_ENVELOPE.format, REQUEST, parser.state())
+    other = Parser._restored(JSON_ENVELOPE.format, REQUEST, parser.state())
 
-    with pytest.raises(MalformedOutput) as raised:
+    with pytest.raises(ParseError) as raised:
         other.feed("nothing")
     assert raised.value.position == len(CALL) + 1
 
@@ -105,7 +107,7 @@ def test_quoted_tokens_are_kept() -> None:
     parser = Parser(TAGGED.format, REQUEST, special_tokens=["<tool_call>", "<function="])
     parser.feed("a <tool_call> b <func", special=False)
 
-    other = Parser.restore(TAGGED.format, REQUEST, json.loads(json.dumps(parser.state())), ids=numbered_id)
+    other = Parser._restored(TAGGED.format, REQUEST, json.loads(json.dumps(parser.state())), ids=numbered_id)
     other.feed("tion=now>", special=False)
     other.finish()
 
@@ -128,7 +130,7 @@ def test_a_state_of_another_format_or_request_is_refused() -> None:
 
     for format, request in ((TAGGED.format, REQUEST), (JSON_ENVELOPE.format, Request(tools=(Tool(name="now"),)))):
         with pytest.raises(StateError, match=r"state\.for: expected .* digest of this format and request"):
-            Parser.restore(format, request, state)
+            Parser._restored(format, request, state)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_what_is_no_state_is_refused(change: Callable[[dict[str, Any]], Any], me
     state = Parser(JSON_ENVELOPE.format, REQUEST).state()
 
     with pytest.raises(StateError, match=message):
-        Parser.restore(JSON_ENVELOPE.format, REQUEST, change(state))
+        Parser._restored(JSON_ENVELOPE.format, REQUEST, change(state))
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -174,12 +176,12 @@ def restored(family: Family, state: dict[str, Any], path: tuple[Any, ...], value
         at = at[key]
     at[path[-1]] = value
     try:
-        return Parser.restore(family.format, REQUEST, forged, ids=numbered_id)
+        return Parser._restored(family.format, REQUEST, forged, ids=numbered_id)
     except StateError as error:
         digest = re.search(r"state\.message: expected ([0-9a-f]{32})", str(error))
         if digest is None:
             raise
-        return Parser.restore(family.format, REQUEST, forged | {"message": digest[1]}, ids=numbered_id)
+        return Parser._restored(family.format, REQUEST, forged | {"message": digest[1]}, ids=numbered_id)
 
 
 @each_family

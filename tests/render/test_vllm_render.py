@@ -132,4 +132,4 @@ def test_an_answer_is_rendered_constrained_and_read(url: str, choice: str) -> No
             for call in said.get("tool_calls") or ()
         ]
         assert (said.get("reasoning") or "", said.get("content") or "") == (message.reasoning, message.content)
-        assert calls == [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+        assert calls == [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]

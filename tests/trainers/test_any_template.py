@@ -47,7 +47,7 @@ def test_prompts_only_grow(path: Path) -> None:
         tokenizer.decode([id for id, body in zip(prompt.token_ids, prompt.is_content, strict=True) if body])
         == USER["content"]
     )
-    turn = ours._template.turn(tokenizer.decode(prompt.token_ids), tools=TOOLS)
+    turn = ours._template.prepare_rendered(tokenizer.decode(prompt.token_ids), tools=TOOLS)
     answer = next(text for text in map(turn.sample, count()) if turn.parse(text).tool_calls)
     completion = tokenizer.encode(answer, add_special_tokens=False)
     read = ours.parse_response(completion, tools=TOOLS, prompt_ids=prompt.token_ids)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from engines import gbnf, lark, structural_tag
 
-from unrender import ChatTemplate, GrammarError, Limits, SchemaWarning, TemplateError
+from unrender import ChatTemplate, GrammarError, Limits, TemplateError
+from unrender.errors import SchemaWarning
 
 SOURCE = (Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -33,7 +36,7 @@ def test_a_source_is_as_long_as_it_may_be(tmp_path: Path, characters: int, *, fi
 
     for load in (ChatTemplate.from_file, ChatTemplate.from_pretrained):
         if fits:
-            assert load(path, limits=limits).template.source == SOURCE
+            assert load(path, limits=limits)._with_tools.source == SOURCE
         else:
             with pytest.raises(TemplateError, match=f"at most {characters} characters"):
                 load(path, limits=limits)
@@ -54,11 +57,11 @@ def test_a_grammar_has_the_parts_that_it_is_given() -> None:
     """A tool that is too much takes any arguments, all together are an error, and the default allows both."""
     one = ChatTemplate.from_string(SOURCE, limits=Limits(tool_parts=10))
     all_together = ChatTemplate.from_string(SOURCE, limits=Limits(grammar_parts=10))
-    exact = ChatTemplate.from_string(SOURCE).prepare(HELLO, tools=TOOLS).gbnf()
+    exact = ChatTemplate.from_string(SOURCE).prepare(HELLO, tools=TOOLS).constraint("llama.cpp").grammar
 
     with pytest.warns(SchemaWarning, match="more than 10"):
-        assert len(one.prepare(HELLO, tools=TOOLS).gbnf()) < len(exact)
+        assert len(one.prepare(HELLO, tools=TOOLS).constraint("llama.cpp").grammar) < len(exact)
     turn = all_together.prepare(HELLO, tools=TOOLS)
-    for write in (turn.gbnf, turn.lark, turn.structural_tag, lambda: turn.sample(0)):
+    for write in (partial(gbnf, turn), partial(lark, turn), partial(structural_tag, turn), lambda: turn.sample(0)):
         with pytest.raises(GrammarError, match="21 parts, more than 10"):
             write()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import WRITERS
 
 from unrender import ChatTemplate
 from unrender.cache import SHARED, Cache, bytes_of, kept
@@ -115,7 +116,7 @@ def _serve(template: ChatTemplate, at: int, kind: str) -> None:
     turn.parse(f'<tool_call>{{"name": "f{10 * at}", "arguments": {{"p{10 * at}_0": "x"}}}}</tool_call>')
     turn.parse(f"<call to=f{10 * at}><p{10 * at}_0>x</p{10 * at}_0></call>")
     if kind in ("gbnf", "lark"):
-        getattr(turn, kind)()
+        WRITERS[kind](turn)
 
 
 @pytest.mark.parametrize("name", ["json-tags", "named-tags"])

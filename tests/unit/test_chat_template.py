@@ -12,17 +12,8 @@ import pytest
 from cases import cases
 from splitting import fed
 
-from unrender import (
-    ChatTemplate,
-    Format,
-    FormatError,
-    GrammarError,
-    Message,
-    MessageError,
-    TemplateError,
-    TemplateWarning,
-    ToolChoice,
-)
+from unrender import ChatTemplate, Format, GrammarError, Message, RequestError, TemplateError
+from unrender.errors import FormatError, TemplateWarning
 from unrender.testing import numbered_id
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
@@ -180,13 +171,13 @@ def test_continued_arguments_after_an_empty_thought(template):
     assert turn.begun.startswith("<think>\n\n</think>")
     [call] = turn.parse('ris"}}</call>').tool_calls
     assert call.arguments == '{"city": "Paris"}'
-    assert turn.gbnf()
+    assert turn.constraint("llama.cpp").grammar
 
 
 @cases
 def test_message_that_cannot_be_continued(template, last, continued, message):
     """A message that can't be continued is refused with its place."""
-    with pytest.raises(MessageError, match=message):
+    with pytest.raises(RequestError, match=message):
         template.prepare([USER, last], continue_final_message=continued)
 
 
@@ -203,14 +194,14 @@ def test_message_that_cannot_be_continued(template, last, continued, message):
 )
 def test_malformed_conversation(template, messages, message):
     """A mistake in a conversation is an error that names the message and the field."""
-    with pytest.raises(MessageError, match=message):
+    with pytest.raises(RequestError, match=message):
         template.prepare(messages)
 
 
 @cases
 def test_malformed_request(template, arguments, message):
     """A mistake in a request is an error that names it."""
-    with pytest.raises(MessageError, match=message):
+    with pytest.raises(RequestError, match=message):
         template.prepare([USER], **arguments)
 
 
@@ -247,7 +238,7 @@ def test_request_is_what_was_asked(template):
     ).request
 
     assert [tool.name for tool in request.tools or ()] == ["weather"]
-    assert request.tool_choice is ToolChoice.REQUIRED
+    assert request.tool_choice == "required"
     assert not request.parallel_tool_calls
     assert request.response_schema == {"type": "object"}
 
@@ -291,9 +282,9 @@ def test_format_does_not_depend_on_tokens(template):
 
 def test_parser_for_a_prompt_rendered_elsewhere(template):
     """A prompt's tail tells that reasoning is open; without tools nothing is a call."""
-    parser = template.parser(tools=[TOOL], prompt="…<|assistant|>\n<think>\n")
+    parser = template.prepare_rendered("…<|assistant|>\n<think>\n", tools=[TOOL]).parser()
     fed(parser, ["Hm.\n</think>\n\n" + CALL])
-    without = template.parser()
+    without = template.prepare_rendered().parser()
     fed(without, [CALL])
 
     assert parser.message.reasoning == "Hm."
@@ -303,8 +294,8 @@ def test_parser_for_a_prompt_rendered_elsewhere(template):
 
 def test_known_ids_are_texts(template):
     """An id of another kind is refused with what was found."""
-    with pytest.raises(MessageError, match=r"known_ids: expected texts, found \[\[\]\]"):
-        template.parser(known_ids=[[]])
+    with pytest.raises(RequestError, match=r"known_ids: expected texts, found \[\[\]\]"):
+        template.prepare_rendered(known_ids=[[]])
 
 
 def test_grammars(template):
@@ -312,11 +303,11 @@ def test_grammars(template):
     begun = {"role": "assistant", "reasoning_content": "I", "content": ""}
     turn = template.prepare([USER, begun], tools=[TOOL], continue_final_message="reasoning")
 
-    assert turn.gbnf().startswith("root ::= ")
-    assert "<call>" in turn.gbnf()
-    assert "<think>" not in turn.gbnf().splitlines()[0]
-    assert "start: " in turn.lark()
-    assert turn.structural_tag()["type"] == "structural_tag"
+    assert turn.constraint("llama.cpp").grammar.startswith("root ::= ")
+    assert "<call>" in turn.constraint("llama.cpp").grammar
+    assert "<think>" not in turn.constraint("llama.cpp").grammar.splitlines()[0]
+    assert "start: " in turn.constraint("llguidance").grammar
+    assert json.loads(turn.constraint("xgrammar").grammar)["type"] == "structural_tag"
 
 
 def test_triggers(template):
@@ -324,9 +315,9 @@ def test_triggers(template):
     free = template.prepare([USER], tools=[TOOL])
     required = template.prepare([USER], tools=[TOOL], tool_choice="required")
 
-    assert ["<call>" in trigger.value for trigger in free.triggers] == [True]
-    assert required.triggers == ()
-    assert template.prepare([USER]).triggers == ()
+    assert ["<call>" in trigger.value for trigger in free.constraint("llama.cpp").triggers] == [True]
+    assert required.constraint("llama.cpp").triggers == ()
+    assert template.prepare([USER]).constraint("llama.cpp").triggers == ()
 
 
 def test_given_format_wins():
@@ -349,7 +340,7 @@ def test_named_templates(tmp_path):
 
     assert template.prepare([USER]).prompt == "plain"
     assert template.prepare([USER], tools=[TOOL]).prompt == "with tools"
-    assert template.loaded.eos_token == "</s>"
+    assert template._loaded.eos_token == "</s>"
 
 
 def test_file_with_tokens(tmp_path):
@@ -401,7 +392,9 @@ def test_what_ends_reasoning_is_no_stop():
     assert known.format.reasoning.end == "<|end|>"
     assert known.prepare([{"role": "user", "content": "Hi"}]).stop == ("</s>",)
     assert alone.prepare([{"role": "user", "content": "Hi"}]).stop == ()
-    assert alone.turn("<|user|>Hi<|end|><|assistant|><|think|>Hm.<|end|>So", continued=True).stop == ("<|end|>",)
+    assert alone.prepare_rendered("<|user|>Hi<|end|><|assistant|><|think|>Hm.<|end|>So", continued=True).stop == (
+        "<|end|>",
+    )
 
 
 def test_what_begins_calls_is_no_stop_where_calls_may_be_made():
@@ -424,7 +417,7 @@ def test_what_begins_calls_is_no_stop_where_calls_may_be_made():
 
 def test_thinking_is_true_or_false() -> None:
     """A word that means false is true in Jinja."""
-    with pytest.raises(MessageError, match="enable_thinking: expected True or False, found 'false'"):
+    with pytest.raises(RequestError, match="enable_thinking: expected True or False, found 'false'"):
         ChatTemplate.from_string(SOURCE).prepare([USER], enable_thinking="false")
 
 
@@ -455,7 +448,7 @@ def test_a_function_is_a_tool():
 
     assert turn.prompt == template.prepare(messages, tools=[plain]).prompt
     assert [call.name for call in turn.parse(turn.sample(1)).tool_calls] in ([], ["now"])
-    assert template.parser(tools=[now]).message.content == ""
+    assert template.prepare_rendered(tools=[now]).parser().message.content == ""
 
 
 def test_a_grammar_and_a_format_are_no_texts():
@@ -495,7 +488,7 @@ def test_a_result_is_rendered_as_its_json():
     prompt = template.prepare([*conversation, {"role": "tool", "tool_call_id": "c1", "content": {"ok": True}}]).prompt
 
     assert prompt.endswith('<tool>{"ok": true}</>')
-    with pytest.raises(MessageError, match=r"messages\[2\]\.content\.at: expected JSON, found object"):
+    with pytest.raises(RequestError, match=r"messages\[2\]\.content\.at: expected JSON, found object"):
         template.prepare([*conversation, {"role": "tool", "tool_call_id": "c1", "content": {"at": object()}}])
 
 

@@ -13,21 +13,18 @@ from remainders import node_of
 from splitting import fed
 
 from unrender import (
-    CallStatus,
     ChatTemplate,
     ContentText,
-    ExportError,
     GrammarError,
     Malformed,
-    MalformedOutput,
-    MessageError,
+    ParseError,
     Policy,
-    StateError,
+    RequestError,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
+from unrender.errors import ExportError, StateError
 from unrender.grammar import (
     Grammar,
     argument,
@@ -49,6 +46,7 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
+from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 SOURCE = (
@@ -112,8 +110,8 @@ def test_what_the_prompt_begins_is_read_first():
 
     assert begun.begun == "<think>"
     assert begun.parse("Hm.</think>Hi").to_openai()["reasoning_content"] == "Hm."
-    assert lark_reader(begun.lark())("Hm.</think>Hi")
-    assert not lark_reader(begun.lark())("Hi")
+    assert lark_reader(begun.constraint("llguidance").grammar)("Hm.</think>Hi")
+    assert not lark_reader(begun.constraint("llguidance").grammar)("Hi")
 
 
 def test_a_beginning_that_the_grammar_does_not_have_is_refused():
@@ -131,7 +129,7 @@ def test_content_is_continued():
     continued = template().prepare(messages, continue_final_message=True)
 
     assert continued.parse(" 7 degrees.").content == "It is 7 degrees."
-    with pytest.raises(MessageError, match=r"messages\[1\]: with a grammar made by hand only content"):
+    with pytest.raises(RequestError, match=r"messages\[1\]: with a grammar made by hand only content"):
         template().prepare([*ASK, {**messages[1], "reasoning": "Hm."}], continue_final_message=True)
 
 
@@ -139,7 +137,7 @@ def test_content_is_continued():
 def test_a_request_binds_what_is_generated(request_, yes, no):
     """Text that the dialect accepts is read without a complaint; text refused for its number of calls is reported."""
     bound = turn(**request_)
-    accepts = lark_reader(bound.lark())
+    accepts = lark_reader(bound.constraint("llguidance").grammar)
 
     assert [text for text in yes if not accepts(text)] == []
     assert [text for text in no if accepts(text)] == []
@@ -155,18 +153,18 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
     strict = turn(**request_).parser(strict=True)
 
     assert expected in [event.expected for event in events if isinstance(event, Malformed)]
-    with pytest.raises(MalformedOutput, match=expected):
+    with pytest.raises(ParseError, match=expected):
         strict.feed(text) and strict.finish()
 
 
 def test_a_call_that_dies_is_content_as_well():
     """Its text is in the content once, unless it was given as it was written: then it stays a call."""
     text = '!get_weather {"city": x} and'
-    kept, written = turn().parser(), turn().parser(policy=Policy(calls="written"))
+    kept, written = turn().parser(), turn().parser(policy=Policy(tool_calls="streamed"))
     for parser in (kept, written):
         fed(parser, [text])
 
-    assert [found.status for found in kept.message.failed_calls] == [CallStatus.INVALID]
+    assert [found.status for found in kept.message.failed_calls] == ["invalid"]
     assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.failed_calls)
     assert (kept.message.content, written.message.content) == (text, "x} and")
     assert [(span.role.value, span.end) for span in kept.spans] == [("content", len(text))]
@@ -177,7 +175,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
-    failed = ToolCall(name="get_time", arguments="[1]", id="", status=CallStatus.INVALID, text="!get_time [1]")
+    failed = ToolCall(name="get_time", arguments_json="[1]", id="", status="invalid", text="!get_time [1]")
     assert Malformed("", 13, "arguments that are one JSON object", failed) in events
     assert not any(isinstance(event, ToolCallFinished) for event in events)
     assert ContentText("!get_time [1]") in events
@@ -193,7 +191,7 @@ def test_unknown_tools_are_calls_where_the_policy_says_so():
 
 def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
     """The template's own parser reads with the grammar, too, and with ids of the conversation."""
-    parser = template().parser(tools=TOOLS, prompt="<|assistant|><think>", known_ids=["a"], ids=numbered_id)
+    parser = template().prepare_rendered("<|assistant|><think>", tools=TOOLS, known_ids=["a"]).parser(ids=numbered_id)
     fed(parser, ["Hm.</think>!get_time {}"])
 
     assert (parser.message.reasoning, parser.message.tool_calls[0].id) == ("Hm.", "call00001")
@@ -203,8 +201,8 @@ def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
     ("use", "error", "message"),
     [
         (lambda t: t.prepare(ASK, response_format={"type": "json_object"}), GrammarError, "response_format"),
-        (lambda t: t.parser(reasoning_format="none"), GrammarError, "reasoning_format"),
-        (lambda t: t.prepare(ASK, tool_format="tool-call-json"), MessageError, "tool_format"),
+        (lambda t: t.prepare_rendered(reasoning_format="none").parser(), GrammarError, "reasoning_format"),
+        (lambda t: t.prepare(ASK, tool_format="tool-call-json"), RequestError, "tool_format"),
         (lambda t: t.response_template(), ExportError, "made by hand"),
         (lambda t: template(Grammar(ref("a"))), GrammarError, "rule 'a' is not defined"),
     ],
@@ -228,7 +226,7 @@ def test_a_parser_goes_on_in_another_process(text, strict):
         parser = found.parser(strict=strict)
         try:
             parser.feed(text[:at])
-        except MalformedOutput:
+        except ParseError:
             return
         restored = found.restore(json.loads(json.dumps(parser.state())))
         assert restored.message == parser.message
@@ -240,7 +238,7 @@ def outcome(parser, text):
     ids = [made.id for made in parser.message.tool_calls]
     try:
         events = [*parser.feed(text), *parser.finish()]
-    except MalformedOutput as error:
+    except ParseError as error:
         return str(error)
     kept = [made.id for made in parser.message.tool_calls[: len(ids)]]
     said = [replace(event, id="") if isinstance(event, ToolCallStarted) else event for event in events]
@@ -296,7 +294,7 @@ def test_names_of_rules_do_not_meet_those_that_are_made():
     }
     grammar = Grammar(sequence(optional(ref("call-get-time")), ref("call")), rules)
 
-    accepts = lark_reader(turn(grammar).lark())
+    accepts = lark_reader(turn(grammar).constraint("llguidance").grammar)
 
     assert accepts('xget_weather{"city": "Rome"}')
     assert not accepts('get_weatherget_weather{"city": "Rome"}')
@@ -313,7 +311,7 @@ def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        accepts = lark_reader(bound.lark())
+        accepts = lark_reader(bound.constraint("llguidance").grammar)
 
     assert accepts("go" + yes)
     assert no is None or not accepts("go" + no)
@@ -323,7 +321,7 @@ def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
 def test_what_entries_cannot_say_of_several_arguments_is_reported():
     """Each entry is written for itself, so none is required."""
     with pytest.warns(match="tool 'get_weather': #: required is not enforced"):
-        turn(Grammar(tool_call(sequence(NAME, ENTRIES)))).gbnf()
+        turn(Grammar(tool_call(sequence(NAME, ENTRIES)))).constraint("llama.cpp")
 
 
 def test_an_end_in_the_middle_is_read_but_not_written():
@@ -332,7 +330,7 @@ def test_an_end_in_the_middle_is_read_but_not_written():
 
     assert turn(grammar).parse("a;ba").content == "a;a"
     with pytest.raises(GrammarError, match=r"end\(\): text may follow it"):
-        turn(grammar).gbnf()
+        turn(grammar).constraint("llama.cpp")
 
 
 def test_a_call_that_is_taken_back_has_no_id():

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unrender import AssistantMask, ChatTemplate, MessageError, TemplateError, TemplateWarning, assistant_mask
+from unrender import ChatTemplate, RequestError, TemplateError
+from unrender.errors import TemplateWarning
+from unrender.training import AssistantMask, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 TOOL = {
@@ -44,7 +46,7 @@ def said(template: ChatTemplate, messages, **kwargs) -> list[str]:
 def marks(source: str) -> tuple[str, list[tuple[int, int, int]]]:
     """Return the mask that a template's own `{% generation %}` gives, by rendering marks in its place."""
     marked = source.replace("{% generation %}", "\ue000").replace("{% endgeneration %}", "\ue001")
-    text = ChatTemplate.from_string(marked).template.render(CHAT, add_generation_prompt=False).unwrap()
+    text = ChatTemplate.from_string(marked)._with_tools.render(CHAT, add_generation_prompt=False).unwrap()
     written, plain = [], ""
     for piece in text.split("\ue000"):
         inside, closed, after = piece.partition("\ue001")
@@ -120,7 +122,7 @@ def test_calls_are_the_models():
     first, last = said(template, messages, tools=[TOOL])
 
     [read] = template.prepare(messages[:1], tools=[TOOL]).parse(first).tool_calls
-    assert (read.name, read.arguments) == ("now", "{}")
+    assert (read.name, read.arguments_json) == ("now", "{}")
     assert "12:00" not in first + last
 
 
@@ -138,7 +140,7 @@ def test_an_answer_that_is_not_shown_is_an_error():
     """A message whose borders cannot be told is named, never guessed."""
     backwards = ChatTemplate.from_string("{% for m in messages|reverse %}{{ m.content }};{% endfor %}")
 
-    with pytest.raises(MessageError, match=r"messages\[1\]: cannot tell where the rendering of this answer"):
+    with pytest.raises(RequestError, match=r"messages\[1\]: cannot tell where the rendering of this answer"):
         assistant_mask(backwards, CHAT)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from unrender import ChatTemplate, MessageError
+from unrender import ChatTemplate, RequestError
 
 SOURCE = (
     "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}"
@@ -82,8 +82,8 @@ HOSTILE: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "place"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_values_are_an_error_that_names_the_place(template, arguments, place):
-    """A value that is nested too deeply, holds itself or isn't JSON is a `MessageError`, never another exception."""
-    with pytest.raises(MessageError, match=place) as caught:
+    """A value that is nested too deeply, holds itself or isn't JSON is a `RequestError`, never another exception."""
+    with pytest.raises(RequestError, match=place) as caught:
         template.prepare(**{"messages": HELLO} | arguments())
 
     assert len(str(caught.value)) < 600

@@ -10,7 +10,8 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import Metaspace as MetaspaceDecoder
 from tokenizers.pre_tokenizers import Metaspace
 
-from unrender import ChatTemplate, ContentText, TokenizerError, ToolCallStarted
+from unrender import ChatTemplate, ContentText, ToolCallStarted
+from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
 from unrender.token_ids import PromptEncoder, TokenParser, special_ids_of
 
@@ -89,7 +90,7 @@ def test_the_cost_of_an_id_does_not_grow(tokenizer):
             return tokenizer.decode(ids, **options)
 
     counting = Counting()
-    reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(), counting, special_ids=())
+    reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered().parser(), counting, special_ids=())
 
     reader.feed(tokenizer.encode("Grüße " * 200).ids)
 
@@ -100,7 +101,7 @@ def test_markers_that_are_added_but_not_special_are_read():
     """A token that was added is a marker when it comes as a token, whether the tokenizer calls it special or not."""
     made = byte_level(())
     made.add_tokens([AddedToken(text, special=False) for text in ("<call>", "</call>")])
-    reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
+    reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered(tools=TOOLS).parser(), made)
     reader.feed(made.encode(ANSWER).ids)
     reader.finish()
 
@@ -110,7 +111,7 @@ def test_markers_that_are_added_but_not_special_are_read():
 def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
     """A model that has no token for `<call>` begins calls with its letters; what is a token can still be quoted."""
     made = byte_level(["<|end|>"])
-    reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
+    reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered(tools=TOOLS).parser(), made)
     ids = made.get_vocab()
 
     reader.feed([*map(ids.__getitem__, "<|end|>"), *made.encode(ANSWER).ids, ids["<|end|>"]])

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 from cases import cases
+from engines import WRITERS
 from lexing import written_anew
 
-from unrender import ChatTemplate, GrammarError, SchemaWarning, Turn
-from unrender.formats import declared_format
+from unrender import ChatTemplate, Format, GrammarError, Turn
+from unrender.errors import SchemaWarning
 
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -22,17 +23,17 @@ def tools(values):
 
 
 def prepared(values=("a",), **options) -> Turn:
-    template = ChatTemplate.from_string(SOURCE, format=declared_format("qwen3"))
+    template = ChatTemplate.from_string(SOURCE, format=Format.named("qwen3"))
     return template.prepare(HELLO, tools=json.loads(json.dumps(tools(values))), **options)
 
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark"])
 def test_a_grammar_is_written_once(dialect):
     """Turns of other templates, with the same format and request, have the same text, and not only an equal one."""
-    first = getattr(prepared(), dialect)()
+    first = WRITERS[dialect](prepared())
 
-    assert getattr(prepared(), dialect)() is first
-    assert prepared().triggers is prepared().triggers
+    assert WRITERS[dialect](prepared()) is first
+    assert prepared().constraint("llama.cpp").triggers is prepared().constraint("llama.cpp").triggers
 
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
@@ -40,11 +41,11 @@ def test_a_grammar_is_written_once(dialect):
 def test_what_differs_is_written_for_itself(dialect, changed):
     """No turn gets what was made for another request, even one whose tools Python takes for equal."""
     one, other = prepared([1]), prepared(**{"values": [1], **changed})
-    begun = replace(one, begun="<think>")
+    begun = replace(one, prefill="<think>")
 
-    assert json.dumps(getattr(one, dialect)()) != json.dumps(getattr(other, dialect)())
+    assert json.dumps(WRITERS[dialect](one)) != json.dumps(WRITERS[dialect](other))
     for turn in (one, other, begun):
-        assert json.dumps(getattr(turn, dialect)()) == json.dumps(written_anew(turn, dialect))
+        assert json.dumps(WRITERS[dialect](turn)) == json.dumps(written_anew(turn, dialect))
 
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
@@ -52,23 +53,23 @@ def test_what_differs_is_written_for_itself(dialect, changed):
 def test_a_required_call_is_held_where_the_template_writes_none(dialect, choice):
     """Behind any prompt it is JSON in tags, as `prepare` describes it; where `tool_format` is none, nothing can be written."""
     template, told = ChatTemplate.from_string(SOURCE), {"tools": tools(["a"]), "tool_choice": choice}
-    turn = template.turn("<user>Hello</><assistant>", **told)
+    turn = template.prepare_rendered("<user>Hello</><assistant>", **told)
     sample = turn.sample(1)
 
     assert sample.startswith("<tool_call>")
     assert [call.name for call in turn.parse(sample).tool_calls][:1] == ["now"]
     assert written_anew(turn, dialect)
     with pytest.raises(GrammarError, match="a call is required, and this template writes none"):
-        getattr(template.prepare(HELLO, tool_format="none", **told), dialect)()
+        WRITERS[dialect](template.prepare(HELLO, tool_format="none", **told))
 
 
 def test_a_structural_tag_may_be_changed():
     """Each caller gets a tag of its own."""
     turn = prepared()
-    changed = turn.structural_tag()
+    changed = json.loads(turn.constraint("xgrammar").grammar)
     changed.clear()
 
-    assert turn.structural_tag()["type"] == "structural_tag"
+    assert json.loads(turn.constraint("xgrammar").grammar)["type"] == "structural_tag"
 
 
 def test_every_caller_is_warned():
@@ -79,7 +80,7 @@ def test_every_caller_is_warned():
 
     for _ in range(2):
         with pytest.warns(SchemaWarning, match="multipleOf") as caught:
-            turn.gbnf()
+            turn.constraint("llama.cpp")
         assert caught[0].filename == __file__
 
 
@@ -89,20 +90,20 @@ def test_a_schema_that_is_no_plain_data_is_written_each_time():
     odd = {"type": "integer", "default": object()}
     turn = replace(turn, request=replace(turn.request, response_schema=odd))
 
-    assert turn.gbnf() == turn.gbnf()
-    assert turn.request.key is None
+    assert turn.constraint("llama.cpp").grammar == turn.constraint("llama.cpp").grammar
+    assert turn.request._key is None
 
 
 @pytest.mark.parametrize("make", ["turn", "template"])
 def test_special_tokens_are_those_of_the_tokenizer(make):
     """A special token spelled out in ordinary text is a quotation, whatever the format knows of tokens."""
-    template = ChatTemplate.from_string(SOURCE, format=declared_format("qwen3"))
+    template = ChatTemplate.from_string(SOURCE, format=Format.named("qwen3"))
     options = {"special_tokens": ["<tool_call>"]}
     tools_ = tools(["a"])
     parser = (
         template.prepare(HELLO, tools=tools_).parser(**options)
         if make == "turn"
-        else template.parser(tools=tools_, **options)
+        else template.prepare_rendered(tools=tools_, **options).parser()
     )
 
     parser.feed('<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>', special=False)

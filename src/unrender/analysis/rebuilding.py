@@ -106,6 +106,6 @@ def _is_written(format: Format, begun: str) -> bool:
 
     requests = _REQUESTS if format.tools.mode is not ToolMode.NONE else _REQUESTS[:1]
     try:
-        return all(Remainder(format=format, request=request, begun=begun).begins for request in requests)
+        return all(Remainder(format=format, request=request, prefill=begun).begins for request in requests)
     except GrammarError:  # No grammar can be written, whatever the prompt begins.
         return True

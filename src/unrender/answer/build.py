@@ -18,7 +18,7 @@ from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Mar
 from unrender.cache import kept
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.parts import text_of
-from unrender.messages.wire import Request, Tool, ToolChoice
+from unrender.messages.wire import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"
@@ -45,7 +45,7 @@ def answer_of(
     answer = replace(
         _frame(format),
         written=_Order(format, request, own, _stops(format, calls)).whole_answer(),
-        parts=tuple(_parts(format, calls if request.calls_allowed else _empty_calls(format), known)),
+        parts=tuple(_parts(format, calls if request._calls_allowed else _empty_calls(format), known)),
         json=request.response_schema is not None,
     )
     assert not (unread := list(_unread(format, answer))), f"written, and not read: {unread}"
@@ -60,7 +60,7 @@ def _unread(format: Format, answer: Answer) -> Iterator[str]:
     # A prompt has words of its own where it opens reasoning, and after what it writes for none.
     empty, end = (format.reasoning.empty, format.turn.prefill_no_thinking), format.reasoning.end.strip()
     behind = (text.partition(end)[2].strip() for text in empty if end)
-    texts = {format.opening.strip(), *behind, *(marker.core for marker in markers)} - {""}
+    texts = {format._opening.strip(), *behind, *(marker.core for marker in markers)} - {""}
     known = sorted(texts, key=len, reverse=True)
     waiting = [answer.written]
     for node in waiting:
@@ -78,7 +78,7 @@ def _parts(
     """Yield what is in the free text of an answer."""
     if format.reasoning.end:
         yield _thought(format, format.reasoning)
-    for wrapper in format.wrappers:
+    for wrapper in format._wrappers:
         if (wrapper.start + wrapper.end).strip():
             yield ContentPart(open=_marker(format, wrapper.start), close=_marker(format, wrapper.end))
     yield from calls
@@ -101,7 +101,7 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
     """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
     own = format.reasoning
     # Taken are the openers of the format's parts, and what is between parts.
-    openers = [wrapper.start for wrapper in format.wrappers]
+    openers = [wrapper.start for wrapper in format._wrappers]
     openers += [marker.text for calls in calls_in(format) for marker in calls.openers]
     taken = {own.start.strip(), *(text.split()[0] for text in openers if text.strip())}
     taken |= {marker.core for marker in _frame(format).between}
@@ -113,8 +113,8 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
 def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
     """Return what free text does not hold, since the parser would take it for a marker."""
     # Free text that held "<tool_call>" would be read as a call, which the model did not mean.
-    parts = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
-    parts += [format.opening, format.reasoning.end]
+    parts = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
+    parts += [format._opening, format.reasoning.end]
     frame = _frame(format)
     # Where no prompt writes the header, an answer that begins with it is one after its header.
     headers = (header for header in frame.headers if header.core in format.turn.unasked)
@@ -131,15 +131,15 @@ def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
 
 def calls_of(format: Format, request: Request) -> list[Calls]:
     """Return the calls that may be made in this turn, those in the primary syntax first."""
-    if not request.calls_allowed:
+    if not request._calls_allowed:
         return []
-    tools, most = offered(request), 1 if request.one_call else None
+    tools, most = offered(request), 1 if request._one_call else None
     return [replace(calls, tools=tools, maximum=most or calls.maximum) for calls in calls_in(format)]
 
 
 def offered(request: Request) -> tuple[Tool, ...] | None:
     """Return the tools that may be called in this turn; None when any name may be."""
-    if request.tool_choice is ToolChoice.NAMED and request.tools is not None:
+    if request.tool_choice == "named" and request.tools is not None:
         return tuple(tool for tool in request.tools if tool.name == request.named_tool)
     return request.tools
 
@@ -392,7 +392,7 @@ class _Order:
             return direct
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, Until(self.stops))
-        start, end = self.format.opening, markers.end
+        start, end = self.format._opening, markers.end
         # What is written for no reasoning, `<think></think>` for example, alone or with the joint after it; the prompt
         # may have written it already.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
@@ -410,7 +410,7 @@ class _Order:
         others: list[Node] = [direct] if shown else []
         if markers.unseen and shown:  # Every answer may be one after reasoning that history has dropped.
             others.append(
-                self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.wrapper_alone)
+                self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format._wrapper_alone)
             )
         for text in empty:
             if not text.startswith(start + end):
@@ -423,7 +423,7 @@ class _Order:
 
     def direct(self) -> Node:
         """Return an answer without reasoning."""
-        turn, wrapper, beside = self.format.turn, self.format.wrapper_alone, self.format.content_with_calls
+        turn, wrapper, beside = self.format.turn, self.format._wrapper_alone, self.format.content_with_calls
         answer = self.content_and_calls(turn.start_to_content, turn.start_to_tools, wrapper)
         # A wrapper that only tells content from calls may be missing where no call can be made.
         missing = wrapper.start and not self.request.tools and beside is not None and not beside.start
@@ -433,11 +433,11 @@ class _Order:
         """Return calls, inside reasoning or alone, or an answer without any: what ends reasoning begins content, so no call follows it."""
         # `Thought: …\nAction: f` or `Thought: …\nFinal Answer: Hi`, and never `Final Answer:\nAction: f`.
         turn = self.format.turn
-        start, thought = Literal(self.format.opening), Tag(Role.REASONING, Until(self.stops))
+        start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
         run = in_sequence(calls, ending(self.format))
         called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)
-        return called if self.request.call_required else Choice((replace(self, calls=None).answer(), called))
+        return called if self.request._call_required else Choice((replace(self, calls=None).answer(), called))
 
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls, each after its joint."""
@@ -452,13 +452,13 @@ class _Order:
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
         followed = in_sequence(Literal(turn.content_to_tools), last)
         only_calls = in_sequence(
-            Literal(to_tools), self.calls if turn.tools_first and not self.request.call_required else last
+            Literal(to_tools), self.calls if turn.tools_first and not self.request._call_required else last
         )
         if beside is not wrapper and beside.wraps_empty:
             only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
         shown = self.calls.openers or turn.content_to_tools.strip()
         # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
-        if self.request.call_required:
+        if self.request._call_required:
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls

@@ -8,5 +8,6 @@ Rules: no row raises; a row that cannot be read gets a status and a reason. File
 
 from unrender.batch.reader import Reader
 from unrender.batch.rows import Status
+from unrender.conversation.salvage import detect_format, rescue
 
-__all__ = ["Reader", "Status"]
+__all__ = ["Reader", "Status", "detect_format", "rescue"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from unrender import MessageError
+from unrender import RequestError
 
 Values = Sequence[Any]
 
@@ -46,7 +46,7 @@ def opened(batch: Any) -> Batch:
     """Return any supported batch as a `Batch`.
 
     Supported are batches of pyarrow, pandas and polars, mappings of columns, and lists of mappings. Raises
-    `MessageError` for anything else.
+    `RequestError` for anything else.
     """
     library = type(batch).__module__.partition(".")[0]
     kind = type(batch).__name__
@@ -56,7 +56,7 @@ def opened(batch: Any) -> Batch:
         return _of_mapping(batch)
     if isinstance(batch, list | tuple) and all(isinstance(row, Mapping) for row in batch):
         return _of_rows(batch)
-    raise MessageError(
+    raise RequestError(
         f"batch: expected columns (pyarrow, pandas, polars, a mapping) or a list of mappings, found {library}.{kind}"
     )
 

@@ -19,24 +19,14 @@ from hashlib import blake2b
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from unrender import (
-    CallStatus,
-    ChatTemplate,
-    Malformed,
-    Message,
-    MessageError,
-    Parser,
-    Policy,
-    Request,
-    ToolBody,
-    Turn,
-    UnrenderError,
-    prefill,
-)
+from unrender import ChatTemplate, Malformed, Message, Parser, Policy, RequestError, Turn, UnrenderError
 from unrender.batch.columns import Batch, Kind, opened
 from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
 from unrender.format import Format
 from unrender.limits import MAX_CONTEXT
+from unrender.openai import ToolBody
+from unrender.parser.prompt_tail import read_prefill
+from unrender.types import Request
 
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
@@ -50,7 +40,7 @@ class Reader:
     """Reads batches of recorded answers: `datasets.map(reader, batched=True)`, Ray Data's `map_batches(reader)`, and others.
 
     `source` is a template, a format, or what `ChatTemplate.from_pretrained` takes. `tools` are those of every row that has
-    none of its own; None when they are not known: then any name is a tool's. `begun` is what the generation prompt has
+    none of its own; None when they are not known: then any name is a tool's. `prefill` is what the generation prompt has
     written of each answer where a row does not show it; by default what the template's own writes.
 
     These name the columns that are read, where the batch has them:
@@ -65,7 +55,7 @@ class Reader:
     text, so that every batch has the same types; with `nested="structs"` they are lists, calls as structs of `id`, `name`
     and `arguments` (JSON text). Ids of calls are made from the text of the answer, so they are the same in every run.
 
-    Raises `MessageError` for malformed `tools`, `TemplateError` where no template is found. No row makes it
+    Raises `RequestError` for malformed `tools`, `TemplateError` where no template is found. No row makes it
     raise: one that cannot be read has the status "unreadable", and its warning says why. `template_kwargs` are the
     template's own variables, for rows with messages.
     """
@@ -82,19 +72,19 @@ class Reader:
         finish_reason: str = "finish_reason",
         nested: Nested = "json",
         prefix: str = "",
-        begun: str | None = None,
+        prefill: str | None = None,
         policy: Policy | None = None,
         **template_kwargs: Any,
     ) -> None:
         if nested not in get_args(Nested):
-            raise MessageError(f"nested: expected one of {sorted(get_args(Nested))}, found {nested!r}")
+            raise RequestError(f"nested: expected one of {sorted(get_args(Nested))}, found {nested!r}")
         self._template, self._format = _loaded(source)
         self._tools = None if tools is None else _plain_tools(tools)
         self._columns = {"text": text, "prompt": prompt, "messages": messages}
         self._columns |= {"tools": tools_column, "finish_reason": finish_reason}
         self._nested = nested
         self._prefix = prefix
-        self._begun = begun
+        self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
         self._bare: ChatTemplate | None = None  # It renders nothing, and reads tools of any form.
@@ -105,14 +95,14 @@ class Reader:
         """The format of the answers: as given, or derived from the template."""
         if self._format is None:
             assert self._template is not None
-            self._format = self._template.format.ended_by(self._template.loaded.eos_token)
+            self._format = self._template.format._ended_by(self._template._loaded.eos_token)
         return self._format
 
     @property
-    def begun(self) -> str:
+    def prefill(self) -> str:
         """The beginning that the generation prompt has written of an answer, used for rows that do not show it."""
         if self._begun is None and self._template is not None:
-            self._begun = self._template.prepare(_QUESTION, tools=self._tools or None, **self._variables).begun
+            self._begun = self._template.prepare(_QUESTION, tools=self._tools or None, **self._variables).prefill
         elif self._begun is None:
             self._begun = self.format.turn.prefill
         return self._begun
@@ -121,7 +111,7 @@ class Reader:
         """Return the batch with the columns added, in the form in which it came.
 
         It is a mapping of columns (lists or numpy's arrays), a list of mappings, a `Table` or `RecordBatch` of pyarrow, or
-        a `DataFrame` of pandas or polars. Raises `MessageError` for anything else.
+        a `DataFrame` of pandas or polars. Raises `RequestError` for anything else.
         """
         given = opened(batch)
         readings = [self.read(record) for record in self._records(given)]
@@ -156,7 +146,7 @@ class Reader:
             yield dict(zip(found, values, strict=True))
 
     def _read(self, row: Row) -> Reading:
-        """Return what a row means. Raises `MessageError` or `TemplateError` when its request is malformed."""
+        """Return what a row means. Raises `RequestError` or `TemplateError` when its request is malformed."""
         parser = self._parser(row)
         events = parser.finish(row.finish_reason, text=row.text)
         broken = [event for event in events if type(event) is Malformed]
@@ -168,13 +158,13 @@ class Reader:
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
         # `…<bot><think>\n`: of a long prompt, the tail shows whether reasoning is open. Few rows differ in that.
-        begun = self.begun if row.prompt is None else prefill(self.format, row.prompt[-MAX_CONTEXT:])
-        key = (_tools_key(row.tools), begun, row.prompt is None)
+        prefill = self.prefill if row.prompt is None else read_prefill(self.format, row.prompt[-MAX_CONTEXT:])
+        key = (_tools_key(row.tools), prefill, row.prompt is None)
         # To copy a parser costs a fraction of making one, and thousands of rows share their tools.
         parser = self._parsers.get(key)
         if parser is None:
             request = self._request(self._tools_of(row))
-            turn = Turn(prompt=row.prompt or "", request=request, format=self.format, begun=begun)
+            turn = Turn(prompt=row.prompt or "", request=request, format=self.format, prefill=prefill)
             parser = turn.parser(policy=self._policy)
             if key[0] is not None:  # Tools that are functions have no key.
                 if len(self._parsers) == _PARSERS:
@@ -184,7 +174,7 @@ class Reader:
 
     def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
         if self._template is None:
-            raise MessageError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
+            raise RequestError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
         tools = self._tools_of(row)
         turn = self._template.prepare(messages, tools=tools, **self._variables)
         return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
@@ -195,7 +185,7 @@ class Reader:
             return Request(tools=None)
         if self._bare is None:
             self._bare = ChatTemplate.from_string("", format=self.format)
-        return self._bare.turn(tools=tools).request
+        return self._bare.prepare_rendered(tools=tools).request
 
     def _tools_of(self, row: Row) -> Any:
         if row.tools is None:
@@ -204,12 +194,12 @@ class Reader:
 
     def __getstate__(self) -> dict[str, Any]:
         # Asked for here, where the template is at hand: a worker must neither analyse nor render to learn them.
-        return {**self.__dict__, "_format": self.format, "_begun": self.begun, "_bare": None, "_parsers": {}}
+        return {**self.__dict__, "_format": self.format, "_begun": self.prefill, "_bare": None, "_parsers": {}}
 
 
 def _plain_tools(tools: Sequence[Any]) -> list[ToolBody]:
     """Return tools of any form in OpenAI's, which every worker can be sent."""
-    turn = ChatTemplate.from_string("", format=Format()).turn(tools=tools)
+    turn = ChatTemplate.from_string("", format=Format()).prepare_rendered(tools=tools)
     return [tool.to_openai() for tool in turn.request.tools or ()]
 
 
@@ -218,7 +208,7 @@ def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
         return None, source
     template = source if isinstance(source, ChatTemplate) else ChatTemplate.from_pretrained(source)
     if template.grammar is not None:
-        raise MessageError("a reader reads by a format; this template has a grammar made by hand")
+        raise RequestError("a reader reads by a format; this template has a grammar made by hand")
     return template, None
 
 
@@ -229,9 +219,9 @@ def _json_calls(message: Message) -> str:
 def _struct_calls(message: Message) -> list[dict[str, str]]:
     """Return the complete calls as structs of texts."""
     return [
-        {"id": call.id, "name": call.name, "arguments": call.arguments}
+        {"id": call.id, "name": call.name, "arguments": call.arguments_json}
         for call in message.tool_calls
-        if call.status is CallStatus.COMPLETE
+        if call.status == "complete"
     ]
 
 
@@ -255,4 +245,4 @@ def _json_tools(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise MessageError(f"tools: expected JSON: {error}") from None
+        raise RequestError(f"tools: expected JSON: {error}") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from unrender import CallStatus, Malformed, Message, MessageError
+from unrender import Malformed, Message, RequestError
 from unrender.limits import MAX_SHOWN_ITEMS
 
 _QUOTED = 80
@@ -43,7 +43,7 @@ class Row:
 
 
 def row_of(values: dict[str, Any]) -> Row:
-    """Return a row whose values are what they must be. Raises `MessageError`, naming the column's role, else."""
+    """Return a row whose values are what they must be. Raises `RequestError`, naming the column's role, else."""
     messages, prompt, text = _conversation(values["messages"]), values["prompt"], values["text"]
     if isinstance(prompt, list | tuple):
         messages, prompt = _conversation(prompt), None
@@ -53,9 +53,9 @@ def row_of(values: dict[str, Any]) -> Row:
         text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     if not isinstance(text, str):
         found = "nothing" if _missing(text) else repr(text)[:80]
-        raise MessageError(f"text: expected the answer's text, found {found}")
+        raise RequestError(f"text: expected the answer's text, found {found}")
     if not _missing(prompt) and not isinstance(prompt, str):
-        raise MessageError(f"prompt: expected text, found {type(prompt).__name__}")
+        raise RequestError(f"prompt: expected text, found {type(prompt).__name__}")
     tools, reason = values["tools"], values["finish_reason"]
     return Row(
         text=text,
@@ -79,11 +79,11 @@ def _conversation(value: Any) -> list[Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise MessageError(f"messages: expected a list or JSON, found text that is not JSON: {error}") from None
+            raise RequestError(f"messages: expected a list or JSON, found text that is not JSON: {error}") from None
     if hasattr(value, "tolist"):
         value = value.tolist()
     if not isinstance(value, list | tuple):
-        raise MessageError(f"messages: expected a list, found {type(value).__name__}")
+        raise RequestError(f"messages: expected a list, found {type(value).__name__}")
     return [
         {name: item for name, item in message.items() if item is not None or name == "content"}
         if isinstance(message, Mapping)
@@ -113,7 +113,7 @@ def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str
     if not broken and not failed:
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
         return Reading(message=message, status=status)
-    cut_off = finish_reason == "length" or any(call.status is CallStatus.TRUNCATED for call in failed)
+    cut_off = finish_reason == "length" or any(call.status == "truncated" for call in failed)
     told = [_told(event) for event in broken[:MAX_SHOWN_ITEMS]]
     told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in failed[:MAX_SHOWN_ITEMS] if call.name]
     return Reading(

@@ -7,7 +7,7 @@ import json
 import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BufferedIOBase
 from itertools import groupby, islice, pairwise
@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import click
 
-from unrender import ChatTemplate, Event, Malformed, MessageError, Parser, Span, Turn, rescue
+from unrender import ChatTemplate, Event, Malformed, Parser, RequestError
+from unrender.batch import rescue
 from unrender.cli.description import answers
 from unrender.cli.inputs import (
     BadInput,
@@ -51,13 +52,16 @@ from unrender.cli.terminal import (
     shortened,
     width,
 )
+from unrender.dialects.constraint import Engine
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain, listing
+from unrender.explain import Explanation, explain
+from unrender.explain.picture import listing
 from unrender.format import ToolMode
 from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED, MAX_SHOWN
+from unrender.types import Span
 
-_DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.structural_tag}
+_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _FIELDS = {
     "messages": "messages",
     "tools": "tools",
@@ -204,7 +208,7 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
         body = body["choices"][0].get("message")
     try:
         found = rescue(body, tools)
-    except MessageError as error:
+    except RequestError as error:
         raise BadInput(f"{message}: {error}") from error
     print_json(found.to_openai(), indent=None if as_json else 2)
     sys.exit(not found.tool_calls)
@@ -260,7 +264,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate) -> None:
         print_line(INDENT, "… and more; --json has all")
     if explanation.calls:
         print_heading("Calls")
-        print_rows([(call.name, f"{call.status} {call.arguments}") for call in explanation.calls])
+        print_rows([(call.name, f"{call.status} {call.arguments_json}") for call in explanation.calls])
     if explanation.stops:
         print_heading("Reading stopped")
         print_rows([("", str(stop)) for stop in explanation.stops])
@@ -329,7 +333,7 @@ def _print_stretch(label: str, text: str) -> None:
 
 @click.command(short_help="Print a grammar for engines.")
 @conversation_options
-@click.option("--dialect", type=click.Choice(list(_DIALECTS)), required=True, help="What the grammar is written in.")
+@click.option("--dialect", type=click.Choice(list(_ENGINES)), required=True, help="What the grammar is written in.")
 def grammar_command(*, request: RequestOptions, dialect: str) -> None:
     """Print the grammar that constrains an answer to the derived format.
 
@@ -337,8 +341,8 @@ def grammar_command(*, request: RequestOptions, dialect: str) -> None:
     a tool's schema that the dialect cannot express are listed on standard error; there the grammar allows more than the
     schema.
     """
-    emitted = _DIALECTS[dialect](request.turn())
-    if isinstance(emitted, str):
-        print_document(emitted)
+    grammar = request.turn().constraint(_ENGINES[dialect]).grammar
+    if dialect == "structural-tag":
+        print_json(json.loads(grammar))
     else:
-        print_json(emitted)
+        print_document(grammar)

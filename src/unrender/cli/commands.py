@@ -13,8 +13,9 @@ from typing import Any, Never
 
 import click
 
-from unrender import SchemaWarning, __version__
+from unrender import __version__
 from unrender.cli.terminal import UNUSABLE, ReaderGone, ending, let_go, logged, plainly, remark, remark_warning, streams
+from unrender.errors import SchemaWarning
 
 _MOVED = {
     "diff": "format",

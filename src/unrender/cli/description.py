@@ -14,7 +14,7 @@ from typing import Any
 from unrender.analysis import Capabilities, Evidence
 from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
 from unrender.conversation.offer import Plan, call_form
-from unrender.explain import PicturePiece, call_picture, pictures
+from unrender.explain.picture import PicturePiece, call_picture, pictures
 from unrender.format import CallSyntax, Format, Part, Slot
 
 Section = tuple[str, str, list[Row]]

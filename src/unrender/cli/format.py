@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from unrender import ChatTemplate, Exported, FormatError, Target, read_response_template
+from unrender import ChatTemplate
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
@@ -40,11 +40,14 @@ from unrender.cli.terminal import (
     print_rows,
     remark,
 )
-from unrender.explain import differences
+from unrender.errors import FormatError
+from unrender.export import Exported, Target, read_response_template
 from unrender.format import Format
+from unrender.format.data import differences
 from unrender.formats import Declared, declared_formats, read_declared
 from unrender.limits import MAX_SHOWN
-from unrender.verify import verify_export, verify_format
+from unrender.verify.check import verify_format
+from unrender.verify.response_templates import verify_export
 
 _KEY = "response_template"
 _EXAMPLE = Path(__file__).parent / "example"
@@ -179,8 +182,8 @@ def _data(item: Declared | _Wrong) -> dict[str, str]:
 @template_name_option
 @click.option(
     "--field-names",
-    type=click.Choice([str(target) for target in Target]),
-    default=str(Target.TRANSFORMERS),
+    type=click.Choice(get_args(Target)),
+    default="transformers",
     show_default=True,
     help="Whose name reasoning has; SGLang takes vLLM's.",
 )
@@ -200,7 +203,7 @@ def export_command(
     template: str,
     *,
     template_name: str | None,
-    field_names: str,
+    field_names: Target,
     config: str | None,
     checks: bool,
     declared: Any,
@@ -214,7 +217,7 @@ def export_command(
     """
     loaded = load(template, name=template_name)
     if declared is None:
-        exported = loaded.response_template(target=Target(field_names))
+        exported = loaded.response_template(target=field_names)
     else:  # A tokenizer's configuration may hold it.
         exported = read_response_template(declared.get(_KEY, declared) if isinstance(declared, dict) else declared)
     checked = checks or declared is not None

@@ -20,7 +20,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from unrender import ChatTemplate, MessageError, Turn, UnrenderError
+from unrender import ChatTemplate, RequestError, Turn, UnrenderError
 from unrender.cli.terminal import print_document
 from unrender.outputs import STANDARD_STREAM, is_same_file, standard_input, write_whole
 
@@ -104,10 +104,10 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
         template = ChatTemplate.from_pretrained(source)
         if name is None:
             return template
-        sources = template.loaded.sources
+        sources = template._loaded.sources
         if name not in sources:
             raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
-        return ChatTemplate(replace(template.loaded, sources={name: sources[name]}))
+        return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))
     except UnrenderError as error:
         # Errors of a folder name the file inside it, those of a text name nothing.
         named = source in str(error)
@@ -299,7 +299,7 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
         try:
             command(request=request, **values)
-        except MessageError as error:  # `tools[0]: expected an object`, which somebody typed as `--tools FILE`.
+        except RequestError as error:  # `tools[0]: expected an object`, which somebody typed as `--tools FILE`.
             field, *_ = re.split(r"\W", str(error), maxsplit=1)
             if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
                 raise

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender import ChatTemplate, ExportError, Target
+from unrender import ChatTemplate
 from unrender.cli.inputs import QUESTION, BadInput, json_option, load, template_argument, template_name_option
 from unrender.cli.templates import finding_row
 from unrender.cli.terminal import print_document, print_heading, print_json, print_line, print_rows, remark
+from unrender.errors import ExportError
+from unrender.export import Target
 from unrender.format import ReasoningMode, ToolMode
 from unrender.integrations.rendered import TEMPLATE
 from unrender.verify import verify
@@ -343,7 +345,7 @@ def _inside(subject: Subject, engine: str, start: str) -> Way:
     return Way(title=f"Inside {engine}", lines=("pip install unrender", start), why=tuple(why))
 
 
-def _own(subject: Subject, engine: str, start: str, why: str, target: Target = Target.VLLM) -> Way:
+def _own(subject: Subject, engine: str, start: str, why: str, target: Target = "vllm") -> Way:
     """Return how an engine reads answers by itself, or why it cannot."""
     title = f"By {engine} itself"
     try:
@@ -396,7 +398,7 @@ def _transformers(subject: Subject) -> Iterator[Way]:
     )
     yield Way(title="In Python", lines=lines, why=("the prompt is whole: special tokens must not be added again",))
     why = "`transformers serve` reads the checkpoint's response template; it takes no tool_choice and no grammars"
-    yield _own(subject, "transformers", "transformers serve", why, Target.TRANSFORMERS)
+    yield _own(subject, "transformers", "transformers serve", why, "transformers")
 
 
 def _ollama(subject: Subject) -> Iterator[Way]:

@@ -47,9 +47,13 @@ from unrender.cli.terminal import (
 )
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
-from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
+from unrender.lint import Finding, Severity, lint
+from unrender.lint.conversations import OpenAIMessage
+from unrender.lint.rules import RULES
 from unrender.outputs import STANDARD_STREAM
-from unrender.verify import CHECKS, GRAMMARS, CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
+from unrender.verify import Report, Verdict, verify
+from unrender.verify.check import CHECKS, GRAMMARS
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff, markdown
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _QUICK = tuple(name for name in CHECKS if name != GRAMMARS)
@@ -96,7 +100,7 @@ def _quick_report(template: ChatTemplate) -> Report:
 
 
 def _plan(template: ChatTemplate) -> Plan:
-    return plan_tools(template.format, template.capabilities, "auto", template.template.source)
+    return plan_tools(template.format, template.capabilities, "auto", template._with_tools.source)
 
 
 def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
@@ -105,7 +109,7 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
         "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
         "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
-        "continuation": _continuation_data(template.continuation),
+        "continuation": _continuation_data(template._continuation),
         "checks": report.to_dict(),
         "evidence": [asdict(evidence) | {"split": asdict(evidence.split)} for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
@@ -158,7 +162,7 @@ def _show_template(name: str, template: ChatTemplate, *, everything: bool) -> No
         print_heading("Help", "what prepare() does for tools, as the template does not")
         print_rows(helped)
     print_heading("Next turn", "what the template writes after an answer when more is said")
-    print_rows([*template.continuation.rows()])
+    print_rows([*template._continuation.rows()])
     if everything:
         print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
         print_rows(

@@ -9,6 +9,6 @@ template refuses; `adapt` brings messages into the template's form, and makes ma
 for prompts and for masks. `variables` says thinking, documents and the rest in the template's own words. `capabilities` is what
 analysis found.
 
-Never break these rules: no argument is changed in place; every mistake is a `MessageError` that names its place; nothing that the
+Never break these rules: no argument is changed in place; every mistake is a `RequestError` that names its place; nothing that the
 caller said is dropped in silence. It is rendered, refused, or noted.
 """

@@ -32,7 +32,7 @@ from unrender.conversation.messages import (
     conversation_of,
     object_of,
 )
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.rendering.template import Template
 
 _SYSTEM = ("system", "developer")
@@ -279,7 +279,7 @@ def shown_media(
 ) -> tuple[Conversation, tuple[Media, ...]]:
     """Return the conversation with all media in the form that the template shows, and the media.
 
-    Raises `MessageError`, naming message and part, for media that the template shows in no form.
+    Raises `RequestError`, naming message and part, for media that the template shows in no form.
     """
     media: list[Media] = []
     shown = tuple(_shown(one, i, template, capabilities, media) for i, one in enumerate(conversation))
@@ -295,7 +295,7 @@ def _shown(said: Said, index: int, template: Template, capabilities: Capabilitie
         if kind:
             forms = _forms_shown(template, capabilities, kind)
             if not forms:
-                raise MessageError(
+                raise RequestError(
                     f"messages[{index}].content[{at}]: the template shows no {kind}, found {part['type']!r}"
                 )
             media.append(Media(kind=kind, part=part, message=index))

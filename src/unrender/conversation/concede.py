@@ -24,7 +24,7 @@ from unrender.answer.encode import encode_calls
 from unrender.conversation.adapt import as_text, said_by_user, split_system, with_names
 from unrender.conversation.capabilities import Refusal
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of, words_in
-from unrender.conversation.offer import DEFAULT_FORMAT, Injection, Plan
+from unrender.conversation.offer import DEFAULT_FORMAT, Plan, ToolPrompt
 from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
 from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
@@ -71,7 +71,7 @@ def conceded(
     conversation: Conversation,
     concessions: Iterable[Concession],
     format: Format,
-    injection: Injection | None,
+    injection: ToolPrompt | None,
     words: str,
 ) -> Conversation:
     """Return the conversation with all concessions, with `words` at the end of the last question, and with tools in words.

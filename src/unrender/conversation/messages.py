@@ -4,7 +4,7 @@ In: mappings in OpenAI's form, Anthropic's or that of Responses, objects of SDKs
 frozen `Said`. Everything after this step asks those; mappings of messages are made again right before rendering.
 
 Rules:
-- What has a meaning in OpenAI's form gets it. What has none is a `MessageError` that names its place: templates drop it, or print
+- What has a meaning in OpenAI's form gets it. What has none is a `RequestError` that names its place: templates drop it, or print
   it as Python does. Parts of a type that the template reads by itself are left alone.
 - A tool's result that is neither text nor a list of parts is its JSON, so that all templates show the same.
 - What a model wrote for the arguments of earlier calls is never refused. A template that takes text gets any text as it is. A
@@ -22,8 +22,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from unrender.errors import MessageError, TemplateWarning
-from unrender.messages.wire import REASONING_FIELDS, Message, check_values, checked_list
+from unrender.errors import RequestError, TemplateWarning
+from unrender.json_values import check_values, checked_list
+from unrender.messages.wire import REASONING_FIELDS, Message
 from unrender.rendering.template import Template
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -95,11 +96,11 @@ def read_messages(
     """Return a conversation, and what of it has no effect or another than was said, in words.
 
     `reads` are roles and types of parts, and `keys` those of objects, that the template reads by itself. `as_text` is whether
-    arguments that are not JSON stay text. A message with results of tools becomes several. Raises `MessageError`, naming the
+    arguments that are not JSON stay text. A message with results of tools becomes several. Raises `RequestError`, naming the
     message and the field.
     """
     if not checked_list(messages, "messages"):
-        raise MessageError("messages: expected at least one message, found none")
+        raise RequestError("messages: expected at least one message, found none")
     plain = [_plain(message) for message in messages]
     check_values(plain, where="messages", only_json=False)
     reader = _Reader(reads, keys, as_text=as_text)
@@ -122,20 +123,20 @@ def split_continued(
 ) -> tuple[Conversation, Said | None]:
     """Return the conversation without the message that the model has to continue, and that message; None where there is none.
 
-    Raises `MessageError`, naming its place, for a message that cannot be continued.
+    Raises `RequestError`, naming its place, for a message that cannot be continued.
     """
     if not continued:
         return conversation, None
     *before, said = conversation
     where = f"messages[{len(before)}]"
     if continued not in (True, "content", "reasoning"):
-        raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
+        raise RequestError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
     if said.role != "assistant":
-        raise MessageError(f"{where}.role: expected the assistant's message to continue, found {said.role!r}")
+        raise RequestError(f"{where}.role: expected the assistant's message to continue, found {said.role!r}")
     if said.calls:
-        raise MessageError(f"{where}.tool_calls: expected a message without calls to continue")
+        raise RequestError(f"{where}.tool_calls: expected a message without calls to continue")
     if not isinstance(said.content, str | None):
-        raise MessageError(f"{where}.content: expected text to continue, found {type(said.content).__name__}")
+        raise RequestError(f"{where}.content: expected text to continue, found {type(said.content).__name__}")
     return tuple(before), said
 
 
@@ -154,15 +155,15 @@ class _Reader:
         if isinstance(content, Mapping | list) and role in RESULTS:
             content, placed = result_content(content, place, self._reads), []
         elif isinstance(content, Mapping) and not any(key in self._keys for key in content):
-            raise MessageError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
+            raise RequestError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
         elif not isinstance(content, str | Mapping | list | None):
-            raise MessageError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
+            raise RequestError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
         # A model may say nothing at all, and its answer is a part of the conversation all the same.
         elif content is None and role != "assistant":
-            raise MessageError(f"{place}: expected text or a list of parts, found nothing")
+            raise RequestError(f"{place}: expected text or a list of parts, found nothing")
         for part, at in placed:
             if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
-                raise MessageError(f"{at}: expected a part with a type, found {part!r:.60}")
+                raise RequestError(f"{at}: expected a part with a type, found {part!r:.60}")
         calls = message.get("tool_calls")
         if all(part["type"] in self._reads or _is_plain(part) for part, _ in placed):
             yield _said(message, content, self._calls(calls, where))
@@ -173,10 +174,10 @@ class _Reader:
 
     def _role(self, message: Any, where: str) -> str:
         if not isinstance(message, Mapping):
-            raise MessageError(f"{where}: expected an object, found {type(message).__name__}{_other_form(message)}")
+            raise RequestError(f"{where}: expected an object, found {type(message).__name__}{_other_form(message)}")
         role = message.get("role")
         if not isinstance(role, str) or not (role in ROLES or role in self._reads):
-            raise MessageError(
+            raise RequestError(
                 f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}{_other_form(message)}"
             )
         _check_texts(message, ("name", "tool_call_id"), where=where)
@@ -210,7 +211,7 @@ class _Reader:
     def _result(self, part: _Part, where: str) -> Said:
         id = part.get("tool_use_id")
         if not isinstance(id, str):
-            raise MessageError(f"{where}.tool_use_id: expected text, found {id!r:.60}")
+            raise RequestError(f"{where}.tool_use_id: expected text, found {id!r:.60}")
         if part.get("is_error"):
             self._ignore(f"{where}.is_error")
         content = result_content(part.get("content"), f"{where}.content", self._reads)
@@ -236,7 +237,7 @@ class _Reader:
         function = call.get("function", call) if isinstance(call, Mapping) else None
         name = function.get("name") if isinstance(function, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
-            raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
+            raise RequestError(f"{where}.function.name: expected a non-empty string, found {name!r}")
         _check_texts(call, ("id", "type"), where=where)
         arguments = function.get("arguments")
         check_values({"arguments": arguments}, where=f"{where}.function")
@@ -306,7 +307,7 @@ def _call_of(call: _Part) -> SaidCall:
 def _check_texts(item: _Part, names: Sequence[str], *, where: str) -> None:
     for name in names:
         if not isinstance(item.get(name), str | None):
-            raise MessageError(f"{where}.{name}: expected text, found {item[name]!r:.60}")
+            raise RequestError(f"{where}.{name}: expected text, found {item[name]!r:.60}")
 
 
 def _other_form(message: Any) -> str:
@@ -369,7 +370,7 @@ def _shown(part: _Part, where: str) -> _Part:
         url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
         if source.get("url") or isinstance(source.get("data"), str):
             return {"type": "image_url", "image_url": {"url": url}}
-    raise MessageError(f"{where}.source: expected an image's url, or its media_type and data, found {source!r:.60}")
+    raise RequestError(f"{where}.source: expected an image's url, or its media_type and data, found {source!r:.60}")
 
 
 def _whole(parts: Sequence[_Part]) -> Any:
@@ -383,14 +384,14 @@ def _thought(part: _Part, where: str) -> str:
     if isinstance(value, list | tuple) and all(_is_shown(item, ()) and item["type"] in _TEXTS for item in value):
         return "".join(item[_TEXTS[item["type"]]] for item in value)
     if not isinstance(value, str):
-        raise MessageError(f"{where}.{part['type']}: expected text, found {value!r:.60}")
+        raise RequestError(f"{where}.{part['type']}: expected text, found {value!r:.60}")
     return value
 
 
 def _used(part: _Part, where: str) -> dict[str, Any]:
     name, id, given = part.get("name"), part.get("id"), part.get("input")
     if not isinstance(name, str) or not name:
-        raise MessageError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
+        raise RequestError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
     arguments = {} if given is None else given
     # What a model wrote for a broken call comes back as the text that it was.
     text = arguments if isinstance(arguments, str) else result_content(arguments, f"{where}.input")
@@ -398,12 +399,12 @@ def _used(part: _Part, where: str) -> dict[str, Any]:
     return {**named, "type": "function", "function": {"name": name, "arguments": text}}
 
 
-def _refusal(part: _Part, where: str, role: str) -> MessageError:
+def _refusal(part: _Part, where: str, role: str) -> RequestError:
     kind = part["type"]
     if kind in _TEXTS:
-        return MessageError(f"{where}.{_TEXTS[kind]}: expected text, found {part.get(_TEXTS[kind])!r:.60}")
+        return RequestError(f"{where}.{_TEXTS[kind]}: expected text, found {part.get(_TEXTS[kind])!r:.60}")
     expected = list(_EXPECTED.get(role, ("text",)))
-    return MessageError(f"{where}.type: expected one of {expected} in a message of role {role!r}, found {kind!r:.60}")
+    return RequestError(f"{where}.type: expected one of {expected} in a message of role {role!r}, found {kind!r:.60}")
 
 
 def content_parts(content: Any) -> list[Any]:
@@ -457,7 +458,7 @@ def object_of(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
         check_values(value, where="arguments")
-    except (ValueError, RecursionError, MessageError):
+    except (ValueError, RecursionError, RequestError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -508,7 +509,7 @@ def _member(text: str, at: int) -> tuple[str, Any, int] | None:
             return None
         value, end = _DECODER.raw_decode(text, colon.end())
         check_values(value, where="arguments")
-    except (ValueError, RecursionError, MessageError):
+    except (ValueError, RecursionError, RequestError):
         return None
     # At the end of a text that was cut off, `"lines": 3` may be the beginning of `"lines": 34`.
     certain = end < len(text) or text.startswith(_ENDED, colon.end())

@@ -19,13 +19,13 @@ from typing import Any
 from unrender.answer.build import own_calls
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.wording import Instructions, call_form
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.format import CallSyntax, Format, ToolMode
 from unrender.format.tokens import preserved_tokens
 from unrender.formats import Declared, declared_formats, with_declared
 from unrender.messages.wire import Request
 
-__all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "call_form", "plan_tools"]
+__all__ = ["DEFAULT_FORMAT", "Plan", "ToolPrompt", "call_form", "plan_tools"]
 
 AUTO = "auto"
 NONE = "none"
@@ -34,7 +34,7 @@ DEFAULT_FORMAT = "tool-call-json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Injection:
+class ToolPrompt:
     """The text about tools that is added to a prompt because the template ignores them."""
 
     format_name: str
@@ -59,25 +59,25 @@ class Plan:
     writes_results: bool = False
     """Their results become text."""
 
-    def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> Injection | None:
+    def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> ToolPrompt | None:
         """Return the description of the tools that the request allows.
 
         None when the template describes them itself, and for a request without tools.
         """
         calls = own_calls(self.format)
-        if not (self.offers and request.calls_allowed and request.tools and calls):
+        if not (self.offers and request._calls_allowed and request.tools and calls):
             return None
         allowed = {tool.name for tool in request.tools}
         instructions = Instructions(calls, request, self.format.turn.tools_first, self.writes_results)
         text = instructions.write([tool for tool in tools if tool["function"]["name"] in allowed])
-        return Injection(format_name=self.format_name, text=text)
+        return ToolPrompt(format_name=self.format_name, text=text)
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
     """Return what has to be done about tools in place of a template with this format and these capabilities.
 
     `source` is the template's. `tool_format` is "auto"; "none", which leaves everything to the template; or the name of
-    a declared format, which is then used no matter what the template does. Raises `MessageError` for any other name.
+    a declared format, which is then used no matter what the template does. Raises `RequestError` for any other name.
     """
     if tool_format == NONE:
         return Plan(format=format)
@@ -100,7 +100,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
 def _with_declared(format: Format, name: str, source: str) -> Plan:
     known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
     if name not in known:
-        raise MessageError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
+        raise RequestError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
     spoken = _speaking(format, known[name])
     spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))
     return Plan(format=spoken, format_name=name, offers=True, writes_calls=True, writes_results=True)

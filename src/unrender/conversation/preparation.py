@@ -14,11 +14,11 @@ from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.adapt import shown_media
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import Continued, read_conversation, split_continued
-from unrender.conversation.offer import AUTO, NONE, Injection, Plan, plan_tools
+from unrender.conversation.offer import AUTO, NONE, Plan, ToolPrompt, plan_tools
 from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import resolve_kwargs
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.format import Format
 from unrender.format.tokens import special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
@@ -64,12 +64,12 @@ def prepare_turn(
         request=request,
         format=writer.ended if grammar is None else with_tokens_of(writer.ended, Identity(grammar)),
         grammar=grammar,
-        begun=begun,
-        continued=last is not None,
-        injected=taken.injection,
+        prefill=begun,
+        is_continuation=last is not None,
+        tool_prompt=taken.injection,
         media=media,
         thinking=taken.kwargs.thinking,
-        notes=taken.notes,
+        warnings=taken.notes,
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         limits=writer.template.limits,
         _source=source.begun(conversation),
@@ -79,18 +79,18 @@ def prepare_turn(
 def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
     """Return how a description of tools asks for calls; a `grammar` made by hand says so itself.
 
-    Raises `MessageError` for what is no name, and whatever `check_request` raises.
+    Raises `RequestError` for what is no name, and whatever `check_request` raises.
     """
     tool_format = AUTO if tool_format is None else tool_format
     if grammar is not None:
         check_request(request)
         if tool_format not in (AUTO, NONE):
-            raise MessageError(
+            raise RequestError(
                 f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}"
             )
         return NONE
     if not isinstance(tool_format, str):
-        raise MessageError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")
+        raise RequestError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")
     return tool_format
 
 
@@ -134,9 +134,9 @@ def _planned(
     return plan, format, ended(format, template.eos_token)
 
 
-def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
-    key = ("injection", plan, offer.key, request.key)
-    found: Injection | None = SHARED.get(key) if plan.offers and offer.key else None
+def _injection(plan: Plan, offer: Offer, request: Request) -> ToolPrompt | None:
+    key = ("injection", plan, offer.key, request._key)
+    found: ToolPrompt | None = SHARED.get(key) if plan.offers and offer.key else None
     if found is None and (found := plan.offer(offer.plain, request)) and offer.key:
         SHARED.put(key, found, bytes_of(found) + len(offer.key))
     return found
@@ -148,7 +148,7 @@ def ended(format: Format, eos_token: str) -> Format:
 
     The same arguments give the same object.
     """
-    return format.ended_by(eos_token)
+    return format._ended_by(eos_token)
 
 
 @kept(2_000)

@@ -17,13 +17,13 @@ from typing import Any
 
 from unrender.conversation.messages import read_messages, words_in
 from unrender.conversation.tools import read_offer
-from unrender.errors import GrammarError, MessageError
+from unrender.errors import GrammarError, RequestError
 from unrender.format import Format
 from unrender.formats import Declared, declared_formats, known_calls
 from unrender.grammar import conforms
 from unrender.limits import MAX_SLOW_TEXT
 from unrender.machine.policy import Policy
-from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall
+from unrender.messages.wire import Message, Request, Tool, ToolCall
 from unrender.parser.streaming import Parser
 
 _FENCE = "```"
@@ -44,7 +44,7 @@ def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
     r"""Return the known format in which a text calls some of these tools; None when there is none, or in doubt.
 
     Known are the declared formats, and those of `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises
-    `MessageError` for tools that cannot be read.
+    `RequestError` for tools that cannot be read.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> detect_format('<tool_call>{"name": "now", "arguments": {}}</tool_call>', tools).tools.call_end
@@ -59,7 +59,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     r"""Return an assistant's message with the calls that its content, or the end of its reasoning, holds as text.
 
     A message that has calls, or holds none without doubt, comes back as it is. `message` is OpenAI's, as a dict or an
-    object of its SDK. Raises `MessageError` for a message or tools that cannot be read.
+    object of its SDK. Raises `RequestError` for a message or tools that cannot be read.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> message = {"role": "assistant", "content": 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'}
@@ -68,7 +68,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     """
     [said, *others], _ = read_messages([message])
     if others or said.role != "assistant":
-        raise MessageError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
+        raise RequestError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
     content = "".join(words_in(said.content))
     plain = Message(
         content=content,
@@ -88,7 +88,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
 
 
 def _call(name: str, arguments: Any, id: str) -> ToolCall:
-    return ToolCall(name=name, arguments=arguments if isinstance(arguments, str) else json.dumps(arguments), id=id)
+    return ToolCall(name=name, arguments_json=arguments if isinstance(arguments, str) else json.dumps(arguments), id=id)
 
 
 def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
@@ -119,12 +119,10 @@ def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[To
     schemas = {tool.name: tool.parameters for tool in tools}
     if message.failed_calls or not all(_fits(call, schemas) for call in message.tool_calls):
         return False
-    said = (message.content, message.reasoning, *(call.arguments for call in message.tool_calls))
+    said = (message.content, message.reasoning, *(call.arguments_json for call in message.tool_calls))
     quoted = text.count(_FENCE) > sum(part.count(_FENCE) for part in said) and _FENCE not in declared.format.to_json()
     # `<p>Paris&lt;/p&gt;`: who escapes a marker means to end the value all the same.
-    escaped = any(
-        _ESCAPED.search(str(value)) for call in message.tool_calls for value in json.loads(call.arguments).values()
-    )
+    escaped = any(_ESCAPED.search(str(value)) for call in message.tool_calls for value in call.arguments.values())
     content = message.content.strip()
     rest = text[text.find(content) + len(content) :]
     apart = not content or "\n" in rest[: len(rest) - len(rest.lstrip())] or _TOKEN.match(rest) is not None
@@ -132,16 +130,16 @@ def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[To
 
 
 def _fits(call: ToolCall, schemas: Mapping[str, Any]) -> bool:
-    if call.status is not CallStatus.COMPLETE or call.name not in schemas:
+    if call.status != "complete" or call.name not in schemas:
         return False
     try:
-        return conforms(json.loads(call.arguments), schemas[call.name])
+        return conforms(call.arguments, schemas[call.name])
     except GrammarError:  # What is no JSON Schema refuses nothing.
         return True
 
 
 def _said(message: Message) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    return [(call.name, call.arguments) for call in message.tool_calls]
 
 
 def _is_part(some: Sequence[Any], of: Sequence[Any]) -> bool:

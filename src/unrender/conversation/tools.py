@@ -22,20 +22,11 @@ from typing import Any
 from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import plain_item
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.freezing import content_key
+from unrender.json_values import checked_list, checked_object, json_type
 from unrender.limits import MAX_TOOLS
-from unrender.messages.wire import (
-    Request,
-    Tool,
-    checked_list,
-    checked_object,
-    json_type,
-    read_allowed_tools,
-    read_response_schema,
-    read_tool_choice,
-    read_tools,
-)
+from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """Names of a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""
@@ -51,13 +42,13 @@ def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]]
     """Return tools as `{"type": "function", "function": {…}}`; None stays None.
 
     With `repeats`, a tool may be listed again if all of it is equal, and is returned once: a prompt that was rendered
-    elsewhere may hold it twice. Raises `MessageError`, naming the place, for a value that is not a tool, for a repeated
+    elsewhere may hold it twice. Raises `RequestError`, naming the place, for a value that is not a tool, for a repeated
     name and for more than `MAX_TOOLS` tools.
     """
     if tools is None:
         return None
     if len(checked_list(tools, "tools")) > MAX_TOOLS:
-        raise MessageError(f"tools: expected at most {MAX_TOOLS}, found {len(tools)}")
+        raise RequestError(f"tools: expected at most {MAX_TOOLS}, found {len(tools)}")
     return _named_once([plain_tool(tool, where=f"tools[{i}]") for i, tool in enumerate(tools)], repeats=repeats)
 
 
@@ -70,7 +61,7 @@ def _named_once(tools: list[Mapping[str, Any]], *, repeats: bool) -> list[Mappin
         if first == i:
             kept.append(tool)
         elif not (repeats and _equal(tool, tools[first])):
-            raise MessageError(
+            raise RequestError(
                 f"tools[{i}].function.name: expected a name of its own, found {name!r} as in tools[{first}]"
             )
     return kept
@@ -84,7 +75,7 @@ def _equal(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
-    """Return one tool as `{"type": "function", "function": {…}}`. Raises `MessageError`, naming `where`."""
+    """Return one tool as `{"type": "function", "function": {…}}`. Raises `RequestError`, naming `where`."""
     if _is_model(tool):
         return _of_model(tool, id(getattr(tool, "__pydantic_core_schema__", None)))
     if inspect.isfunction(tool):
@@ -94,7 +85,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     data = plain_item(tool)
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
-        raise MessageError(f"{where}: expected {expected}, found {type(tool).__name__}")
+        raise RequestError(f"{where}: expected {expected}, found {type(tool).__name__}")
     # `{"function": {…}}` without a type is OpenAI's wrapped form all the same.
     if "function" in data:
         checked_object(data["function"], f"{where}.function")
@@ -102,7 +93,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     if data.get("type", "function") != "function" and not any(name in data for name in _SCHEMA_NAMES):
         kind = data["type"]
         why = _CUSTOM if kind == "custom" else "a server runs such tools itself"
-        raise MessageError(f"{where}.type: expected 'function', found {kind!r:.60}; {why}")
+        raise RequestError(f"{where}.type: expected 'function', found {kind!r:.60}; {why}")
     return {"type": "function", "function": _flat(data)}
 
 
@@ -149,14 +140,14 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
     try:
         pydantic = importlib.import_module("pydantic")
     except ImportError:
-        raise MessageError(f"{where}: a function as a tool needs pydantic: pip install 'unrender[tools]'") from None
+        raise RequestError(f"{where}: a function as a tool needs pydantic: pip install 'unrender[tools]'") from None
     try:
         schema = without_titles(pydantic.TypeAdapter(function).json_schema())
     except (pydantic.errors.PydanticUserError, NameError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise MessageError(f"{where}: the hints of {function.__name__}() give no JSON Schema: {reason}") from error
+        raise RequestError(f"{where}: the hints of {function.__name__}() give no JSON Schema: {reason}") from error
     if schema.get("type") != "object":
-        raise MessageError(f"{where}: {function.__name__}() takes arguments by position alone; a call names them")
+        raise RequestError(f"{where}: {function.__name__}() takes arguments by position alone; a call names them")
     summary, described = read_docstring(inspect.getdoc(function) or "")
     properties = schema.get("properties", {})
     for name in properties.keys() & described.keys():
@@ -228,7 +219,7 @@ class Offer:
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
-    """Read the tools of a request; none for None. `repeats` and `MessageError`s are as for `plain_tools`."""
+    """Read the tools of a request; none for None. `repeats` and `RequestError`s are as for `plain_tools`."""
     if tools is None:
         return Offer()
     key = content_key(tools)
@@ -274,13 +265,13 @@ def read_request(
 ) -> tuple[Offer, Request]:
     """Return the tools of a request, and the demands on its answer.
 
-    `repeats` is as for `plain_tools`. Raises `MessageError`, naming the place, when an argument is malformed.
+    `repeats` is as for `plain_tools`. Raises `RequestError`, naming the place, when an argument is malformed.
     """
     offer = read_offer(tools, repeats=repeats)
     if not isinstance(parallel_tool_calls, bool | None):
-        raise MessageError(f"parallel_tool_calls: expected True or False, found {parallel_tool_calls!r:.60}")
+        raise RequestError(f"parallel_tool_calls: expected True or False, found {parallel_tool_calls!r:.60}")
     if reasoning_format not in ("auto", "none", None):
-        raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
+        raise RequestError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
     tool_choice, offered = read_allowed_tools(tool_choice, offer.tools)
     choice, named = read_tool_choice(tool_choice, offered)
     return offer, Request(

@@ -17,7 +17,7 @@ from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.concede import CONCESSIONS, MOVES, Way, conceded, foreseen, is_hopeless, told, ways
 from unrender.conversation.messages import Conversation, Said, words_in
-from unrender.conversation.offer import Injection, Plan
+from unrender.conversation.offer import Plan, ToolPrompt
 from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import NOT_SET, TemplateKwargs
 from unrender.format import Format
@@ -69,7 +69,7 @@ class Writer:
     """The same, with the template's own end-of-sequence token among the ends of a turn."""
     capabilities: Capabilities
     plan: Plan
-    injection: Injection | None
+    injection: ToolPrompt | None
     kwargs: TemplateKwargs
     conceded: Way = ()
     """Rewrites of conversations that the template refuses, or of which it leaves something out."""

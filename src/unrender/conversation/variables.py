@@ -18,10 +18,10 @@ from unrender.cache import kept
 from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Said
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.freezing import frozen
+from unrender.json_values import checked_list, checked_object
 from unrender.limits import MAX_LISTED
-from unrender.messages.wire import checked_list, checked_object
 from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
 
 THINKING = "enable_thinking"
@@ -92,7 +92,7 @@ def resolve_kwargs(
     """Return the variables to render with, for what a caller has `given` beside messages and tools.
 
     A variable that only the template `beside` it reads has no note: that template serves requests with other tools.
-    Raises `MessageError` for a malformed value, and for a name that is almost one of an argument of `prepare`.
+    Raises `RequestError` for a malformed value, and for a name that is almost one of an argument of `prepare`.
     """
     said = _unpacked(given)
     context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()
@@ -124,15 +124,15 @@ def resolve_kwargs(
 
 
 def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that is said by name, without what is None. Raises `MessageError` for what is malformed."""
+    """Return all that is said by name, without what is None. Raises `RequestError` for what is malformed."""
     more = checked_object(given.get(_MORE) or {}, _MORE, "an object with variables")
     own = [name for name in given if name in _ARGUMENTS]
     own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]
     if own:
-        raise MessageError(f"{own[0]}: set by prepare() itself, found it among the template's variables")
+        raise RequestError(f"{own[0]}: set by prepare() itself, found it among the template's variables")
     said = {name: value for name, value in {**given, **more}.items() if value is not None and name != _MORE}
     if not isinstance(said.get(THINKING), bool | None):
-        raise MessageError(f"{THINKING}: expected True or False, found {said[THINKING]!r:.60}")
+        raise RequestError(f"{THINKING}: expected True or False, found {said[THINKING]!r:.60}")
     # `thinking={"type": "enabled", "budget_tokens": 1024}`, as in Anthropic's API.
     if isinstance(thinking := said.get("thinking"), Mapping):
         said["thinking"] = thinking.get("type") != "disabled"
@@ -142,11 +142,11 @@ def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unread(name: str, template: Template) -> str:
-    """Return the note for a variable that nobody reads. Raises `MessageError` for a misspelled argument of `prepare`."""
+    """Return the note for a variable that nobody reads. Raises `RequestError` for a misspelled argument of `prepare`."""
     from difflib import get_close_matches  # noqa: PLC0415 -- wanted for a mistake alone
 
     if meant := get_close_matches(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], n=1, cutoff=_CLOSE):
-        raise MessageError(
+        raise RequestError(
             f"{name}: expected an argument of prepare() or a variable that the template reads; did you mean {meant[0]!r}?"
         )
     known = sorted(template.variables - NOT_SET)

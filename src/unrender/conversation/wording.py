@@ -17,7 +17,7 @@ from unrender.answer.build import calls_in_syntax
 from unrender.answer.encode import encode_calls, filled, run_of
 from unrender.answer.nodes import ArgumentsPart, Calls
 from unrender.format import CallSyntax, Format, Slot, Typing
-from unrender.messages.wire import Request, ToolChoice
+from unrender.messages.wire import Request
 from unrender.values.notations import notation_of
 
 RESULT_OPEN = '<tool_response name="{name}">\n'
@@ -60,21 +60,21 @@ class Instructions:
         yield encode_calls(self.calls, [(name, _VALUES, id)]).strip()
 
     def _several(self) -> Iterator[str]:
-        if not self.request.one_call and self.calls.maximum is None:
+        if not self.request._one_call and self.calls.maximum is None:
             yield "Several calls in one answer stand together in this form:"
             yield _form(self.calls, 2)
 
     def _rules(self) -> Iterator[str]:
         choice = self.request.tool_choice
-        if choice is ToolChoice.NAMED:
+        if choice == "named":
             yield f"Answer with exactly one call of `{self.request.named_tool}`. Write nothing before it."
-        elif self.request.one_call or self.calls.maximum is not None:
+        elif self.request._one_call or self.calls.maximum is not None:
             yield "Write at most one call in an answer."
-        if choice is ToolChoice.REQUIRED:
+        if choice == "required":
             yield "Answer with a call. Write nothing before it."
-        if choice is ToolChoice.AUTO and self.request.response_schema is not None:
+        if choice == "auto" and self.request.response_schema is not None:
             yield "Call a function only when it is needed, and write nothing else then. Any other answer is JSON alone."
-        elif choice is ToolChoice.AUTO:
+        elif choice == "auto":
             place = "after" if self.tools_first else "before"
             yield f"Call a function only when it is needed. What you say to the user comes {place} the calls."
         if self.results_as_text:
@@ -85,8 +85,8 @@ class Instructions:
 def call_form(syntax: CallSyntax) -> str:
     """Return the form of a call, with words in capitals for the parts that vary.
 
-    >>> from unrender.formats import declared_format
-    >>> print(call_form(declared_format("tool-call-json").tools))
+    >>> from unrender import Format
+    >>> print(call_form(Format.named("tool-call-json").tools))
     <tool_call>
     {"name": "NAME", "arguments": ARGUMENTS}
     </tool_call>

@@ -1,23 +1,23 @@
 """Writes the rest of an answer in each dialect, from the format, the request and the text that the prompt has begun.
 
 Strategy: the whole answer's grammar is expanded, and then read over the begun text: what is left of it is the grammar of
-the rest. `constraint` and `triggers` are kept, and turns with equal formats, requests and beginnings share them.
+the rest. Grammars and triggers are kept, and turns with equal formats, requests and beginnings share them.
 """
 
 from __future__ import annotations
 
-import marshal
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
 from unrender.answer.build import answer_of, calls_of, ending, own_calls
 from unrender.answer.nodes import Calls
 from unrender.cache import SHARED, bytes_of
+from unrender.dialects.constraint import DIALECTS, Dialect
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
@@ -25,7 +25,7 @@ from unrender.dialects.lowering.stops import Openness, Rest, flat, linked, unfol
 from unrender.dialects.sample import Sample, drawer
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.dialects.triggers import Trigger, triggers_of
-from unrender.errors import GrammarError, SchemaWarning
+from unrender.errors import GrammarError, RequestError, SchemaWarning
 from unrender.format import Format
 from unrender.freezing import thawed
 from unrender.grammar.expansion import Expansion, Values, expand
@@ -37,27 +37,19 @@ from unrender.nodes.patterns import holds
 from unrender.schema.reader import Unsupported
 
 
-class Dialect(StrEnum):
-    """A language in which engines read grammars: GBNF, Lark, structural tags."""
-
-    GBNF = "gbnf"
-    LARK = "lark"
-    STRUCTURAL_TAG = "structural_tag"
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """The rest of an answer in one dialect, with what that dialect does not enforce."""
 
-    said: Any
-    """The grammar's text, or the structural tag."""
+    said: str
+    """The grammar's text; of a structural tag its JSON."""
     unsupported: tuple[Unsupported, ...]
     """The keywords of schemas that it does not enforce."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """The text that may be generated in one turn, after `begun`, which the prompt has already written.
+    """The text that may be generated in one turn, after `prefill`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
     known, the prompt begins the answer with something that a grammar made by hand does not write, such a grammar is nested
@@ -73,17 +65,17 @@ class Remainder:
 
     format: Format
     request: Request
-    begun: str = ""
+    prefill: str = ""
     handmade: Grammar | None = None
     """A grammar made by hand, instead of the one that the format gives."""
     limits: Limits = STANDARD
     in_call: bool = False
-    """`begun` begins with the first marker of a call, or of a run of calls: what is left is that, and the end of the turn."""
+    """`prefill` begins with the first marker of a call, or of a run of calls: what is left is that, and the end of the turn."""
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """The triggers: how an engine notices that a call begins. Empty when the grammar must hold from the start."""
-        return () if self.handmade or self.in_call else triggers_of(self.format, self.request, self.begun)
+        return () if self.handmade or self.in_call else triggers_of(self.format, self.request, self.prefill)
 
     @property
     @bounded_nesting
@@ -108,11 +100,11 @@ class Remainder:
         spelled = self._expansion(Values.SPELLED)
         # Of JSON that has begun, an engine's own reading knows no rest.
         if self.in_call or is_long(spelled):
-            return Written(write_ebnf(spelled), spelled.unsupported if self.in_call else ())
+            return Written(json.dumps(write_ebnf(spelled)), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
         # What is not read natively is spelled out, with the losses of that.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
-        return Written(write_structural_tag(native, spelled), tuple(lost))
+        return Written(json.dumps(thawed(write_structural_tag(native, spelled))), tuple(lost))
 
     @bounded_nesting
     def drawer(self) -> Callable[[int], Sample]:
@@ -131,12 +123,12 @@ class Remainder:
         if self.in_call:
             expansion = self._calls(values, roles=roles)
             # Read loosely, the blank of `hour = ` may also begin the line that ends a value.
-            whole, begun = expansion.grammar, (self.begun,)
-            rest = resume_any(whole, begun) or resume_any(whole, begun, loose=True)
+            whole, prefill = expansion.grammar, (self.prefill,)
+            rest = resume_any(whole, prefill) or resume_any(whole, prefill, loose=True)
             if rest is None:
-                raise GrammarError(f"no call begins with {self.begun!r:.80}")
+                raise GrammarError(f"no call begins with {self.prefill!r:.80}")
             return replace(expansion, grammar=rest)
-        if self.request.call_required and own_calls(self.format) is None:
+        if self.request._call_required and own_calls(self.format) is None:
             raise GrammarError(
                 "tool_choice: a call is required, and this template writes none; name a tool_format that says how"
             )
@@ -152,7 +144,7 @@ class Remainder:
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
         # A trigger is a marker without its layout, so of `\n<call>` the engine hands over `<call>`: the rest is generated.
         opener = run.openers[0]
-        starts = [opener.lead, *([opener.lead + opener.core] if self.begun.endswith(opener.core) else [])]
+        starts = [opener.lead, *([opener.lead + opener.core] if self.prefill.endswith(opener.core) else [])]
         resumed = self._resumed(replace(expansion, grammar=answer))
         options = (resumed.grammar.root, *(resume_after(calls, start).root for start in starts))
         return replace(resumed, grammar=Grammar(Choice(options), both.rules))
@@ -172,7 +164,7 @@ class Remainder:
         """Return the rest of the answer that a grammar made by hand allows."""
         whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
         expansion = expand(whole, values, self.limits, roles=roles)
-        rest = resume_after(expansion.grammar, self.begun)
+        rest = resume_after(expansion.grammar, self.prefill)
         return replace(expansion, grammar=rest, unsupported=(*unsaid, *expansion.unsupported))
 
     @property
@@ -210,7 +202,7 @@ class Remainder:
         found = (resume_any(answer.grammar, (text,)) for text in self._read_alike())
         lost = Unsupported(
             path="prompt",
-            keyword=f"the beginning {self.begun!r:.80}",
+            keyword=f"the beginning {self.prefill!r:.80}",
             reason="no answer of the format begins so; the grammar is that of what may follow there",
         )
         rest = next(rest for rest in found if rest is not None)
@@ -222,7 +214,7 @@ class Remainder:
         A block of reasoning may be begun there in ways of its own.
         """
         try:
-            return resume_any(answer, (self.begun,)) or resume_any(answer, self._block())
+            return resume_any(answer, (self.prefill,)) or resume_any(answer, self._block())
         except GrammarError:  # It takes too many steps to read.
             return None
 
@@ -231,7 +223,7 @@ class Remainder:
         markers, turn = self.format.reasoning, self.format.turn
         # `Well: <think>hm` is not how any answer begins; but what follows is in reasoning, as after `<think>`.
         opener = markers.start.strip()
-        if opener and opener in self.begun and not markers.closed_in(self.begun):
+        if opener and opener in self.prefill and not markers.closed_in(self.prefill):
             yield markers.start
         yield turn.start_to_content + self.format.content.start
         yield ""
@@ -243,9 +235,9 @@ class Remainder:
         """
         markers, turn = self.format.reasoning, self.format.turn
         # The format writes `<think>\n`, and the prompt `<think>`.
-        if markers.start.strip() and self.begun.strip() == markers.start.strip():
+        if markers.start.strip() and self.prefill.strip() == markers.start.strip():
             yield markers.start
-        words = self.begun.replace(markers.start.strip(), "", 1).strip()
+        words = self.prefill.replace(markers.start.strip(), "", 1).strip()
         if words and words == markers.end.strip():
             # The format writes `<think>\n\n</think>\n\n`, and the prompt `<think></think>`, or the closer alone.
             joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
@@ -254,26 +246,23 @@ class Remainder:
     @property
     def _calls_like_json(self) -> bool:
         """True if content that is JSON and a call begin alike: a lexer tells `{` from `{"name": "` only where both are spelled out."""
-        calls, beside = own_calls(self.format), self.request.calls_allowed and self.request.response_schema is not None
+        calls, beside = own_calls(self.format), self.request._calls_allowed and self.request.response_schema is not None
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
 
-def constraint(answer: Remainder, dialect: str) -> Any:
-    """Return the constraint on the rest of an answer: a grammar, or a structural tag that the caller may change.
+def grammar_for(answer: Remainder, engine: str) -> str:
+    """Return the grammar of the rest of an answer in the engine's language.
 
-    Raises `GrammarError` as `Remainder` does. Each keyword that is not enforced is a `SchemaWarning` every time, with the
-    line of the code that called the caller.
+    Raises `RequestError` for an engine that is not known, and `GrammarError` as `Remainder` does. Each keyword that is not enforced
+    is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
-
-    def write() -> Written:
-        # Texts cannot be changed, and of the bytes of a structural tag each caller gets a copy of its own.
-        written = answer.written(Dialect(dialect))
-        return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
-
-    found: Written = _cached(answer, dialect, write)
+    if engine not in DIALECTS:
+        raise RequestError(f"engine: expected one of {', '.join(DIALECTS)}; found {engine!r:.60}")
+    dialect = DIALECTS[engine]
+    found: Written = _cached(answer, dialect, lambda: answer.written(dialect))
     for item in found.unsupported:
-        warnings.warn(str(item), SchemaWarning, stacklevel=4)
-    return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- `write` made it
+        warnings.warn(str(item), SchemaWarning, stacklevel=3)
+    return found.said
 
 
 def triggers(answer: Remainder) -> tuple[Trigger, ...]:
@@ -283,11 +272,11 @@ def triggers(answer: Remainder) -> tuple[Trigger, ...]:
 
 
 def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
-    request = answer.request.key
+    request = answer.request._key
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None
-    key = "constraint", what, answer.format, grammar, request, answer.begun, answer.limits, answer.in_call
+    key = "constraint", what, answer.format, grammar, request, answer.prefill, answer.limits, answer.in_call
     return SHARED.made(key, make, lambda value: bytes_of(value, request) + _KEY_BYTES)
 
 
@@ -295,20 +284,20 @@ _KEY_BYTES = 500
 """Bytes that a cache takes for a key, beside the request in it."""
 
 
-def resume_after(grammar: Grammar, begun: str) -> Grammar:
-    """Return the grammar of what may follow `begun`. Raises `GrammarError` when no answer begins with it.
+def resume_after(grammar: Grammar, prefill: str) -> Grammar:
+    """Return the grammar of what may follow `prefill`. Raises `GrammarError` when no answer begins with it.
 
     >>> resume_after(Grammar(Literal("<think>")), "<th").root
     Literal(text='ink>')
     """
-    found = resume_any(grammar, (begun,))
+    found = resume_any(grammar, (prefill,))
     if found is None:
-        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the format does not write")
+        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the format does not write")
     return found
 
 
-def resume_any(grammar: Grammar, begun: Iterable[str], *, loose: bool = False) -> Grammar | None:
-    """Return the grammar of what may follow any of the texts in `begun`; None when no answer begins with one.
+def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False) -> Grammar | None:
+    """Return the grammar of what may follow any of the texts in `prefill`; None when no answer begins with one.
 
     A `loose` reading takes other layout around brackets, colons and commas of markers than the grammar writes.
 
@@ -316,7 +305,7 @@ def resume_any(grammar: Grammar, begun: Iterable[str], *, loose: bool = False) -
     True
     """
     rests = list(
-        dict.fromkeys(rest for text in begun for rest in _after((grammar.root,), text, grammar.rules, loose=loose))
+        dict.fromkeys(rest for text in prefill for rest in _after((grammar.root,), text, grammar.rules, loose=loose))
     )
     options = tuple(rest[0] if len(rest) == 1 else Sequence(rest) for rest in rests)
     return Grammar(options[0] if len(options) == 1 else Choice(options), grammar.rules) if options else None

@@ -25,8 +25,8 @@ from unrender.dialects.lowering.context_free import (
 from unrender.dialects.lowering.stops import inverted, leaves_first
 from unrender.grammar.expansion import Expansion
 from unrender.grammar.spelling import schema_grammar
+from unrender.json_values import JsonSchema
 from unrender.limits import MAX_GRAMMAR_DEPTH, MAX_LAYOUT
-from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, reached, walk
 
 TagFormat = dict[str, Any]

@@ -11,24 +11,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal
 
 from unrender.answer.build import own_calls
 from unrender.answer.literals import TOKEN, is_phrase
 from unrender.answer.nodes import Calls, literal_of
 from unrender.format import Format, ReasoningMode, Slot
-from unrender.messages.wire import Request, Tool, ToolChoice
+from unrender.messages.wire import Request, Tool
 
 _ANY = r"[\s\S]*?"
 
 
-class TriggerKind(StrEnum):
-    """An engine's way to compare a trigger with the output."""
+TriggerKind = Literal["word", "pattern"]
+"""An engine's way to compare a trigger with the output.
 
-    WORD = "word"
-    """As text, anywhere."""
-    PATTERN = "pattern"
-    """As a regular expression (ECMAScript) from the beginning of the output; the grammar starts at its first group."""
+"word" is a text, anywhere. "pattern" is a regular expression (ECMAScript) from the beginning of the output; the grammar starts at
+its first group.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,12 @@ class Trigger:
     value: str
 
 
-def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trigger, ...]:
+def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
     """Return the triggers of a lazy grammar; none when there are no calls, or when the grammar holds from the start.
 
-    `begun` is what the prompt has already written of the answer.
+    `prefill` is what the prompt has already written of the answer.
     """
-    lazy = request.tool_choice is ToolChoice.AUTO and request.calls_allowed and request.response_schema is None
+    lazy = request.tool_choice == "auto" and request._calls_allowed and request.response_schema is None
     calls = own_calls(format)
     if not lazy or calls is None or not calls.openers:
         return ()
@@ -52,17 +51,17 @@ def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trig
     called = _before_name(calls, opener) + _names(calls, request.tools or ())
     # The prompt may end in `>>>`, the opener: then `f` and what follows a name comes first, and a next call with `>>>`.
     found: list[Trigger] = []
-    if begun.endswith(opener):
-        found.append(Trigger(TriggerKind.PATTERN, f"^({called})"))
-    before = _before(format, begun)
+    if prefill.endswith(opener):
+        found.append(Trigger("pattern", f"^({called})"))
+    before = _before(format, prefill)
     marker = _marker(opener, format)
     if marker and not before:
-        return (*found, Trigger(TriggerKind.WORD, marker))
+        return (*found, Trigger("word", marker))
     sign = re.escape(marker) if marker else re.escape(opener) + called
     # Text in which no reasoning is opened.
     start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
     unopened = f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY
-    return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{unopened}({sign})"))
+    return (*found, Trigger("pattern", f"^{before}{unopened}({sign})"))
 
 
 def _marker(opener: str, format: Format) -> str:
@@ -70,7 +69,7 @@ def _marker(opener: str, format: Format) -> str:
 
     What other parts of an answer are written with as well tells nothing by itself.
     """
-    wrappers = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
+    wrappers = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]
     # `<|calls|>[` is known by the token `<|calls|>`, `→ call` by all of it; `[`, `call:` and `{"name": "` may be in any prose.
     token = TOKEN.match(opener)
@@ -93,7 +92,7 @@ def _names(calls: Calls, tools: Iterable[Tool]) -> str:
     return f"(?:{'|'.join(re.escape(tool.name) for tool in tools)}){re.escape(after_name[:1])}"
 
 
-def _before(format: Format, begun: str) -> str:
+def _before(format: Format, prefill: str) -> str:
     """Return the pattern of reasoning that must have ended before a call counts."""
     reasoning = format.reasoning
     end, start = reasoning.end.strip(), reasoning.start.strip()
@@ -101,7 +100,7 @@ def _before(format: Format, begun: str) -> str:
         return ""
     # `I could <call>` is only a thought: with `<think>` open, the pattern is `^[\s\S]*?</think>`, then the call.
     ended = f"{_ANY}{re.escape(end)}"
-    opened = bool(start) and start in begun and not reasoning.closed_in(begun)
+    opened = bool(start) and start in prefill and not reasoning.closed_in(prefill)
     if opened:
         return ended
     return f"(?:\\s*{re.escape(start)}{ended})?" if start else f"(?:{ended})?"

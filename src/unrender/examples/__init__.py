@@ -7,6 +7,5 @@ In comes a turn and its conversation; out comes an answer in the format of the t
 from __future__ import annotations
 
 from unrender.examples.making import example_answer
-from unrender.examples.values import example_value
 
-__all__ = ["example_answer", "example_value"]
+__all__ = ["example_answer"]

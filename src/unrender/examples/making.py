@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from unrender.errors import GrammarError, MalformedOutput
+from unrender.errors import GrammarError, ParseError
 from unrender.examples.values import example_value, words_of
 from unrender.limits import MAX_LISTED, MAX_SHOWN
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
@@ -114,7 +114,7 @@ def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.
         yield _Plan(value=value, content=json.dumps(value, ensure_ascii=False), thought=thought)
         return
     opening = draw.choice(_OPENINGS)
-    for content in _contents(request.tools if request.calls_allowed else (), question, done):
+    for content in _contents(request.tools if request._calls_allowed else (), question, done):
         yield _Plan(content=f"{opening} {content}".strip(), thought=thought)
 
 
@@ -139,15 +139,15 @@ def _plainly(text: str) -> str:
 def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
     """Return the tools to call now, in the order in which the question names them."""
     request = turn.request
-    tools = (request.tools or ()) if request.calls_allowed else ()
-    if request.tool_choice is ToolChoice.NAMED:
+    tools = (request.tools or ()) if request._calls_allowed else ()
+    if request.tool_choice == "named":
         return [tool for tool in tools if tool.name == request.named_tool]
     places = {tool.name: _place(tool.name, question) for tool in tools}
     named = sorted((tool for tool in tools if places[tool.name] >= 0), key=lambda tool: places[tool.name])
     wanted = [tool for tool in named or _fitting(tools, question) if tool.name not in called]
-    if not wanted and request.tool_choice is ToolChoice.REQUIRED:
+    if not wanted and request.tool_choice == "required":
         wanted = (named or _fitting(tools, question) or list(tools))[:1]
-    return wanted[:1] if request.one_call else wanted
+    return wanted[:1] if request._one_call else wanted
 
 
 def _place(name: str, question: str) -> int:
@@ -186,7 +186,7 @@ def _written(turn: Turn, plan: _Plan) -> str | None:
         try:
             text = _reworded(narrowed, drawn, plan)
             message = _read(turn, text)
-        except MalformedOutput:
+        except ParseError:
             continue
         if _means(message, plan, begun):
             if bool(message.reasoning.strip()) == (turn.thinking is True):
@@ -200,14 +200,15 @@ def _narrowed(turn: Turn, plan: _Plan) -> Request:
     request = turn.request
     if not plan.calls:
         schema = None if plan.value is None else {"const": plan.value}
-        return replace(request, tool_choice=ToolChoice.NONE, named_tool="", response_schema=schema)
+        return replace(request, tool_choice="none", named_tool="", response_schema=schema)
     tools = []
     for name, arguments in plan.calls:
         properties = {key: {"const": value} for key, value in arguments.items()}
         exact = {"type": "object", "properties": properties, "required": list(arguments), "additionalProperties": False}
         tools.append(Tool(name=name, parameters=exact))
     several = len(tools) > 1
-    choice, named = (ToolChoice.REQUIRED, "") if several else (ToolChoice.NAMED, tools[0].name)
+    choice: ToolChoice = "required" if several else "named"
+    named = "" if several else tools[0].name
     return replace(request, tools=tuple(tools), tool_choice=choice, named_tool=named, parallel_tool_calls=several)
 
 
@@ -239,7 +240,7 @@ def _means(message: Message, plan: _Plan, begun: Message) -> bool:
     """Return whether a message says what was planned, after what the prompt has begun of it."""
     content = message.content.removeprefix(begun.content).strip()
     said = content == plan.content if plan.value is None else _json(content) == plan.value
-    calls = tuple((call.name, _json(call.arguments)) for call in message.tool_calls)
+    calls = tuple((call.name, _json(call.arguments_json)) for call in message.tool_calls)
     thought = message.reasoning.removeprefix(begun.reasoning).strip()
     return said and calls == plan.calls and thought in ("", plan.thought)
 

@@ -8,29 +8,7 @@ an answer, and a parser's program as a list; `recording` feeds recorded chunks.
 Rules: everything is found with the public parser, on evidence in the output. Nothing is guessed from a model's name.
 """
 
-from unrender.explain.explanation import Explanation, Stop, explain
-from unrender.explain.hints import Hint
-from unrender.explain.nearest import Nearest
-from unrender.explain.picture import Line, PicturePiece, call_picture, field_texts, listing, pictures
-from unrender.explain.recording import Difference, Replay, Step, joined_events, replay
-from unrender.format.data import differences
+from unrender.explain.explanation import Explanation, explain
+from unrender.explain.recording import Replay, replay
 
-__all__ = [
-    "Difference",
-    "Explanation",
-    "Hint",
-    "Line",
-    "Nearest",
-    "PicturePiece",
-    "Replay",
-    "Step",
-    "Stop",
-    "call_picture",
-    "differences",
-    "explain",
-    "field_texts",
-    "joined_events",
-    "listing",
-    "pictures",
-    "replay",
-]
+__all__ = ["Explanation", "Replay", "explain", "replay"]

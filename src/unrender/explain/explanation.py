@@ -12,7 +12,7 @@ from unrender.explain.nearest import AnswerReading, Nearest, find_nearest
 from unrender.format import Format
 from unrender.machine.events import Event, Malformed
 from unrender.messages.wire import Message, ToolCall
-from unrender.parser.prompt_tail import prefill
+from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Span
 
 
@@ -70,7 +70,8 @@ class Explanation:
             for it in self.spans
         ]
         calls = [
-            {"name": it.name, "status": str(it.status), "arguments": it.arguments, "id": it.id} for it in self.calls
+            {"name": it.name, "status": str(it.status), "arguments": it.arguments_json, "id": it.id}
+            for it in self.calls
         ]
         return {
             "clean": self.clean,
@@ -113,7 +114,7 @@ def explain(
     ['content', 'marker']
     """
     turn = template.prepare(_QUESTION if messages is None else messages, tools=tools, **template_kwargs)
-    turn = turn if prompt is None else replace(turn, prompt=prompt, begun=prefill(turn.format, prompt))
+    turn = turn if prompt is None else replace(turn, prompt=prompt, prefill=read_prefill(turn.format, prompt))
     reading = AnswerReading.of(turn, output)
     nearest, best = find_nearest(reading)
     case = Case(reading=reading, nearest=nearest, best=best)

@@ -21,7 +21,7 @@ from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Nearest, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.limits import MAX_SHOWN_ITEMS
-from unrender.messages.wire import CallStatus, Tool, ToolCall, ToolChoice
+from unrender.messages.wire import Tool, ToolCall
 from unrender.nodes import Role
 
 _MARKERS = (Role.MARKER, Role.LAYOUT)
@@ -65,10 +65,10 @@ class Case:
 def _no_tools(case: Case) -> Iterator[Advice]:
     """Nothing is a call where no tool is offered."""
     turn = case.reading.turn
-    if turn.request.calls_allowed:
+    if turn.request._calls_allowed:
         return
     # Without a list of tools any name is a tool's, so what looks like a call is read as one.
-    anything = replace(turn.request, tools=None, tool_choice=ToolChoice.AUTO)
+    anything = replace(turn.request, tools=None, tool_choice="auto")
     calls = AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls
     if calls:
         text = f"no tools were offered, so {_listed(call.name for call in calls)} is not a call"
@@ -153,16 +153,16 @@ def _begun_as_its_own(case: Case) -> list[str]:
 def _in_reasoning(case: Case) -> Iterator[Advice]:
     """A call that the model writes while it thinks is not made."""
     turn, format = case.reading.turn, case.reading.turn.format
-    if not turn.request.calls_allowed or not case.reading.thought.strip():
+    if not turn.request._calls_allowed or not case.reading.thought.strip():
         return
     try:
         # The reasoning is read once more as if it were an answer: `<think>I call <call>f {}</call></think>` has a call in it.
-        plain = replace(turn, format=replace(format, reasoning=Reasoning()), begun="")
+        plain = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
     except FormatError:
         return
-    made = [(call.name, call.arguments) for call in case.reading.whole_calls]
+    made = [(call.name, call.arguments_json) for call in case.reading.whole_calls]
     for call in AnswerReading.of(plain, case.reading.thought.strip()).whole_calls:
-        if (call.name, call.arguments) not in made:
+        if (call.name, call.arguments_json) not in made:
             text = f"{call_text(call)} is written inside the reasoning, where nothing is called"
             yield text, "It counts when the model has ended its reasoning, and writes it after that"
 
@@ -229,7 +229,7 @@ def _other_syntax(case: Case) -> Iterator[Advice]:
 def _truncated(case: Case) -> Iterator[Advice]:
     """The output ends in the middle of something."""
     for call in case.reading.message.failed_calls:
-        if call.status is CallStatus.TRUNCATED:
+        if call.status == "truncated":
             where = f"inside the call of {call.name!r}" if call.name else "in a call, before its name"
             text = f"the output ends {where}"
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'
@@ -262,18 +262,18 @@ def _typing(case: Case) -> Iterator[Advice]:
     """Arguments that do not fit the tool's schema."""
     for call in case.reading.whole_calls:
         tool = case.reading.turn.request.tool(call.name)
-        for problem in islice(_problems(case, call, tool), MAX_SHOWN_ITEMS) if tool else ():
+        for problem in islice(_problems(call, tool), MAX_SHOWN_ITEMS) if tool else ():
             yield f"{call.name}: {problem}", "The call was read as it stands; constrain generation to prevent this"
 
 
-def _problems(case: Case, call: ToolCall, tool: Tool) -> Iterator[str]:
+def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:
     """Yield where a call does not obey its schema, and the arguments that it admits only since it says nothing of them."""
     with suppress(GrammarError):
-        yield from case.reading.turn.problems(call)
+        yield from call.problems()
     schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
     known = schema.get("properties")
     if isinstance(known, Mapping) and known and not schema.keys() & {"additionalProperties", "patternProperties"}:
-        unknown = (name for name in json.loads(call.arguments) if name not in known)
+        unknown = (name for name in call.arguments if name not in known)
         yield from (f"no argument is called {name!r}; known are {sorted(known)}" for name in unknown)
 
 

@@ -106,12 +106,12 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
     None, and the same reading, when no syntax does, or when the template's own left no text unread.
     """
     nearest, best = None, reading
-    if not reading.turn.request.calls_allowed or not reading.unread.strip():
+    if not reading.turn.request._calls_allowed or not reading.unread.strip():
         return nearest, best
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)
         # A syntax without markers, such as `name(key=value)`, also reads `the file (see below)`: it counts only with arguments.
-        if other is None or (not syntax.openers and all(call.arguments == "{}" for call in other.whole_calls)):
+        if other is None or (not syntax.openers and all(call.arguments_json == "{}" for call in other.whole_calls)):
             continue
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
             nearest, best = Nearest(name=name, why=why, calls=tuple(map(call_text, other.whole_calls))), other
@@ -146,7 +146,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
 
 def call_text(call: ToolCall) -> str:
     """Return a call as a person would write it."""
-    return f"{call.name}({call.arguments})"
+    return f"{call.name}({call.arguments_json})"
 
 
 @cache

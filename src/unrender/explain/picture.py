@@ -145,13 +145,14 @@ class Line:
 def listing(parser: Parser) -> tuple[Line, ...]:
     """Return the program that `parser` runs, in the order of the addresses.
 
-    >>> from unrender import Format, Request
+    >>> from unrender import Format
+    >>> from unrender.types import Request
     >>> str(listing(Parser(Format(undeclared_reasoning=False), Request()))[0])
     '   0  Jump  target=6'
     """
     return tuple(
         Line(address=address, name=type(instruction).__name__, fields=" ".join(_fields(instruction)))
-        for address, instruction in enumerate(parser.program)
+        for address, instruction in enumerate(parser._program_listing)
     )
 
 

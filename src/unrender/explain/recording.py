@@ -60,7 +60,7 @@ def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
 
     >>> from unrender import ChatTemplate
     >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")
-    >>> replay(template.parser, ["Hel", "lo"]).differences
+    >>> replay(template.prepare_rendered().parser, ["Hel", "lo"]).differences
     ()
     """
     new = parser()
@@ -106,7 +106,7 @@ def _record(parser: Parser, chunks: Sequence[str]) -> tuple[tuple[Step, ...], Pa
     for chunk in chunks:
         events = tuple(parser.feed(chunk))
         fed += len(chunk)
-        steps.append(Step(chunk=chunk, events=events, held=fed - parser.settled))
+        steps.append(Step(chunk=chunk, events=events, held=fed - parser._settled))
     steps.append(Step(chunk=None, events=tuple(parser.finish()), held=0))
     return tuple(steps), parser
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from unrender.answer.build import own_calls, repeated
 from unrender.answer.nodes import Calls
@@ -40,17 +39,13 @@ from unrender.format import Format, ReasoningMode, Slot
 from unrender.freezing import thawed
 from unrender.values.notations import notation_of
 
+Target = Literal["transformers", "vllm"]
+"""The engine that reads the response template."""
 
-class Target(StrEnum):
-    """The engine that reads the response template."""
+__all__ = ["Exported", "Target", "read_response_template"]
 
-    TRANSFORMERS = "transformers"
-    """Reasoning is called `reasoning_content`, as most chat templates read it back."""
-    VLLM = "vllm"
-    """Reasoning is called `thinking`: the only name that vLLM and SGLang accept."""
-
-
-REASONING_NAMES = {Target.TRANSFORMERS: "reasoning_content", Target.VLLM: "thinking"}
+REASONING_NAMES: Mapping[str, str] = {"transformers": "reasoning_content", "vllm": "thinking"}
+"""The name of reasoning, by engine: most chat templates read `reasoning_content` back; vLLM and SGLang accept `thinking` alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +64,7 @@ class Exported:
         return json.dumps(self.template, indent=2, ensure_ascii=False)
 
 
-def response_template_of(format: Format, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
+def response_template_of(format: Format, *, target: Target = "transformers") -> Exported:
     r"""Return the Format as a response template of version 1.
 
     Raises `ExportError`, saying what is in the way, when the format's calls cannot be expressed, or when `target` is
@@ -81,8 +76,8 @@ def response_template_of(format: Format, *, target: Target | str = Target.TRANSF
     '(?:\\A<\\|assistant\\|>|<\\|end\\|>\\s*)'
     """
     if target not in REASONING_NAMES:
-        raise ExportError(f"target: expected one of {[str(known) for known in Target]}, found {target!r}")
-    regions = dict(_fields(format, REASONING_NAMES[Target(target)]))
+        raise ExportError(f"target: expected one of {[*REASONING_NAMES]}, found {target!r}")
+    regions = dict(_fields(format, REASONING_NAMES[target]))
     template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
     return Exported(template=thawed(template), omissions=tuple(omissions(format)))
 
@@ -176,7 +171,7 @@ def _closers(format: Format) -> str:
 
 
 def _wrappers(format: Format) -> Iterator[str]:
-    for start, end in ((wrapper.start, wrapper.end) for wrapper in format.wrappers):
+    for start, end in ((wrapper.start, wrapper.end) for wrapper in format._wrappers):
         if start.strip():
             yield ANYWHERE + beside_text(start.lstrip(), spelled(format, start))
         if end.strip():
@@ -211,7 +206,7 @@ def omissions(format: Format) -> Iterator[Omission]:
             what="reasoning has no opener: what comes before the delimiter, or without any, is read as reasoning",
             concerns=("content", "content and tool calls"),
         )
-    if format.closed_in_words(format.turn.prefill_no_thinking):
+    if format._closed_in_words(format.turn.prefill_no_thinking):
         yield Omission(what="the words with which a prompt closes reasoning are read as reasoning")
     if format.tolerated:
         yield Omission(what="call syntaxes that are tolerated but not generated are not read")

@@ -304,7 +304,7 @@ def _begun(format: Format, calls: Calls) -> str:
     """Return a pattern for the text before a call. If each call has a marker, the section's start is optional in it."""
     section, start = spelled(format, calls.open.text), beside_layout([calls.call_open.text])
     section += ANYWHERE if section else ""
-    others = [text.strip() for text in (*(wrapper.start for wrapper in format.wrappers), format.reasoning.start)]
+    others = [text.strip() for text in (*(wrapper.start for wrapper in format._wrappers), format.reasoning.start)]
     opener = (calls.call_open.text + text_of(*as_skeleton(calls.function[:1]))).strip()
     avoided = "".join(f"(?!{escaped_pattern(text)})" for text in others if opener and text.startswith(opener))
     return (f"(?:{section})?" if opener and section else section) + avoided + start

@@ -104,18 +104,18 @@ class Format:
         check(self)
 
     @property
-    def wrappers(self) -> tuple[Content, ...]:
+    def _wrappers(self) -> tuple[Content, ...]:
         """The wrappers of content: the one used alone, and the one beside calls if that is different."""
         return (self.content,) if self.content_with_calls is None else (self.content, self.content_with_calls)
 
     @property
-    def wrapper_alone(self) -> Content:
+    def _wrapper_alone(self) -> Content:
         """The wrapper of content without reasoning before it: some formats write none then."""
         unwrapped = self.content.mode is ContentMode.WRAPPED_WITH_REASONING and self.reasoning.end
         return Content() if unwrapped else self.content
 
     @property
-    def opening(self) -> str:
+    def _opening(self) -> str:
         """The beginning of reasoning: its opener or, when it has none, the words that the prompt writes instead."""
         unmarked = self.reasoning.mode is ReasoningMode.DELIMITER
         return self.reasoning.start or (self.turn.prefill if unmarked else "")
@@ -125,17 +125,17 @@ class Format:
         """The call syntaxes that are read, the format's own first."""
         return tuple(syntax for syntax in (self.tools, *self.tolerated) if syntax.function)
 
-    def closed_in_words(self, begun: str) -> bool:
-        """Return whether `begun` is what the prompt writes to switch reasoning off: a closed block with words in it.
+    def _closed_in_words(self, prefill: str) -> bool:
+        """Return whether `prefill` is what the prompt writes to switch reasoning off: a closed block with words in it.
 
         The words are the template's own.
         """
         start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
-        if not self.reasoning.closed_in(begun) or begun != self.turn.prefill_no_thinking:
+        if not self.reasoning.closed_in(prefill) or prefill != self.turn.prefill_no_thinking:
             return False
-        return bool(begun.replace(start, "", 1).partition(end)[0].strip())
+        return bool(prefill.replace(start, "", 1).partition(end)[0].strip())
 
-    def ended_by(self, eos_token: str) -> Self:
+    def _ended_by(self, eos_token: str) -> Self:
         """Return the format with an end-of-sequence token as a further end of turn.
 
         No format depends on the token, but output may show it. A token that is too long for a marker is left out.
@@ -168,6 +168,19 @@ class Format:
         if version == 1:
             data = without_gone_fields(data) | {"version": FORMAT_VERSION}
         return cast(Self, decode_fields(cls, data, where="format"))
+
+    @classmethod
+    def named(cls, name: str) -> Format:
+        """Return the declared format with this name, e.g. "qwen3".
+
+        Raises `FormatError` for an unknown name, listing those that are known, and when a user's declared format is malformed.
+        """
+        from unrender.formats import declared_formats  # noqa: PLC0415 -- the data is read when somebody asks for it
+
+        known = {declared.name: declared.format for declared in declared_formats()}
+        if name not in known:
+            raise FormatError(f"declared format: expected one of {sorted(known)}, found {name!r}")
+        return known[name]
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -44,7 +44,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     """
     # A header is before every answer, so a tokenizer that drops `<bot>` loses nothing of the answer.
     answer = replace(fmt.turn, headers=(), unasked="")
-    parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
+    parts = (fmt.reasoning, *fmt._wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
     texts = (text for part in parts for text in literal_texts(part))
     tolerated = (tag for tag in special_tokens(literal_texts(fmt.tolerated)) if tag in source)
     return tuple(dict.fromkeys((*special_tokens(texts), *tolerated)))

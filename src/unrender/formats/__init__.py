@@ -30,7 +30,7 @@ from unrender.limits import MAX_DOCUMENT
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared", "read_declared_file"]
+__all__ = ["Declared", "Signs", "declared_formats", "read_declared", "read_declared_file"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,17 +171,6 @@ def declared_formats() -> tuple[Declared, ...]:
     Files are read once in a process. Raises `FormatError`, naming the file, when one is malformed or its name is taken.
     """
     return _all(texts_of_users())
-
-
-def declared_format(name: str) -> Format:
-    """Return the declared format with a given name, e.g. "qwen3".
-
-    Raises `FormatError`, listing the known names, for an unknown name, and whenever `declared_formats` does.
-    """
-    known = {declared.name: declared.format for declared in declared_formats()}
-    if name not in known:
-        raise FormatError(f"declared format: expected one of {sorted(known)}, found {name!r}")
-    return known[name]
 
 
 def texts_of_users() -> tuple[tuple[Path, str], ...]:

@@ -15,34 +15,6 @@ Of unrender only public names are imported.
 
 from __future__ import annotations
 
-from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import (
-    Backend,
-    EngineCapabilities,
-    EngineError,
-    EngineGrammar,
-    Job,
-    Piece,
-    Sampler,
-)
-from unrender.gateway.failure import Failure
-from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.routes import app
 
-__all__ = [
-    "Backend",
-    "EngineCapabilities",
-    "EngineError",
-    "EngineGrammar",
-    "Failure",
-    "Gateway",
-    "GatewayLimits",
-    "Job",
-    "Keys",
-    "Model",
-    "Piece",
-    "Sampler",
-    "Turns",
-    "app",
-]
+__all__ = ["app"]

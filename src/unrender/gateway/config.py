@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from unrender import ChatTemplate, LoadedTemplates, TemplateError
+from unrender import ChatTemplate, TemplateError
 from unrender.gateway.answers.model import ALL, Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Repairs, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
@@ -31,8 +31,9 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
+from unrender.rendering.loading import LoadedTemplates
 
-__all__ = ["Config", "read", "read_file"]
+__all__ = ["read", "read_file"]
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
 """Seconds."""

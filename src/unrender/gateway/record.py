@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 
-from unrender import CallStatus, Usage
 from unrender.gateway.surfaces.surface import Outcome
+from unrender.openai import Usage
 
 if TYPE_CHECKING:
     from unrender.gateway.answers.answer import Answer
@@ -216,9 +216,9 @@ def reading(outcome: Outcome, broken: int) -> str:
     """
     message = outcome.message
     statuses = {call.status for call in message.failed_calls}
-    if CallStatus.TRUNCATED in statuses or outcome.reason == "length":
+    if "truncated" in statuses or outcome.reason == "length":
         return "truncated"
-    if CallStatus.INVALID in statuses:
+    if "invalid" in statuses:
         return "malformed"
     if not (message.content or message.reasoning or message.tool_calls):
         return "empty"

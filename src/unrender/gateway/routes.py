@@ -170,8 +170,8 @@ class Paths:
     async def render(self, request: Request) -> Response:
         """Return the prompt of a chat request, with its stop texts and special tokens."""
         turn = await self._turn(request, chat.read(await self._read(request)))
-        said = {name: getattr(turn, name) for name in ("prompt", "stop", "preserved_tokens", "begun")}
-        return answered({**said, "warnings": turn.notes})
+        said = {name: getattr(turn, name) for name in ("prompt", "stop", "preserved_tokens", "prefill")}
+        return answered({**said, "warnings": turn.warnings})
 
     async def parse(self, request: Request) -> Response:
         """Parse a text as the answer to a chat request."""
@@ -186,7 +186,7 @@ class Paths:
             if isinstance(event, Malformed)
         ]
         said = {"message": parser.message.to_openai(), "finish_reason": parser.message.finish_reason()}
-        return answered({**said, "malformed": broken, "warnings": turn.notes})
+        return answered({**said, "malformed": broken, "warnings": turn.warnings})
 
     async def count(self, request: Request) -> Response:
         """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.messages.wire import JsonSchema
+from unrender.json_values import JsonSchema
 from unrender.nodes import Grammar, Node, Role
 from unrender.schema.admission import admits
 from unrender.schema.places import bundled

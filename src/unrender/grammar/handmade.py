@@ -19,8 +19,9 @@ from typing import assert_never
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import TurnTexts
+from unrender.json_values import JsonSchema
 from unrender.limits import MAX_PARTS
-from unrender.messages.wire import JsonSchema, Request, Tool, ToolChoice
+from unrender.messages.wire import Request, Tool
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 from unrender.schema import shapes
 from unrender.schema.admission import kinds_of, options_of
@@ -68,10 +69,10 @@ _SHARES = {
 """Ways to share a count between a part and what follows it."""
 
 _WANTED = {
-    ToolChoice.NONE: CallCount.NONE,
-    ToolChoice.AUTO: CallCount.ANY,
-    ToolChoice.REQUIRED: CallCount.SOME,
-    ToolChoice.NAMED: CallCount.ONE,
+    "none": CallCount.NONE,
+    "auto": CallCount.ANY,
+    "required": CallCount.SOME,
+    "named": CallCount.ONE,
 }
 _AT_MOST_ONE = {CallCount.ANY: CallCount.AT_MOST_ONE, CallCount.SOME: CallCount.ONE}
 
@@ -138,9 +139,9 @@ def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsu
     check_request(request)
     check_references(grammar)
     _check_ends(grammar)
-    wanted = _WANTED[request.tool_choice] if request.calls_allowed else CallCount.NONE
-    found = counted(grammar, _AT_MOST_ONE.get(wanted, wanted) if request.one_call else wanted)
-    if request.tools is None or not request.calls_allowed:
+    wanted = _WANTED[request.tool_choice] if request._calls_allowed else CallCount.NONE
+    found = counted(grammar, _AT_MOST_ONE.get(wanted, wanted) if request._one_call else wanted)
+    if request.tools is None or not request._calls_allowed:
         return found, ()
     named = request.tool(request.named_tool)
     writer = _Writer(found.rules, (named,) if named else request.tools)

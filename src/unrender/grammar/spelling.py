@@ -14,8 +14,8 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from unrender.json_values import JsonSchema
 from unrender.limits import MAX_EXCLUDED_WORD, MAX_LAYOUT
-from unrender.messages.wire import JsonSchema
 from unrender.nodes import (
     EMPTY,
     Chars,

@@ -24,20 +24,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    MessageError,
-    Parser,
-    SchemaWarning,
-    TemplateError,
-    Trigger,
-    TriggerKind,
-    Turn,
-    deltas,
-)
+from unrender import ChatTemplate, Event, GrammarError, Parser, RequestError, TemplateError, Turn
+from unrender.dialects.constraint import Constraint
+from unrender.errors import SchemaWarning
 from unrender.integrations.rendered import is_forced, json_form, own_template
+from unrender.openai import deltas
+from unrender.types import Trigger
+
+__all__ = ["ChatHandler"]
 
 _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
@@ -94,12 +88,12 @@ class ChatHandler:
     ) -> dict[str, Any] | Iterator[dict[str, Any]]:
         """Return a chat completion or, with `stream`, its chunks.
 
-        A `grammar` given wins over the handler's own. Raises `MessageError` for a malformed request and for options that
+        A `grammar` given wins over the handler's own. Raises `RequestError` for a malformed request and for options that
         the handler does not support, `TemplateError` when the model has no template or the template refuses.
         """
         refused = [name for name in _REFUSED if options.get(name)]
         if refused:
-            raise MessageError(f"{refused[0]}: not supported by this chat handler")
+            raise RequestError(f"{refused[0]}: not supported by this chat handler")
         template = self._template or _template_of(llama)
         form = _response_format(response_format)
         turn = template.prepare(messages, tools=tools, tool_choice=tool_choice, response_format=form, **self._prepare)
@@ -108,7 +102,7 @@ class ChatHandler:
         sampling = {name: options[name] for name in _SAMPLING if name in options}
         # The caller's grammar wins: two at once could leave no token that both allow.
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
-        calls = _Calls(llama, turn) if turn.triggers and not grammar else None
+        calls = None if grammar else _calls(llama, turn)
         if calls:
             sampling["logits_processor"] = [*(sampling.get("logits_processor") or ()), calls]
         own_stops = [stop] if isinstance(stop, str) else list(stop or ())
@@ -223,8 +217,8 @@ class _Calls:
     be held is a `SchemaWarning`.
     """
 
-    def __init__(self, llama: Llama, turn: Turn) -> None:
-        self._llama, self._turn = llama, turn
+    def __init__(self, llama: Llama, constraint: Constraint) -> None:
+        self._llama, self._constraint = llama, constraint
         self._text: list[str] = []
         self._grammar: _Grammar | None = None
 
@@ -238,26 +232,35 @@ class _Calls:
             return
         self._text.append(text)
         # Ordinary text is not looked at: a trigger may end in the middle of a token, and the grammar would be given all of it.
-        if text in self._turn.preserved_tokens and _begins_call("".join(self._text), text, self._turn.triggers):
+        constraint = self._constraint
+        if text in constraint.preserved_tokens and _begins_call("".join(self._text), text, constraint.triggers):
             self._wake(token)
 
     def _wake(self, token: int) -> None:
-        try:
-            grammar = _Grammar(self._llama, self._turn.gbnf())
-        except GrammarError as error:
-            warnings.warn(f"a call is not held to its grammar: {error}", SchemaWarning, stacklevel=2)
-            return
+        grammar = _Grammar(self._llama, self._constraint.grammar)
         # A grammar that does not begin with this token (a call is forbidden here) would end the process: it sleeps on.
         self._grammar = grammar if grammar.accept(token) else None
+
+
+def _calls(llama: Llama, turn: Turn) -> _Calls | None:
+    """Return what holds the calls of an answer to their grammar; None where the answer has none, or no grammar can be written."""
+    if is_forced(turn.request) or not turn.request._calls_allowed:
+        return None
+    try:
+        constraint = turn.constraint("llama.cpp")
+    except GrammarError as error:
+        warnings.warn(f"calls are not held to a grammar: {error}", SchemaWarning, stacklevel=3)
+        return None
+    return _Calls(llama, constraint) if constraint.triggers else None
 
 
 def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
     """Return whether a trigger is met with the answer's last token, which is all of the call that is written."""
     for trigger in triggers:
-        if trigger.kind is TriggerKind.WORD and trigger.value == token:
+        if trigger.kind == "word" and trigger.value == token:
             return True
         # `…</think>\s*(<call>)` is met at the end of `Hm.</think>\n<call>`, and its group is the token.
-        met = re.match(trigger.value, answer) if trigger.kind is TriggerKind.PATTERN else None
+        met = re.match(trigger.value, answer) if trigger.kind == "pattern" else None
         if met and met.end() == len(answer) and met[1] == token:
             return True
     return False
@@ -324,7 +327,9 @@ def _grammar(turn: Turn) -> Any:
     """Return a grammar for an answer that is due in a form from its first character on."""
     if not is_forced(turn.request):
         return None
-    return importlib.import_module("llama_cpp").LlamaGrammar.from_string(turn.gbnf(), verbose=False)
+    return importlib.import_module("llama_cpp").LlamaGrammar.from_string(
+        turn.constraint("llama.cpp").grammar, verbose=False
+    )
 
 
 def _envelope(kind: str, model: str) -> dict[str, Any]:

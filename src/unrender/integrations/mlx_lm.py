@@ -18,13 +18,13 @@ Written for the interface of MLX-LM 0.32; it has not been run on Apple's machine
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from unrender import ChatTemplate, ExportError
+from unrender import ChatTemplate
+from unrender.errors import ExportError
 from unrender.format import Format, ToolMode
 from unrender.integrations.rendered import lenient_turn
 
@@ -63,6 +63,6 @@ def _parser(template: ChatTemplate, start: str, end: str) -> Any:
         calls = lenient_turn(template, "", tools).parse(start + text + end).tool_calls
         if not calls:
             raise ValueError(f"expected a call, found {text!r:.80}")
-        return [{"name": call.name, "arguments": json.loads(call.arguments), "id": call.id} for call in calls]
+        return [{"name": call.name, "arguments": call.arguments, "id": call.id} for call in calls]
 
     return parse_tool_call

@@ -10,31 +10,24 @@ the answer. So only the last tokens are decoded, however long the prompt is.
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    GrammarError,
-    Parser,
-    Policy,
-    Request,
-    SchemaWarning,
-    TemplateError,
-    Turn,
-    deltas,
-    prefill,
-)
+from unrender import ChatTemplate, Event, GrammarError, Parser, Policy, TemplateError, Turn
 from unrender.cache import kept
+from unrender.errors import SchemaWarning
 from unrender.format import Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
 from unrender.limits import MAX_MARKER
+from unrender.openai import deltas
+from unrender.parser.prompt_tail import read_prefill
 from unrender.token_ids import Decoder, TokenParser, special_ids_of
+from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""
@@ -70,7 +63,7 @@ def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
 @kept(1_000_000)
 def request_template(source: str, usual: ChatTemplate) -> ChatTemplate:
     """Return a request's own template, which has the tokens of the engine's usual one."""
-    return ChatTemplate(replace(usual.loaded, sources={"default": source}, response_template=None))
+    return ChatTemplate(replace(usual._loaded, sources={"default": source}, response_template=None))
 
 
 def rendered_turn(
@@ -88,11 +81,10 @@ def rendered_turn(
     """Return the turn that answers a rendered `prompt`; the end of the prompt is enough.
 
     Without `reasoning`, reasoning stays in the content, markers included. If the template writes no calls, they are JSON in tags,
-    as `ChatTemplate.prepare` describes them. When the prompt ends in an answer to be
-    `continued`, all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
-    `MessageError` as `ChatTemplate.prepare` does.
+    as `ChatTemplate.prepare` describes them. With `continued`, the prompt ends in an answer that goes on, and all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
+    `RequestError` as `ChatTemplate.prepare` does.
     """
-    turn = template.turn(
+    turn = template.prepare_rendered(
         prompt,
         tools=tools,
         tool_choice=tool_choice,
@@ -104,15 +96,17 @@ def rendered_turn(
     )
     if tools and turn.format.tools.mode is ToolMode.NONE:
         # A call that was required is written as tools are described, and detectors of SGLang do not know what was required.
-        turn = replace(turn, format=template.turn(prompt, tools=tools, tool_choice="required").format)
-    return replace(turn, continued=False)  # What is begun was sent to the client before; only what is new is said.
+        turn = replace(turn, format=template.prepare_rendered(prompt, tools=tools, tool_choice="required").format)
+    return replace(
+        turn, is_continuation=False
+    )  # What is begun was sent to the client before; only what is new is said.
 
 
 def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | None) -> Turn:
     """Return the turn that answers a rendered `prompt`, for libraries that may not know the tools: then any name is a tool's."""
     if tools is not None:
-        return template.turn(prompt, tools=list(tools))
-    turn = template.turn(prompt)
+        return template.prepare_rendered(prompt, tools=list(tools))
+    turn = template.prepare_rendered(prompt)
     return replace(turn, request=replace(turn.request, tools=None))
 
 
@@ -129,7 +123,7 @@ def json_form(schema: Any) -> dict[str, Any]:
 
 def is_forced(request: Request) -> bool:
     """Return whether the request demands a form of the answer: a call, or JSON of a schema."""
-    return request.call_required or request.response_schema is not None
+    return request._call_required or request.response_schema is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +144,7 @@ def constraint_of(turn: Turn) -> Constraint:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
-            tag = turn.structural_tag()
+            tag = json.loads(turn.constraint("xgrammar").grammar)
         except GrammarError as error:
             if is_forced(turn.request):  # Without a grammar the answer may be anything, which is not what was demanded.
                 raise
@@ -164,15 +158,15 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
     It also covers an answer without any reasoning. Raises `GrammarError` as `constraint_of` does.
     """
     format, markers = turn.format, turn.format.reasoning
-    skipped = replace(turn, begun=format.turn.prefill_no_thinking)
+    skipped = replace(turn, prefill=format.turn.prefill_no_thinking)
     if not format.turn.prefill_no_thinking.strip():
-        skipped = replace(turn, format=replace(format, reasoning=Reasoning()), begun="")
+        skipped = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
     # A model may also skip its reasoning: then the grammar holds from the first token, after what the template writes for no
     # reasoning, e.g. `<think>\n\n</think>`. The engine takes either way.
     ways = [skipped]
     if markers.end.strip():
         # `x` stands for any reasoning: what may follow its end does not depend on it.
-        ways.insert(0, replace(turn, begun=f"{markers.start}x{markers.end.rstrip()}"))
+        ways.insert(0, replace(turn, prefill=f"{markers.start}x{markers.end.rstrip()}"))
     formats = [tag["format"] for way in ways if (tag := constraint_of(way).tag) is not None]
     if len(formats) < len(ways):
         return None
@@ -306,4 +300,4 @@ class ReasoningGate:
         return bool(text and opener) and not text.startswith(opener) and not opener.startswith(text)
 
     def _prefill(self, ids: Sequence[int]) -> str:
-        return prefill(self._format, tail_text(self._tokenizer, ids))
+        return read_prefill(self._format, tail_text(self._tokenizer, ids))

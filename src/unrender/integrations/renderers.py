@@ -25,23 +25,14 @@ from renderers.base import (
 )
 from renderers.configs import BaseRendererConfig
 
-from unrender import (
-    CallStatus,
-    ChatTemplate,
-    Event,
-    Policy,
-    TemplateWarning,
-    ToolCall,
-    ToolCallFinished,
-    Turn,
-    UnrenderError,
-)
+from unrender import ChatTemplate, Event, Policy, ToolCall, ToolCallFinished, Turn, UnrenderError
+from unrender.errors import TemplateWarning
 from unrender.format import Reasoning
 from unrender.grammar import Role
 from unrender.integrations.rendered import tail_text
 from unrender.integrations.transformers import chat_template
 from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
-from unrender.training import Attributed, attributed_conversation, attributed_prompt
+from unrender.training.attribution import Attributed, attributed_conversation, attributed_prompt
 
 _QUESTION = {"role": "user", "content": "Hello"}
 _READ = Policy(unknown_tools="call", failed_calls="apart")
@@ -79,7 +70,7 @@ class Renderer:
     @property
     def is_prefix_stable(self) -> bool:
         """True if the template only appends to what it has written, whatever messages hold."""
-        return bool(self._template.continuation.append_only)
+        return bool(self._template._continuation.append_only)
 
     def render(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
@@ -126,7 +117,7 @@ class Renderer:
             place = _begun(text, starts, said, slice(last, end), reasoning) if end > last else place
             calls.append(_parsed(call, self._text(token_ids[place]), (place.start, place.stop)))
             last = end
-        whole = turn.begun + text
+        whole = turn.prefill + text
         open_thought = reasoning.opened_in(whole) and not reasoning.closed_in(whole)
         return ParsedResponse(
             content=message.content,
@@ -157,7 +148,7 @@ class Renderer:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TemplateWarning)
-                turn = self._template.turn(prompt, tools=tools, **self._variables)
+                turn = self._template.prepare_rendered(prompt, tools=tools, **self._variables)
                 pieces = turn.next(answer, new_messages, thoughts=self.effective_thinking_retention).appended
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError:
@@ -179,7 +170,7 @@ class Renderer:
             # Where the template ignores tools, `render` describes them at the beginning, and calls are as it says there.
             whole = bool(tools) and not self._template.capabilities.supports_tools
             prompt = self._text(prompt_ids) if whole else tail_text(self._encoder.tokenizer, prompt_ids)
-            return self._template.turn(prompt, tools=tools, **self._variables)
+            return self._template.prepare_rendered(prompt, tools=tools, **self._variables)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
             return self._template.prepare([_QUESTION], tools=tools, **self._variables)
@@ -207,7 +198,7 @@ def _template(tokenizer: Any, name: str | None) -> ChatTemplate:
 
 
 def _completes(event: Event) -> bool:
-    return isinstance(event, ToolCallFinished) and event.status is CallStatus.COMPLETE
+    return isinstance(event, ToolCallFinished) and event.status == "complete"
 
 
 def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, reasoning: Reasoning) -> slice:
@@ -223,9 +214,9 @@ def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, re
 
 def _parsed(call: ToolCall, raw: str, ids: tuple[int, int] | None) -> ParsedToolCall:
     try:
-        arguments = json.loads(call.arguments)
+        arguments = json.loads(call.arguments_json)
     except ValueError:
-        arguments = call.arguments
+        arguments = call.arguments_json
     return ParsedToolCall(
         raw=raw,
         name=call.name or None,
@@ -239,9 +230,9 @@ def _parsed(call: ToolCall, raw: str, ids: tuple[int, int] | None) -> ParsedTool
 def _status(call: ToolCall, arguments: Any) -> ToolCallParseStatus:
     if not call.name:
         return ToolCallParseStatus.MISSING_NAME
-    if call.status is CallStatus.TRUNCATED:
+    if call.status == "truncated":
         return ToolCallParseStatus.UNCLOSED_BLOCK
-    if call.status is not CallStatus.COMPLETE:
+    if call.status != "complete":
         structured = isinstance(arguments, dict)
         return ToolCallParseStatus.MALFORMED_STRUCTURE if structured else ToolCallParseStatus.INVALID_JSON
-    return ToolCallParseStatus.OK if call.known else ToolCallParseStatus.UNKNOWN_TOOL
+    return ToolCallParseStatus.OK if call.offered else ToolCallParseStatus.UNKNOWN_TOOL

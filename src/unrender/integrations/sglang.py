@@ -20,7 +20,7 @@ from unrender import (
     ContentText,
     Event,
     GrammarError,
-    MessageError,
+    RequestError,
     ToolCallFinished,
     ToolCallStarted,
     Turn,
@@ -130,7 +130,7 @@ class _ReasoningDetector:
 
     def starts_message(self, prefix: str) -> bool:
         """Return whether the prompt has begun nothing of the answer, which may then skip reasoning."""
-        return not rendered_turn(self._template, prefix[-MAX_BLOCK:]).begun.strip()
+        return not rendered_turn(self._template, prefix[-MAX_BLOCK:]).prefill.strip()
 
     def answer_opener(self, prefix: str) -> str:
         """Return what opens an answer that is not reasoning: nothing that could be added to a prompt."""
@@ -292,7 +292,7 @@ class _ToolDetector:
             thinks = thinking_mode and not message_start
             turn = self._asked(tools, tool_choice, parallel_tool_calls=parallel_tool_calls, thinks=thinks)
             tag = constraint_of(turn).tag if message_start or thinking_mode else closing_tag(turn)
-        except (MessageError, GrammarError) as error:
+        except (RequestError, GrammarError) as error:
             raise ValueError(f"tools: {error}") from error
         return None if tag is None else importlib.import_module("xgrammar").StructuralTag.model_validate(tag)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
 
-from unrender import TemplateWarning
+from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
 from unrender.token_ids import PromptEncoder
 
@@ -36,7 +36,7 @@ class Generator(SkyRLGymGenerator):  # type: ignore[misc]
             return list(super().get_obs_ids_from_obs(new_obs, is_done))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
-            turn = self._template.turn("", **self.generator_cfg.chat_template_kwargs)
+            turn = self._template.prepare_rendered("", **self.generator_cfg.chat_template_kwargs)
             pieces = list(turn.next(f"{_ANSWER}{self.tokenizer.eos_token}", new_obs).appended)
         while is_done and pieces and pieces[-1].message is None:
             pieces.pop()

@@ -13,14 +13,16 @@
 from __future__ import annotations
 
 import importlib
-import json
 import queue
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
-from unrender import ChatTemplate, Event, GrammarError, LoadedTemplates, Message, Parser, TemplateError, Turn
+from unrender import ChatTemplate, Event, GrammarError, Message, Parser, TemplateError, Turn
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
+from unrender.rendering.loading import LoadedTemplates
+
+__all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
 AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 """Options to decode output by: markers are special tokens, and every space counts."""
@@ -127,8 +129,8 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     chosen = library or preferred_library()
     if chosen not in DIALECTS:
         raise GrammarError(f"library: expected one of {', '.join(DIALECTS)}, installed, found {chosen or 'neither'!r}")
-    text = json.dumps(turn.structural_tag()) if DIALECTS[chosen] == "structural_tag" else turn.lark()
-    return _Constrained(chosen, tokenizer, text)
+    grammar = turn.constraint("xgrammar" if chosen == "xgrammar" else "llguidance").grammar
+    return _Constrained(chosen, tokenizer, grammar)
 
 
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:

@@ -19,11 +19,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, ExportError, ExtendError, Message, MessageError, assistant_mask
+from unrender import ChatTemplate, Message, RequestError
+from unrender.errors import ExportError, ExtendError
 from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import AS_WRITTEN, chat_template
 from unrender.token_ids import PromptEncoder
-from unrender.training import Rollout, TrainingRow
+from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
 _MARK = {"read_by": "unrender"}
@@ -58,7 +59,7 @@ def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any
     """Return a function for `dataset.map` that turns a row's `messages` (and `tools`) into tokens and their mask.
 
     Its columns, `input_ids` and `assistant_masks`, are those that TRL's SFT takes ready-made, for any template. The
-    tokenizer must be a fast one. A call of the function raises `TemplateError` or `MessageError` when the mask is not
+    tokenizer must be a fast one. A call of the function raises `TemplateError` or `RequestError` when the mask is not
     certain.
     """
     template = chat_template(tokenizer)
@@ -181,7 +182,7 @@ class _Responses:
         before = prefixes if isinstance(prefixes, list) else [prefixes] * len(rows)
         try:
             turns = [lenient_turn(self._template, prompt, tools) for prompt in before]
-        except MessageError as error:
+        except RequestError as error:
             raise ValueError(str(error)) from error
         read = [_as_trained(turn.parse(text)) for turn, text in zip(turns, rows, strict=batch)]
         return read if batch else read[0]
@@ -224,7 +225,7 @@ def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict
             "role": "tool",
             "tool_call_id": call.id,
             "name": call.name,
-            "content": _called(named[call.name], call.arguments),
+            "content": _called(named[call.name], call.arguments_json),
         }
         for call in message.tool_calls
     ]

@@ -17,10 +17,11 @@ from verl.utils.tokenizer import continuous_token_wiring as wiring
 from verl.utils.tokenizer.continuous_token import ContinuousTokenBuilder as VerlBuilder
 from verl.utils.tokenizer.continuous_token import MergeResult
 
-from unrender import TemplateWarning, UnrenderError
+from unrender import UnrenderError
+from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
 from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
-from unrender.training import attributed_prompt
+from unrender.training.attribution import attributed_prompt
 
 _QUESTION = {"role": "user", "content": "Hello"}
 
@@ -77,7 +78,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TemplateWarning)
-                turn = self._template.turn(prompt, tools=tools, **self.chat_template_kwargs)
+                turn = self._template.prepare_rendered(prompt, tools=tools, **self.chat_template_kwargs)
                 pieces = turn.next(answer, updated_messages[len(previous_messages) :]).appended
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError as error:
@@ -113,7 +114,9 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
         reader.finish()
         text = Detokenizer(self.tokenizer).text(responses_ids)
         return reader.message.content, [
-            FunctionCall(name=call.name, arguments=call.arguments, tool_call_id=call.id if call.id in text else None)
+            FunctionCall(
+                name=call.name, arguments_json=call.arguments_json, tool_call_id=call.id if call.id in text else None
+            )
             for call in reader.message.tool_calls
         ]
 

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from unrender import ChatTemplate, GrammarError, MessageError, Parser, TemplateError, Turn
+from unrender import ChatTemplate, GrammarError, Parser, RequestError, TemplateError, Turn
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import (
     ReasoningGate,
@@ -238,7 +238,7 @@ class _Parser:
             # A form that is not JSON is vLLM's own, which waits for the end of reasoning, unless a call is due.
             if self._is_constrained(turn) and (form != {} or is_forced(turn.request)):
                 self._constrain(request, turn)
-        except (MessageError, GrammarError) as error:
+        except (RequestError, GrammarError) as error:
             refused = importlib.import_module("vllm.exceptions").VLLMValidationError
             raise refused(str(error), parameter="tools" if request.tools else "response_format") from error
         return request
@@ -246,7 +246,7 @@ class _Parser:
     def _is_constrained(self, turn: Turn) -> bool:
         if is_forced(turn.request):
             return True
-        if not turn.request.calls_allowed or not importlib.import_module("vllm.envs").VLLM_ENFORCE_STRICT_TOOL_CALLING:
+        if not turn.request._calls_allowed or not importlib.import_module("vllm.envs").VLLM_ENFORCE_STRICT_TOOL_CALLING:
             return False
         level = self.tool_strict_level
         level = getattr(self._tool_parser, "default_tool_strict_level", None) if level is None else level
@@ -259,7 +259,7 @@ class _Parser:
         if not hasattr(request, "_parser_structured_outputs") and getattr(
             getattr(request, "text", None), "format", None
         ):
-            if not turn.request.call_required:
+            if not turn.request._call_required:
                 return  # vLLM holds the answer to this form itself, and takes no other beside it.
             request.text = request.text.model_copy(update={"format": None})
         found = constraint_of(turn)
@@ -291,7 +291,10 @@ class _Parser:
         reason = _finish_reason(request, len(model_output_token_ids))
         found = said([*parser.feed(model_output), *parser.finish(reason)])
         function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
-        calls = [function(id=call.id, name=call.name, arguments=call.arguments) for call in parser.message.tool_calls]
+        calls = [
+            function(id=call.id, name=call.name, arguments_json=call.arguments_json)
+            for call in parser.message.tool_calls
+        ]
         # A message without reasoning and calls has content, even if it is empty: clients take it as text.
         nothing = None if found.reasoning or calls else ""
         return found.reasoning or None, found.content or nothing, calls or None
@@ -362,7 +365,7 @@ class _Parser:
                 turn = self._template(request).prepare(
                     asked, tools=self._offered or None, tool_format="none", chat_template_kwargs=variables
                 )
-        except (TemplateError, MessageError):  # The template refuses this conversation, or these tools.
+        except (TemplateError, RequestError):  # The template refuses this conversation, or these tools.
             return ""
         return turn.prompt + (_last_text(request) if _continues(request) else "")
 

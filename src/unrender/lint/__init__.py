@@ -7,7 +7,6 @@ Rules: a finding rests on a rendering of this template, never on its source or i
 OpenAI's form. What a template refuses is a finding of its own and hides no other.
 """
 
-from unrender.lint.conversations import OpenAIMessage
-from unrender.lint.rules import RULES, Finding, Rule, Severity, lint
+from unrender.lint.rules import Finding, Severity, lint
 
-__all__ = ["RULES", "Finding", "OpenAIMessage", "Rule", "Severity", "lint"]
+__all__ = ["Finding", "Severity", "lint"]

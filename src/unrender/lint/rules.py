@@ -529,7 +529,7 @@ def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Findi
     >>> print(lint(ChatTemplate.from_string(source), ignore=["tools-ignored"])[0])
     system-message-dropped: the system message is not written
     """
-    subject = Subject(template.template, template.format, template.capabilities)
+    subject = Subject(template._with_tools, template.format, template.capabilities)
     asked = (rule for rule in RULES if rule.name not in ignore)
     return tuple(_finding(rule, shown) for rule in asked if (shown := next(rule.check(subject), None)))
 

@@ -274,7 +274,7 @@ class ReadValue:
         """Return whether a marker around a value was damaged, so that its text is more than the value."""
         buffer, at = machine.buffer, machine.at
         missing = machine.current.missing if doubts.between else ()
-        if doubts.raised(text, closed=closed, missing=missing, tools=machine.request.tool_names):
+        if doubts.raised(text, closed=closed, missing=missing, tools=machine.request._tool_names):
             return True
         if not isinstance(self.suffix, Follow):
             return False
@@ -310,7 +310,7 @@ class ReadValue:
         if self.doubts is not None:
             call.value = machine.position
         quoted = machine.buffer.startswith(_QUOTES, machine.at)
-        machine.scanner = self.scanner(call, machine.request.tool_names, quoted=quoted, patient=machine.rereads)
+        machine.scanner = self.scanner(call, machine.request._tool_names, quoted=quoted, patient=machine.rereads)
         return True
 
     def _drop_opener(self, machine: Machine, ends: MarkedEnds) -> bool:
@@ -565,7 +565,7 @@ class Entries:
         return None if not machine.final and any(head.startswith(rest) for head in heads) else False
 
     def _after_white_space(self, machine: Machine, further: Follow, *, first: bool) -> bool:
-        odd = machine.current.types.odd, odd_names(machine.request.tool_names)
+        odd = machine.current.types.odd, odd_names(machine.request._tool_names)
         found = further.among((), *odd).goes_on(machine.buffer, machine.at, first=first, final=machine.final)
         if found is None:
             return True

@@ -49,7 +49,7 @@ def name_call(machine: Machine, name: str) -> bool:
     if not offers(machine, name):
         return False
     call, tools, tool = machine.current, machine.request.tools, machine.request.tool(name)
-    call.name, call.tool, call.known = name, tool, tools is None or tool is not None
+    call.name, call.tool, call.offered = name, tool, tools is None or tool is not None
     call.types = ArgumentTypes.of(tool)
     return True
 
@@ -65,7 +65,7 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
     alone = name.removeprefix(NAMESPACE)
     meant = [alone] if machine.request.tool(alone) else []
     if not meant and machine.policy.repair == "offered":
-        meant = [offered for offered in machine.request.tool_names if offered.lower() == alone.lower()]
+        meant = [offered for offered in machine.request._tool_names if offered.lower() == alone.lower()]
     if len(meant) != 1 or not name_call(machine, meant[0]):
         return -1
     before = len(name) - len(alone)
@@ -76,7 +76,7 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
 
 def glued(request: Request, text: str) -> str:
     """Return the tool whose name is `text` but for the name of one of its arguments at the end; "" where there is none, or several."""
-    named = [name for name in request.tool_names if name and text.startswith(name)]
+    named = [name for name in request._tool_names if name and text.startswith(name)]
     found = [name for name in named if text[len(name) :] in ArgumentTypes.of(request.tool(name)).declared]
     return found[0] if len(found) == 1 else ""
 
@@ -94,7 +94,7 @@ def _emit_start(machine: Machine) -> None:
         return
     call.begun = True
     call.id = machine.ids.give(machine.calls, call.name, call.id)
-    machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.known, call.start))
+    machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.offered, call.start))
     if expected := instead_of_call(machine.request, call.name):
         # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
         machine.events.append(Malformed(call.name, call.start, expected))
@@ -116,12 +116,12 @@ def complete_call(machine: Machine) -> None:
     call = machine.current
     if call.unoffered:
         machine.frames.clear()  # It is text, quoted or not.
-        fail_call(machine, CallStatus.INVALID, "", "")
+        fail_call(machine, "invalid", "", "")
         machine.closed = ABANDONED
     elif machine.surplus(call):
-        fail_call(machine, CallStatus.INVALID, "no more than one call", call.name, call.start)
+        fail_call(machine, "invalid", "no more than one call", call.name, call.start)
     else:
-        end_call(machine, CallStatus.COMPLETE)
+        end_call(machine, "complete")
 
 
 def seal(machine: Machine) -> None:
@@ -138,7 +138,7 @@ def open_call(machine: Machine) -> ToolCall | None:
         return None
     if machine.frames and machine.frames[0].at <= call.start:
         return None
-    return _read_so_far(call, CallStatus.OPEN)
+    return _read_so_far(call, "open")
 
 
 # Ways back, and calls that may be quoted.
@@ -220,7 +220,7 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
     if machine.strict and at is None:
         machine.malformed(met, wanted)
     machine.barrier = at = machine.position if at is None else at
-    cut = status is CallStatus.TRUNCATED and machine.cut_at(call)
+    cut = status == "truncated" and machine.cut_at(call)
     if cut:
         machine.take(Role.MALFORMED, len(machine.buffer))
     # The caller has its beginning already: the same text is not given again as content.
@@ -254,7 +254,9 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
 def call_failed(machine: Machine) -> bool:
     """Return whether the latest call has failed, so that its closing markers are content."""
     policy = machine.policy
-    return machine.closed == ABANDONED and policy.calls == "complete" and policy.failed_calls in ("auto", "content")
+    return (
+        machine.closed == ABANDONED and policy.tool_calls == "complete" and policy.failed_calls in ("auto", "content")
+    )
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:
@@ -262,7 +264,7 @@ def cut_short(machine: Machine, call: CallState | None = None) -> bool:
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
-    fail_call(machine, CallStatus.TRUNCATED, machine.wanted or "a call", "")
+    fail_call(machine, "truncated", machine.wanted or "a call", "")
     machine.halted = True
     return False
 
@@ -291,7 +293,7 @@ def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) 
     machine.failed_here(wanted)
     machine.malformed(machine.since(frame.at), wanted, at=frame.at)
     call = machine.current
-    call.name, call.known, call.unoffered = name, False, True
+    call.name, call.offered, call.unoffered = name, False, True
     return True
 
 
@@ -325,4 +327,6 @@ def begins_call(machine: Machine, frame: Frame) -> bool:
 def _read_so_far(call: CallState, status: CallStatus, text: str = "") -> ToolCall:
     """Return a call as far as it was read; `text` is its own, where it failed."""
     arguments = "".join(call.arguments)
-    return ToolCall(name=call.name, arguments=arguments, id=call.id, status=status, known=call.known, text=text)
+    return ToolCall(
+        name=call.name, arguments_json=arguments, id=call.id, status=status, offered=call.offered, text=text
+    )

@@ -15,7 +15,6 @@ from unrender.machine.call_events import complete_call, fail_call, name_call, of
 from unrender.machine.events import Malformed
 from unrender.machine.frames import IN_CALLS, CallState
 from unrender.machine.interpreter import Machine
-from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.coercion import coerce
 from unrender.values.finder import Finder, Flow, end_of
@@ -251,7 +250,7 @@ class Tagged:
         if self.role in IN_CALLS:
             call = machine.current
             text = "".join(call.pieces)
-            allowed = machine.request.calls_allowed and len(text) <= MAX_NAME
+            allowed = machine.request._calls_allowed and len(text) <= MAX_NAME
             if self.role is Role.NAME and not (allowed and offers(machine, text)):
                 return machine.fail("the name of a tool")
             _close(machine, call, self.role, text, waits=self.waits)
@@ -293,7 +292,7 @@ def _end(machine: Machine, call: CallState) -> None:
         complete_call(machine)
         return
     wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
-    fail_call(machine, CallStatus.INVALID, wanted, "", machine.position)
+    fail_call(machine, "invalid", wanted, "", machine.position)
 
 
 def _is_object(text: str) -> bool:
@@ -316,5 +315,5 @@ class BreakOff:
         if machine.call is None:
             machine.malformed(met, machine.wanted)
         else:  # The call that is open ends.
-            fail_call(machine, CallStatus.INVALID if met else CallStatus.TRUNCATED, machine.wanted, met)
+            fail_call(machine, "invalid" if met else "truncated", machine.wanted, met)
         return machine.go_on()

@@ -368,7 +368,7 @@ def _declared_end(machine: Machine) -> int | None:
 
     Returns `NOT_HERE` where there is none, and None where only more text can tell.
     """
-    odd, at = odd_names(machine.request.tool_names), machine.at
+    odd, at = odd_names(machine.request._tool_names), machine.at
     if not odd or not machine.buffer.startswith('"', at):
         return NOT_HERE
     end = odd.end_at(machine.buffer, at + 1, _QUOTE, final=machine.final)

@@ -27,12 +27,12 @@ class ContentText:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStarted:
-    """A call has begun: its name and id are final. `known` is False when no such tool was offered."""
+    """A call has begun: its name and id are final. `offered` is False when no such tool was offered."""
 
     index: int
     id: str
     name: str
-    known: bool = True
+    offered: bool = True
     position: int = field(default=0, compare=False, repr=False)
     """The character of the output at which the call's text begins; below 0 where the prompt wrote its beginning."""
 

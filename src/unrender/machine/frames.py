@@ -105,7 +105,7 @@ class CallState(Resumable):
     name: str = ""
     id: str = ""
     tool: Tool | None = None
-    known: bool = True
+    offered: bool = True
     unoffered: bool = False
     """No such tool is offered: the call's text is content."""
     types: ArgumentTypes = field(default_factory=partial(ArgumentTypes, None))

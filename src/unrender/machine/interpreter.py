@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from unrender.errors import MalformedOutput
+from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, Malformed, ReasoningText
 from unrender.machine.frames import IN_CALLS, CallState, Frame, StackEntry
@@ -175,7 +175,7 @@ class Machine(Resumable):
         return [*events, *self.take_final()]
 
     def take_final(self) -> list[Event | BrokenText]:
-        """Return the final events: those found before the first way back. Raises `MalformedOutput` for the first deviation when strict."""
+        """Return the final events: those found before the first way back. Raises `ParseError` for the first deviation when strict."""
         # `frame.events` counts all that was ever found, and `self.events` lacks what is out already.
         count = self.frames[0].events - self.released if self.frames else len(self.events)
         if not count:
@@ -197,7 +197,7 @@ class Machine(Resumable):
         return False
 
     def malformed(self, text: str, wanted: str, failed: ToolCall | None = None, at: int | None = None) -> None:
-        """Report text that the format does not allow, and the call that failed there; raises `MalformedOutput` when strict.
+        """Report text that the format does not allow, and the call that failed there; raises `ParseError` when strict.
 
         `at` is where the text is, if it was read before: that is refused when it is final.
         """
@@ -207,7 +207,7 @@ class Machine(Resumable):
             # The events before the first way back are final: what was found there is older than this.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
-            raise MalformedOutput(position, wanted, around)
+            raise ParseError(position, wanted, around)
         self.events.append(Malformed(text, position, wanted, failed))
 
     # Text.
@@ -563,7 +563,7 @@ class Machine(Resumable):
 
     def given_as_written(self, call: CallState) -> bool:
         """Return whether the caller has been told of the call's beginning, or will be before its end."""
-        given = self.policy.calls == "written" and not call.unoffered
+        given = self.policy.tool_calls == "streamed" and not call.unoffered
         return given and bool(call.name) and not self.surplus(call)
 
     def _may_become_content(self, call: CallState) -> bool:
@@ -573,7 +573,7 @@ class Machine(Resumable):
 
     def surplus(self, call: CallState) -> bool:
         """Return whether a call comes after the only one that the request allows."""
-        return not call.begun and self.calls > 0 and self.request.one_call
+        return not call.begun and self.calls > 0 and self.request._one_call
 
     def arguments(self, text: str) -> None:
         """Keep argument text, and emit it if the caller was told of the call."""

@@ -29,7 +29,7 @@ class ReadName:
 
     def step(self, machine: Machine) -> bool:
         # `get weather(` is the tool of that name, though a word ends at the space.
-        odd, at = odd_names(machine.request.tool_names), machine.at
+        odd, at = odd_names(machine.request._tool_names), machine.at
         declared = odd.end_at(machine.buffer, at, self.stops, final=machine.final, ends=NAME_END) if odd else NOT_HERE
         if declared is None:
             return True

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
-from unrender.errors import MalformedOutput
+from unrender.errors import ParseError
 from unrender.machine.events import Malformed
-from unrender.messages.wire import Request, ToolChoice
+from unrender.messages.wire import Request
 
 UnknownTools = Literal["content", "call"]
 CallsInReasoning = Literal["rescue", "ignore"]
-CallRelease = Literal["complete", "written"]
+CallRelease = Literal["complete", "streamed"]
 UndeclaredReasoning = Literal["read", "content"]
 FailedCalls = Literal["auto", "apart", "content", "call"]
 Repairs = Literal["format", "offered", "none"]
@@ -34,12 +34,12 @@ class Policy:
 
     unknown_tools: UnknownTools = "content"
     """Treatment of a call of a tool that was not offered. "content": as content, byte for byte, with a `Malformed` event.
-    "call": as a call whose `known` is False."""
+    "call": as a call whose `offered` is False."""
     calls_in_reasoning: CallsInReasoning = "rescue"
     """Treatment of a call inside reasoning that was never closed. "rescue": as a call when nothing but closers follow it;
     until then it is held back. "ignore": as reasoning."""
-    calls: CallRelease = "complete"
-    """The time to give a call. "complete": when it is complete. "written": as it is written; a call that fails then stays in
+    tool_calls: CallRelease = "complete"
+    """The time to give a call. "complete": when it is complete. "streamed": as it is written; a call that fails then stays in
     the message with its status, and its text is not given a second time."""
     failed_calls: FailedCalls = "auto"
     """The place for the text of a call that cannot be completed, if the call was not given as it was written. "apart": in
@@ -71,24 +71,24 @@ USUAL = Policy()
 def instead_of_call(request: Request, name: str) -> str:
     """Return what the request wanted instead of a call of tool `name`; "" when the call is as wanted.
 
-    >>> instead_of_call(Request(tool_choice=ToolChoice.NAMED, named_tool="now"), "then")
+    >>> instead_of_call(Request(tool_choice="named", named_tool="now"), "then")
     "a call of 'now'"
     """
-    if request.tool_choice is ToolChoice.NAMED and name != request.named_tool:
+    if request.tool_choice == "named" and name != request.named_tool:
         return _wanted(request)
     return ""
 
 
 def instead_of_silence(request: Request, calls: int) -> str:
     """Return what the request wanted instead of an answer with only `calls` calls; "" when it is as wanted."""
-    return _wanted(request) if not calls and request.call_required else ""
+    return _wanted(request) if not calls and request._call_required else ""
 
 
 def refuse(events: Iterable[object]) -> None:
-    """Raise `MalformedOutput` for the first event that a strict parser refuses."""
+    """Raise `ParseError` for the first event that a strict parser refuses."""
     refused = next((event for event in events if isinstance(event, Malformed)), None)
     if refused is not None:
-        raise MalformedOutput(refused.position, refused.expected, refused.text)
+        raise ParseError(refused.position, refused.expected, refused.text)
 
 
 def _wanted(request: Request) -> str:

@@ -114,20 +114,20 @@ class Tail:
         truncated = machine.final and machine.failed_at >= len(machine.buffer)
         # Only one character: how many more have come depends on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
-        status = CallStatus.TRUNCATED if truncated or machine.cut_at(call) else CallStatus.INVALID
+        status: CallStatus = "truncated" if truncated or machine.cut_at(call) else "invalid"
         mendable = may_be_repaired(machine, self.repair) and not machine.length_limited
         # A value that nothing closes takes all that follows, and with it what closes the call.
-        if status is CallStatus.TRUNCATED and mendable and self._repaired(machine, ""):
+        if status == "truncated" and mendable and self._repaired(machine, ""):
             return
         held = fate(machine, call, False) != "content" or mendable
-        if status is CallStatus.INVALID and not machine.strict and held:
+        if status == "invalid" and not machine.strict and held:
             call.broken = (wanted, met, machine.position)
             return
         self._refuse(machine, status, wanted, met)
 
     def _refuse(self, machine: Machine, status: CallStatus, wanted: str, met: str) -> None:
         fail_call(machine, status, wanted, met)
-        machine.closed, machine.refused = ABANDONED, status is CallStatus.INVALID
+        machine.closed, machine.refused = ABANDONED, status == "invalid"
 
     def _end_failed(self, machine: Machine) -> bool | None:
         """Read on to the end of a call that failed; return None where there is none, or its end is reached."""
@@ -169,9 +169,9 @@ class Tail:
         if fate(machine, call, False) == "content":
             machine.recall(position)
             cut_back(machine, position)
-            self._refuse(machine, CallStatus.INVALID, wanted, met)
+            self._refuse(machine, "invalid", wanted, met)
             return False
-        fail_call(machine, CallStatus.INVALID, wanted, met, position)
+        fail_call(machine, "invalid", wanted, met, position)
         machine.closed = closed
         return False
 
@@ -268,7 +268,7 @@ class Tail:
     def _complete(self, machine: Machine) -> None:
         call = machine.call
         if call and (call.repaired or self.unmarked) and not self._fits(call):
-            fail_call(machine, CallStatus.INVALID, "arguments that the tool takes", "")
+            fail_call(machine, "invalid", "arguments that the tool takes", "")
             machine.closed = ABANDONED
         elif call:
             complete_call(machine)
@@ -344,7 +344,7 @@ class Tail:
         ended = torn or limited or at >= len(machine.buffer)
         expected = (*self.closers, *self.section)
         if limited and machine.closed >= len(expected):
-            fail_call(machine, CallStatus.TRUNCATED, "the end of the call", "")
+            fail_call(machine, "truncated", "the end of the call", "")
         if machine.closed < len(expected):
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
@@ -353,7 +353,7 @@ class Tail:
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 return machine.fail(wanted)
             if cut_off:
-                fail_call(machine, CallStatus.TRUNCATED, wanted, "")
+                fail_call(machine, "truncated", wanted, "")
                 machine.closed = ABANDONED
             # At the end of the output a closer that also ends the turn is not missing: the engine has
             # stripped it.

@@ -1,25 +1,22 @@
-"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms, and bounds what comes from outside.
+"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms.
 
-These are pure values: nothing here knows a template, a format or a model. A value from outside is looked at level by level, without
-recursion, so that one which holds itself ends at the deepest level that is allowed.
+These are pure values: nothing here knows a template, a format or a model.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, NoReturn, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.freezing import content_key, frozen, thawed
-from unrender.limits import MAX_DEPTH, MAX_VALUES
+from unrender.json_values import JsonSchema, check_values, checked_list, checked_object
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""
-JsonSchema = Mapping[str, Any] | bool
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """The name of reasoning in a wire form: DeepSeek's, which most servers and templates took over, or OpenRouter's."""
 
@@ -78,52 +75,87 @@ class ToolBody(TypedDict):
     function: FunctionBody
 
 
-class CallStatus(StrEnum):
-    """The progress of a tool call."""
-
-    OPEN = "open"
-    COMPLETE = "complete"
-    TRUNCATED = "truncated"
-    INVALID = "invalid"
+CallStatus = Literal["open", "complete", "truncated", "invalid"]
+"""The progress of a tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call of a tool: the tool's name, and the arguments as JSON text.
+    """A call of a tool: the tool's name, and the arguments.
 
-    The arguments are incomplete unless `status` is complete.
+    >>> call = ToolCall(name="add", arguments_json='{"a": 1, "b": 2}', id="a1")
+    >>> call.arguments["b"]
+    2
     """
 
     name: str
-    arguments: str
+    arguments_json: str
+    """The arguments as JSON text, as far as they were read: half an object unless `status` is "complete"."""
     id: str
-    status: CallStatus = CallStatus.COMPLETE
-    known: bool = True
+    status: CallStatus = "complete"
+    offered: bool = True
     """False when no tool of that name was offered."""
     text: str = ""
     """The call as the model wrote it, markers included: of a failed call alone. Empty where the arguments were given as they
     were written."""
+    tool: Tool | None = field(default=None, compare=False, repr=False)
+    """The tool as it was offered; None when it was not, or when nobody knows."""
+
+    @property
+    def arguments(self) -> dict[str, Any] | Any:
+        """The arguments as a new dict; None when the call is not complete, or when Python cannot read them as an object."""
+        if self.status != "complete":
+            return None
+        try:
+            value = json.loads(self.arguments_json)
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def problems(self) -> tuple[str, ...]:
+        """Return in words where the call does not obey its tool's schema; nothing where it does, or where the tools are unknown.
+
+        Each problem begins with its place in the arguments, from `$` on. What grammars do not hold of a schema is not looked
+        at; each such keyword is a `SchemaWarning` where a grammar is written. Raises `GrammarError` when the tool's parameters
+        are no JSON Schema.
+
+        >>> tool = Tool(name="go", parameters={"properties": {"to": {"enum": ["Rome", "Oslo"]}}})
+        >>> ToolCall(name="go", arguments_json='{"to": "Bonn"}', id="1", tool=tool).problems()
+        ('$.to: expected one of ["Rome", "Oslo"], found "Bonn"',)
+        """
+        from unrender.schema.problems import problems_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.schema.reader import read_schema  # noqa: PLC0415
+
+        if not self.offered:
+            return (f"expected a call of a tool that was offered, found {self.name!r:.60}",)
+        if self.tool is None:
+            return ()
+        try:
+            arguments = json.loads(self.arguments_json)
+        except (ValueError, RecursionError):
+            return (f"$: expected JSON, found {self.arguments_json!r:.60}",)
+        return problems_of(read_schema(self.tool.parameters), arguments)
 
     def to_openai(self) -> ToolCallBody:
         """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
-        function: FunctionCallBody = {"name": self.name, "arguments": self.arguments}
+        function: FunctionCallBody = {"name": self.name, "arguments": self.arguments_json}
         call: ToolCallBody = {"id": self.id, "type": "function", "function": function}
-        if self.status is not CallStatus.COMPLETE:
-            call["status"] = self.status.value
+        if self.status != "complete":
+            call["status"] = self.status
         return call
 
     def result(self, value: Any) -> ToolMessageBody:
         """Return the message that answers the call: `value` is the result, text or JSON data.
 
-        Raises `MessageError` for a value that is neither.
+        Raises `RequestError` for a value that is neither.
 
-        >>> ToolCall(name="now", arguments="{}", id="a1").result({"hour": 12})
+        >>> ToolCall(name="now", arguments_json="{}", id="a1").result({"hour": 12})
         {'role': 'tool', 'tool_call_id': 'a1', 'content': '{"hour": 12}'}
         """
         try:
             content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise MessageError(f"result of {self.name!r:.60}: expected text or JSON data; {error}") from error
+            raise RequestError(f"result of {self.name!r:.60}: expected text or JSON data; {error}") from error
         return {"role": "tool", "tool_call_id": self.id, "content": content}
 
 
@@ -142,12 +174,12 @@ class Message:
     def finish_reason(self, reason: str | None = None) -> str:
         """Return OpenAI's finish reason; `reason` is the engine's own, or None.
 
-        >>> Message(tool_calls=(ToolCall(name="now", arguments="{}", id="0"),)).finish_reason("stop")
+        >>> Message(tool_calls=(ToolCall(name="now", arguments_json="{}", id="0"),)).finish_reason("stop")
         'tool_calls'
         """
-        if any(call.status is CallStatus.COMPLETE for call in self.tool_calls) and reason in (None, "stop"):
+        if any(call.status == "complete" for call in self.tool_calls) and reason in (None, "stop"):
             return "tool_calls"
-        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.failed_calls)
+        cut_off = any(call.status == "truncated" for call in self.failed_calls)
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
@@ -160,7 +192,7 @@ class Message:
         message: MessageBody = {"role": "assistant", "content": self.content}
         if self.reasoning:
             message[reasoning_field] = self.reasoning
-        calls = [call.to_openai() for call in self.tool_calls if call.status is not CallStatus.OPEN]
+        calls = [call.to_openai() for call in self.tool_calls if call.status != "open"]
         if calls:
             message["tool_calls"] = calls
         return message
@@ -179,7 +211,7 @@ class Tool:
         object.__setattr__(self, "parameters", frozen(self.parameters))
 
     @cached_property
-    def key(self) -> bytes:
+    def _key(self) -> bytes:
         """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
         parameters = content_key(self.parameters)
         return content_key((self.name, self.description, parameters, self.strict)) if parameters else b""
@@ -188,22 +220,22 @@ class Tool:
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
         """Read `{"type": "function", "function": {…}}` or the bare function.
 
-        Raises `MessageError`, naming `where`, when the name or the parameters are malformed.
+        Raises `RequestError`, naming `where`, when the name or the parameters are malformed.
         """
         function = checked_object(checked_object(tool, where).get("function", tool), f"{where}.function")
         check_values(tool, where=where)
         name = function.get("name")
         if not isinstance(name, str) or not name:
-            raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
+            raise RequestError(f"{where}.function.name: expected a non-empty string, found {name!r}")
         parameters, place = function.get("parameters"), f"{where}.function.parameters"
         if parameters is None:
             parameters = {"type": "object", "properties": {}}
         if not isinstance(parameters, Mapping | bool):
-            raise MessageError(f"{place}: expected a JSON Schema, found {parameters!r:.80}")
+            raise RequestError(f"{place}: expected a JSON Schema, found {parameters!r:.80}")
         properties = {} if isinstance(parameters, bool) else parameters.get("properties", {})
         for key, value in checked_object(properties, f"{place}.properties").items():
             if not isinstance(value, Mapping | bool):
-                raise MessageError(f"{place}.properties.{key}: expected a JSON Schema, found {type(value).__name__}")
+                raise RequestError(f"{place}.properties.{key}: expected a JSON Schema, found {type(value).__name__}")
         description = function.get("description")
         return cls(
             name=name,
@@ -219,13 +251,8 @@ class Tool:
         return {"type": "function", "function": function}
 
 
-class ToolChoice(StrEnum):
-    """The freedom of the model to call tools."""
-
-    AUTO = "auto"
-    NONE = "none"
-    REQUIRED = "required"
-    NAMED = "named"
+ToolChoice = Literal["auto", "none", "required", "named"]
+"""The freedom of the model to call tools; "named" is one tool alone, which must be called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +264,7 @@ class Request:
     """
 
     tools: tuple[Tool, ...] | None = ()
-    tool_choice: ToolChoice = ToolChoice.AUTO
+    tool_choice: ToolChoice = "auto"
     named_tool: str = ""
     parallel_tool_calls: bool = True
     response_schema: JsonSchema | None = None
@@ -248,24 +275,24 @@ class Request:
             object.__setattr__(self, "response_schema", frozen(self.response_schema))
 
     @property
-    def calls_allowed(self) -> bool:
+    def _calls_allowed(self) -> bool:
         """True if the answer is searched for tool calls."""
-        return self.tool_choice is not ToolChoice.NONE and self.tools != ()
+        return self.tool_choice != "none" and self.tools != ()
 
     @property
-    def call_required(self) -> bool:
+    def _call_required(self) -> bool:
         """True if the answer must hold a call."""
-        return self.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED)
+        return self.tool_choice in ("required", "named")
 
     @property
-    def one_call(self) -> bool:
+    def _one_call(self) -> bool:
         """True if an answer may hold at most one call."""
-        return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
+        return not self.parallel_tool_calls or self.tool_choice == "named"
 
     @cached_property
-    def key(self) -> Hashable | None:
+    def _key(self) -> Hashable | None:
         """A value for caches that differs for any two different requests; None when a schema is not plain data."""
-        tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
+        tools = None if self.tools is None else tuple(tool._key for tool in self.tools)
         schema = content_key(self.response_schema)
         if not schema or (tools and not all(tools)):
             return None
@@ -273,7 +300,7 @@ class Request:
         return (tools, schema, *said)
 
     @cached_property
-    def tool_names(self) -> tuple[str, ...]:
+    def _tool_names(self) -> tuple[str, ...]:
         """The names of the offered tools."""
         return tuple(tool.name for tool in self.tools or ())
 
@@ -283,7 +310,7 @@ class Request:
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
-    """Turn OpenAI's `tools` into `Tool` values. Raises `MessageError` that names the place of a mistake."""
+    """Turn OpenAI's `tools` into `Tool` values. Raises `RequestError` that names the place of a mistake."""
     listed = () if tools is None else checked_list(tools, "tools")
     return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(listed))
 
@@ -292,7 +319,7 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
     """Return a `tool_choice` without its list of allowed tools, and the allowed tools: without a list, all of them.
 
     The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or
-    the same flat, as in Responses. Raises `MessageError`, naming the place, when it is malformed or names an unknown
+    the same flat, as in Responses. Raises `RequestError`, naming the place, when it is malformed or names an unknown
     tool.
     """
     if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
@@ -301,9 +328,9 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
     body = checked_object(choice.get("allowed_tools", choice), where)
     mode, listed = body.get("mode", "auto"), body.get("tools")
     if mode not in ("auto", "required"):
-        raise MessageError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
+        raise RequestError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes) or not listed:
-        raise MessageError(f"{where}.tools: expected a list of tools, found {listed!r:.60}")
+        raise RequestError(f"{where}.tools: expected a list of tools, found {listed!r:.60}")
     known = [tool.name for tool in tools]
     names = [_tool_name(item, known, where=f"{where}.tools[{i}]") for i, item in enumerate(listed)]
     return mode, tuple(tool for tool in tools if tool.name in names)
@@ -314,33 +341,33 @@ def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
     function = item.get("function", item) if isinstance(item, Mapping) else item
     name = function.get("name") if isinstance(function, Mapping) else None
     if name not in known:
-        raise MessageError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
+        raise RequestError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
     return str(name)
 
 
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
     """Turn OpenAI's `tool_choice` into a `ToolChoice` and the name of a required tool, "" if none is named.
 
-    Raises `MessageError` for an unknown word, an unknown tool, or a required call without tools.
+    Raises `RequestError` for an unknown word, an unknown tool, or a required call without tools.
     """
     if choice is None:
-        return ToolChoice.AUTO, ""
+        return "auto", ""
     if isinstance(choice, Mapping):
-        return ToolChoice.NAMED, _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
+        return "named", _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
     if choice not in ("auto", "none", "required"):
-        raise MessageError(
+        raise RequestError(
             "tool_choice: expected 'auto', 'none', 'required' or "
             f"{{'type': 'function', 'function': {{'name': …}}}}, found {choice!r}"
         )
     if choice == "required" and not tools:
-        raise MessageError("tool_choice: 'required' needs at least one tool")
-    return ToolChoice(choice), ""
+        raise RequestError("tool_choice: 'required' needs at least one tool")
+    return choice, ""
 
 
 def read_response_schema(response_format: Any) -> JsonSchema | None:
     """Return the JSON Schema in OpenAI's `response_format`, or None when the answer is free text.
 
-    Raises `MessageError` for a malformed or unknown response format.
+    Raises `RequestError` for a malformed or unknown response format.
     """
     if response_format is None:
         return None
@@ -350,94 +377,14 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     if kind == "json_object":
         return {"type": "object"}
     if kind != "json_schema":
-        raise MessageError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
+        raise RequestError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
     check_values(response_format, where="response_format")
     where = "response_format.json_schema" if "json_schema" in response_format else "response_format"
     wrapper = response_format.get("json_schema", response_format)
     wrapper = checked_object(wrapper, where, "an object with a name and a schema")
     if not isinstance(wrapper.get("name", ""), str):
-        raise MessageError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
+        raise RequestError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
     schema = wrapper.get("schema")
     if not isinstance(schema, Mapping | bool):
-        raise MessageError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
+        raise RequestError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
     return schema
-
-
-# Values from outside.
-
-
-def checked_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
-    """Return a value that is an object. Raises `MessageError`, naming `where`, for any other."""
-    if not isinstance(value, Mapping):
-        raise MessageError(f"{where}: expected {expected}, found {type(value).__name__}")
-    return value
-
-
-def checked_list(value: Any, where: str) -> Sequence[Any]:
-    """Return a value that is a list. Raises `MessageError`, naming `where`, for any other."""
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise MessageError(f"{where}: expected a list, found {type(value).__name__}")
-    return value
-
-
-_Place = tuple["_Place | None", Any]
-"""A key, after the place of what holds it."""
-_SCALARS = (str, int, float, type(None))
-_ATOMS = frozenset((*_SCALARS, bool))
-_SHOWN_KEYS = 6
-
-
-def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
-    """Check that a value is not nested too deeply and does not contain itself; with `only_json`, that it is JSON.
-
-    Raises `MessageError`, naming `where` and the keys that lead to the place.
-    """
-    level: list[tuple[Any, _Place | None]] = [(value, None)]
-    total = 0
-    for _ in range(MAX_DEPTH):
-        deeper: list[tuple[Any, _Place | None]] = []
-        for holder, place in level:
-            for key, item in _items(holder):
-                kind = type(item)
-                if kind in _ATOMS:
-                    continue
-                if kind is dict or kind is list or isinstance(item, Mapping | list | tuple):
-                    deeper.append((item, (place, key)))
-                elif only_json and not isinstance(item, _SCALARS):
-                    _refuse((place, key), where, f"expected JSON, found {type(item).__name__}")
-            if only_json and isinstance(holder, Mapping):
-                for key in holder:
-                    if not isinstance(key, str):
-                        _refuse(place, where, f"expected text as keys, found {key!r:.60}")
-        total += len(deeper)
-        if total > MAX_VALUES:
-            raise MessageError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
-        if not deeper:
-            return
-        level = deeper
-    _refuse(level[0][1], where, f"expected at most {MAX_DEPTH} levels of lists and objects, found more")
-
-
-def _items(holder: Any) -> Iterable[tuple[Any, Any]]:
-    if type(holder) is dict or isinstance(holder, Mapping):
-        return holder.items()
-    return enumerate(holder) if isinstance(holder, list | tuple) else ()
-
-
-def _refuse(place: _Place | None, where: str, problem: str) -> NoReturn:
-    keys: list[Any] = []
-    while place is not None:
-        place, key = place
-        keys.append(key)
-    keys.reverse()
-    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key!s:.60}" for key in keys[:_SHOWN_KEYS])
-    raise MessageError(f"{where}{path}{'…' if len(keys) > _SHOWN_KEYS else ''}: {problem}")
-
-
-def json_type(value: Any) -> str:
-    """Return the JSON type's name: `string`, `number`, `boolean`, `null`, `array` or `object`."""
-    if value is None:
-        return "null"
-    # `bool` before `int`: in Python `True` is both.
-    kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
-    return next((name for kind, name in kinds if isinstance(value, kind)), "array")

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from unrender.errors import GrammarError
 from unrender.freezing import FrozenDict, frozen
-from unrender.messages.wire import JsonSchema
+from unrender.json_values import JsonSchema
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
 
@@ -18,7 +18,7 @@ class AnswerStream(Generic[Item]):
     Each chunk is read when the stream is asked for what it makes; at the end of the chunks the parser is finished. A stream can be read
     once. `message` is the message so far.
 
-    Raises `MessageError` for chunks that can't be iterated so, and for a chunk that is not text.
+    Raises `RequestError` for chunks that can't be iterated so, and for a chunk that is not text.
     """
 
     __slots__ = ("_added", "_chunks", "_finished", "_items", "_later", "_parser")
@@ -53,14 +53,14 @@ class AnswerStream(Generic[Item]):
 
     def _read(self) -> Iterator[Item]:
         if isinstance(self._chunks, str) or not isinstance(self._chunks, Iterable):
-            raise MessageError(f"chunks: expected an iterable of texts, found {type(self._chunks).__name__}")
+            raise RequestError(f"chunks: expected an iterable of texts, found {type(self._chunks).__name__}")
         for number, chunk in enumerate(self._chunks):
             yield from self._added(_text(chunk, number))
         yield from self._finished()
 
     async def _read_later(self) -> AsyncIterator[Item]:
         if not isinstance(self._chunks, AsyncIterable):
-            raise MessageError(f"chunks: expected an async iterable of texts, found {type(self._chunks).__name__}")
+            raise RequestError(f"chunks: expected an async iterable of texts, found {type(self._chunks).__name__}")
         number = 0
         async for chunk in self._chunks:
             for item in self._added(_text(chunk, number)):
@@ -72,5 +72,5 @@ class AnswerStream(Generic[Item]):
 
 def _text(chunk: object, number: int) -> str:
     if not isinstance(chunk, str):
-        raise MessageError(f"chunks[{number}]: expected text, found {type(chunk).__name__}")
+        raise RequestError(f"chunks[{number}]: expected text, found {type(chunk).__name__}")
     return chunk

@@ -16,7 +16,7 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender.messages.wire import Message, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.resumable import Resumable
 
@@ -35,9 +35,10 @@ def message_of(events: Iterable[Event]) -> Message:
 class MessageFold(Resumable):
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
-    __slots__ = ("_arguments", "_calls", "_content", "_ends", "_failed", "_reasoning", "reported")
+    __slots__ = ("_arguments", "_calls", "_content", "_ends", "_failed", "_reasoning", "_request", "reported")
 
-    def __init__(self) -> None:
+    def __init__(self, request: Request | None = None) -> None:
+        self._request = request
         self._content = StringIO()
         self._reasoning = StringIO()
         self._calls: list[ToolCallStarted] = []
@@ -83,14 +84,20 @@ class MessageFold(Resumable):
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._ends[event.index] = event
-        if event.status is not CallStatus.COMPLETE:
+        if event.status != "complete":
             self._failed.append(self._call(event.index))
 
     def _call(self, index: int) -> ToolCall:
         call, text, end = self._calls[index], self._arguments[index], self._ends[index]
-        status, written = (end.status, end.text) if end else (CallStatus.OPEN, "")
+        status, written = (end.status, end.text) if end else ("open", "")
         return ToolCall(
-            name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known, text=written
+            name=call.name,
+            arguments_json=text.getvalue(),
+            id=call.id,
+            status=status,
+            offered=call.offered,
+            text=written,
+            tool=self._request.tool(call.name) if self._request else None,
         )
 
     @property

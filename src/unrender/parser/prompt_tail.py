@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from unrender.errors import MessageError
+from unrender.errors import RequestError
 from unrender.format import Format, Reasoning
 from unrender.formats import known_reasoning
 from unrender.messages.wire import Request
 
 
-def prefill(format: Format, prompt: str) -> str:
+def read_prefill(format: Format, prompt: str) -> str:
     """Return what `prompt`, or its tail, has written after the assistant's header; "" when it shows nothing.
 
     >>> from unrender.format import TurnTexts
-    >>> prefill(Format(turn=TurnTexts(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
+    >>> read_prefill(Format(turn=TurnTexts(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
     '<think>'
     """
     written = after_header(format, prompt)
@@ -39,7 +39,7 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None],
     header is an earlier turn's, as the end of a turn or a text of the conversation after it shows; such texts, as far as no
     generation prompt writes them, are `said`. Unlike `prefill`, this function accepts any words after the header.
     """
-    known, written = prefill(format, prompt), after_header(format, prompt)
+    known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()
     over = end and end not in format.reasoning.end and end in (written or "")  # The turn that it belongs to has ended.
     if known or not written or over or any(text in written for text in said):
@@ -86,23 +86,23 @@ def begun_text(
 ) -> str:
     """Return the text of an answer that the model has to continue, from the header on; `thinks` is whether it goes on thinking.
 
-    Without a format it is the bare content, since nobody knows what surrounds it. Raises `MessageError`, naming
+    Without a format it is the bare content, since nobody knows what surrounds it. Raises `RequestError`, naming
     `where`, for what the format cannot continue so.
     """
     if format is None:
         if thinks or reasoning:
-            raise MessageError(f"{where}: with a grammar made by hand only content can be continued, found reasoning")
+            raise RequestError(f"{where}: with a grammar made by hand only content can be continued, found reasoning")
         return content
     if thinks:
         if not format.reasoning.end:
-            raise MessageError(f"{where}: the template writes no reasoning that could be continued")
+            raise RequestError(f"{where}: the template writes no reasoning that could be continued")
         if content:
             why = f"expected nothing after the reasoning to continue, found {content!r:.60}"
-            raise MessageError(f"{where}.content: {why}")
-        return format.opening + reasoning
+            raise RequestError(f"{where}.content: {why}")
+        return format._opening + reasoning
     # Where the caller keeps reasoning, markers included, in the content, it is there already.
     before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
-    wrapper = format.content if reasoning else format.wrapper_alone
+    wrapper = format.content if reasoning else format._wrapper_alone
     # `<think>so</think><answer>`: the wrapper may be open already.
     opener = "" if before.endswith(wrapper.start) else wrapper.start
     return (before or format.turn.start_to_content) + opener + content
@@ -116,7 +116,7 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
     closing = markers.end + turn.reasoning_to_content
     if reasoning:
         return markers.start + reasoning + closing
-    opening = format.opening.strip()
+    opening = format._opening.strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
         if empty and (opening not in empty or markers.closed_in(empty)):
             # `<think></think>\n` before the joint `\n\n` is `<think></think>\n\n`: the block may hold a part of the joint.
@@ -124,4 +124,4 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
             whole = before + closer + turn.reasoning_to_content
             return whole if closer and whole.startswith(empty) else empty
     # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
-    return format.opening + closing if opening and opening in turn.prefill else ""
+    return format._opening + closing if opening and opening in turn.prefill else ""

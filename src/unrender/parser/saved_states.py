@@ -36,9 +36,9 @@ class Transcript(Resumable):
     The text is kept in stretches, by what the caller knew about special tokens in it.
     """
 
-    begun: str
+    prefill: str
     """The part of the answer that the prompt already contains."""
-    continued: bool
+    is_continuation: bool
     known_ids: tuple[str, ...]
     policy: Policy
     skips_reasoning: bool
@@ -69,8 +69,8 @@ class Transcript(Resumable):
     def state(self) -> dict[str, Any]:
         """Return the record as JSON data."""
         return {
-            "begun": self.begun,
-            "continued": self.continued,
+            "prefill": self.prefill,
+            "is_continuation": self.is_continuation,
             "known_ids": list(self.known_ids),
             "policy": {name: str(word) for name, word in asdict(self.policy).items()},
             "skips_reasoning": self.skips_reasoning,
@@ -83,8 +83,8 @@ class Transcript(Resumable):
     def restore(cls, saved: Saved) -> Self:
         """Return the record that was saved."""
         made = cls(
-            begun=saved.text("begun"),
-            continued=saved.flag("continued"),
+            prefill=saved.text("prefill"),
+            is_continuation=saved.flag("is_continuation"),
             known_ids=tuple(saved.texts("known_ids")),
             policy=_policy(saved.part("policy")),
             skips_reasoning=saved.flag("skips_reasoning"),

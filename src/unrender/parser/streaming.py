@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 from unrender.answer.build import answer_of, names_in_openers, names_matter, offered
 from unrender.cache import kept
-from unrender.errors import GrammarError, MalformedOutput, StateError
+from unrender.errors import GrammarError, ParseError, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_calls, known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of
@@ -36,10 +36,10 @@ from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.past import Span
 from unrender.machine.policy import USUAL, Policy
-from unrender.messages.wire import Message, Request, Tool, ToolChoice
+from unrender.messages.wire import Message, Request, Tool
 from unrender.nodes import Grammar, Role
 from unrender.parser.message import Cleaner, MessageFold
-from unrender.parser.prompt_tail import prefill
+from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.parser.unread import unread_call
@@ -60,7 +60,7 @@ def begun_machine(
     Raises `GrammarError` for a request that no grammar made by hand can fulfil, for one that cannot be compiled, and when no
     answer of it begins so.
     """
-    begun = transcript.begun
+    prefill = transcript.prefill
     if grammar is None:
         program = _program(format, request, siblings=transcript.policy.repair == "offered")
     else:
@@ -71,25 +71,25 @@ def begun_machine(
     roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}
     machine = Machine(program=program, request=request, strict=strict, ids=ids, roles=roles)
     # What the prompt wrote lies before position 0: spans and errors count from what the model wrote.
-    machine.policy, machine.base, machine.given = transcript.policy, -len(begun), not transcript.continued
+    machine.policy, machine.base, machine.given = transcript.policy, -len(prefill), not transcript.is_continuation
     machine.answered = grammar is not None  # Its tags alone say what is content.
     if transcript.skips_reasoning:
         machine.pc = CONTENT_HUB
-    events = machine.feed(begun)
+    events = machine.feed(prefill)
     if grammar is not None and any(isinstance(event, Malformed) for event in events):
-        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")
+        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the grammar does not read")
     machine.strict = transcript.strict
     return machine, events
 
 
 def _program(format: Format, request: Request, *, siblings: bool) -> Program:
     # What does not change the program is left out of it: a thousand requests with tools of their own share one.
-    some = None if request.calls_allowed else ()
-    shape = replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
-    tools = offered(request) if shape.calls_allowed and names_matter(format) else None
+    some = None if request._calls_allowed else ()
+    shape = replace(request, tools=some, tool_choice="auto", named_tool="", reasoning_format="auto")
+    tools = offered(request) if shape._calls_allowed and names_matter(format) else None
     # A program for one response schema is hardly ever wanted again, and a schema is no key to keep it by.
     make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
-    taken = tuple(name for name in _names_in_openers(format) if shape.calls_allowed and request.tool(name))
+    taken = tuple(name for name in _names_in_openers(format) if shape._calls_allowed and request.tool(name))
     program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, siblings)
     return program
 
@@ -116,7 +116,7 @@ def _compiled(
     return compile_answer(answer_of(format, shape, [block for block in known if block not in calls], others))
 
 
-__all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
+__all__ = ["STATE_VERSION", "Parser", "Span"]
 
 _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_transcript", "_waiting")
 """Fields that are copied and pickled; those of the fast path are made again."""
@@ -126,15 +126,15 @@ class Parser(Resumable):
     """Reads one answer: it is fed text, piece by piece, and gives events.
 
     `prompt` is the rendered prompt, or its tail: its text after the assistant's header counts as begun. A caller who
-    knows the begun text passes it as `begun`; then the prompt is not searched. Begun text is part of the message only
-    when it is `continued`, i.e. an answer that the model goes on with; a generation prompt's text is not content.
+    knows that text passes it as `prefill`; then the prompt is not searched. It is part of the message only
+    when it is `is_continuation`, i.e. an answer that the model goes on with; a generation prompt's text is not content.
     A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
-    `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides on text that
+    `ParseError`, and nothing else, at the first text that the format does not allow. `policy` decides on text that
     can be read in two ways, and on when a call is given: when it is complete, or as it is written. `special_tokens` matter
     only to callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by
     default the format's preserved tokens. A `grammar` made by hand is read instead of the format's, which then only
     says what the prompt has begun and what ends a turn. With it, a request for an answer in JSON or for reasoning in
-    the content is a `GrammarError`, and so is begun text that the grammar does not read. `ids` makes the ids of calls
+    the content is a `GrammarError`, and so is a prefill that the grammar does not read. `ids` makes the ids of calls
     from their position in the conversation and the tool's name, by default at random. `known_ids` are the ids of the
     calls before the answer, one for each; none of them is given again.
 
@@ -174,26 +174,26 @@ class Parser(Resumable):
         *,
         grammar: Grammar | None = None,
         prompt: str = "",
-        begun: str | None = None,
-        continued: bool = False,
+        prefill: str | None = None,
+        is_continuation: bool = False,
         strict: bool = False,
         policy: Policy | None = None,
         special_tokens: Collection[str] | None = None,
         ids: IdMaker | None = None,
         known_ids: Sequence[str] = (),
     ) -> None:
-        if begun is None:
-            begun = prefill(format, prompt)
-        if not begun.strip():  # Layout that the prompt writes is not a part of the message.
-            begun = ""
+        if prefill is None:
+            prefill = read_prefill(format, prompt)
+        if not prefill.strip():  # Layout that the prompt writes is not a part of the message.
+            prefill = ""
         quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         transcript = Transcript(
-            begun=begun,
-            continued=continued,
+            prefill=prefill,
+            is_continuation=is_continuation,
             known_ids=tuple(known_ids),
             policy=policy or USUAL,
             # In delimiter.jinja the prompt's own words begin reasoning; a prompt without them begins with content.
-            skips_reasoning=bool(prompt and not begun and format.turn.prefill)
+            skips_reasoning=bool(prompt and not prefill and format.turn.prefill)
             and format.reasoning.mode is ReasoningMode.DELIMITER
             and grammar is None,
             special_tokens=quoter.tokens,
@@ -212,13 +212,15 @@ class Parser(Resumable):
     ) -> None:
         self._format, self._grammar = format, grammar
         self._transcript, self._quoter = transcript, quoter
-        self._fold, self._cleaner = MessageFold(), Cleaner()
+        self._fold, self._cleaner = MessageFold(request), Cleaner()
         self._finished = False
         self._waiting: list[Event] = []
         self._no_flow()
         self._machine, read = begun_machine(format, request, grammar, transcript, ids)
-        begun = transcript.begun
-        if transcript.continued or not format.reasoning.closed_in(begun):  # The prompt itself wrote the closed thought.
+        prefill = transcript.prefill
+        if transcript.is_continuation or not format.reasoning.closed_in(
+            prefill
+        ):  # The prompt itself wrote the closed thought.
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Self:
@@ -263,7 +265,7 @@ class Parser(Resumable):
         }
 
     @classmethod
-    def restore(
+    def _restored(
         cls,
         format: Format,
         request: Request,
@@ -296,7 +298,7 @@ class Parser(Resumable):
                 parser.feed(text, special=special)
             if finished:
                 parser.finish("length" if length_limited else None)
-        except (MalformedOutput, GrammarError, ValueError) as error:
+        except (ParseError, GrammarError, ValueError) as error:
             raise StateError(f"state.fed: expected what a parser has read, found that it is refused: {error}") from None
         calls.make = maker
         digest = message_digest(parser._fold.message)
@@ -427,7 +429,7 @@ class Parser(Resumable):
     def _unread(self) -> list[Event]:
         """Return the report of a call that stayed in the content, where nothing else was reported."""
         machine = self._machine
-        if self._fold.reported or self._grammar is not None or not machine.request.calls_allowed:
+        if self._fold.reported or self._grammar is not None or not machine.request._calls_allowed:
             return []
         found = unread_call(self._fold.content, self._format, machine.request)
         if found is None:
@@ -436,7 +438,7 @@ class Parser(Resumable):
         position = self._place(at)
         wanted = "a call as the format writes it"
         if machine.strict:
-            raise MalformedOutput(position, wanted, name)
+            raise ParseError(position, wanted, name)
         report = Malformed(name, position, wanted)
         self._fold.add([report])
         return [report]
@@ -461,11 +463,11 @@ class Parser(Resumable):
         return events
 
     def expected(self) -> tuple[str, ...]:
-        """Return what may come now, in the words of `MalformedOutput.expected`: quoted texts, and names of free parts."""
+        """Return what may come now, in the words of `ParseError.expected`: quoted texts, and names of free parts."""
         return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
-    def program(self) -> tuple[Any, ...]:
+    def _program_listing(self) -> tuple[Any, ...]:
         """The instructions that read the answer, for people: `unrender.explain.listing` shows them."""
         return self._machine.program
 
@@ -477,19 +479,19 @@ class Parser(Resumable):
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
     @property
-    def made_ids(self) -> tuple[str, ...]:
+    def _made_ids(self) -> tuple[str, ...]:
         """The ids of calls that the model did not write, in order."""
         given = {call.id for call in self.message.tool_calls}
         return tuple(dict.fromkeys(id for id in self._machine.ids.made if id in given))  # A call may be read twice.
 
     @property
-    def steps(self) -> int:
+    def _steps(self) -> int:
         """The number of instructions executed so far, a measure of work that does not depend on the machine."""
         self._account()
         return self._machine.steps
 
     @property
-    def settled(self) -> int:
+    def _settled(self) -> int:
         """The number of characters of the output that `spans` covers; text after them is held back."""
         self._account()
         return max(self._machine.final_end, 0)

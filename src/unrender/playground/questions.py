@@ -15,23 +15,20 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from unrender import (
-    ChatTemplate,
-    Event,
-    Message,
-    TemplateError,
-    Turn,
-    UnrenderError,
-    __version__,
-    assistant_mask,
-    deltas,
-)
+from unrender import ChatTemplate, Event, GrammarError, Message, TemplateError, Turn, UnrenderError, __version__
 from unrender.analysis import Capabilities
 from unrender.cache import kept
-from unrender.explain import differences, explain, field_texts, pictures
+from unrender.dialects.constraint import Engine
+from unrender.explain import explain
+from unrender.explain.picture import field_texts, pictures
 from unrender.format import Format
+from unrender.format.data import differences
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
-from unrender.verify import CHECKS, verify
+from unrender.openai import deltas
+from unrender.training import assistant_mask
+from unrender.types import Trigger
+from unrender.verify import verify
+from unrender.verify.check import CHECKS
 
 Kind = TypeVar("Kind")
 
@@ -108,11 +105,7 @@ def choices(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True), **given}
 
 
-_DIALECTS: Mapping[str, Callable[[Turn], str | dict[str, Any]]] = {
-    "gbnf": Turn.gbnf,
-    "lark": Turn.lark,
-    "structural-tag": Turn.structural_tag,
-}
+_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let me look.", "Paris"
 _VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
 """An argument of each type; a text for all others."""
@@ -179,13 +172,20 @@ def _drawn(template: ChatTemplate) -> list[list[dict[str, Any]]]:
 
 def _prompt(data: Mapping[str, Any]) -> dict[str, Any]:
     template, turn = turn_of(data)
-    same = ("prompt", "begun", "thinking", "stop", "preserved_tokens")
+    same = ("prompt", "prefill", "thinking", "stop", "preserved_tokens")
     return {
         **{name: getattr(turn, name) for name in same},
-        "triggers": [asdict(trigger) for trigger in turn.triggers],
-        "injected": turn.injected is not None,
+        "triggers": [asdict(trigger) for trigger in _triggers(turn)],
+        "tool_prompt": turn.tool_prompt is not None,
         **_written(template, turn, data),
     }
+
+
+def _triggers(turn: Turn) -> tuple[Trigger, ...]:
+    try:
+        return turn.constraint("llama.cpp").triggers
+    except GrammarError:
+        return ()
 
 
 def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
     for chunk in chunks:
         events = parser.feed(chunk)
         fed += len(chunk)
-        steps.append({"fed": fed, "settled": parser.settled, **_said(events)})
+        steps.append({"fed": fed, "settled": parser._settled, **_said(events)})
     steps.append({"fed": fed, **_said(parser.finish()), "settled": fed})
     message = parser.message
     return {
@@ -311,11 +311,13 @@ def _explanation(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _grammar(data: Mapping[str, Any]) -> dict[str, Any]:
     dialect = field(data, "dialect", str, "gbnf")
-    if dialect not in _DIALECTS:
-        raise BadQuestion(f"dialect: expected one of {', '.join(_DIALECTS)}; found {dialect!r:.80}")
+    if dialect not in _ENGINES:
+        raise BadQuestion(f"dialect: expected one of {', '.join(_ENGINES)}; found {dialect!r:.80}")
     _, turn = turn_of(data)
-    written = _DIALECTS[dialect](turn)
-    return {"grammar": written if isinstance(written, str) else json.dumps(written, indent=2, ensure_ascii=False)}
+    written = turn.constraint(_ENGINES[dialect]).grammar
+    if dialect == "structural-tag":
+        written = json.dumps(json.loads(written), indent=2, ensure_ascii=False)
+    return {"grammar": written}
 
 
 def _compare(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def serve(application: Starlette, listener: socket.socket) -> None:
 
 
 def _described(name: str, template: ChatTemplate) -> dict[str, str]:
-    loaded = template.loaded
+    loaded = template._loaded
     return {"name": name, "source": loaded.with_tools, "bos_token": loaded.bos_token, "eos_token": loaded.eos_token}
 
 

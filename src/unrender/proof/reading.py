@@ -17,7 +17,7 @@ from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar, Role
-from unrender.parser.prompt_tail import prefill
+from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Parser
 from unrender.proof.cut import CutOut
 from unrender.proof.said import ALL, misread_parts, said_by
@@ -90,7 +90,7 @@ def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
     They are read in the format's own call syntax: tolerated syntaxes would prove nothing about it. They are read whole, since
     every format is read alike at every chunking: that is the parser's to keep, and no claim of a template's.
     """
-    ended = replace(format.ended_by(witness.eos_token), tolerated=())
+    ended = replace(format._ended_by(witness.eos_token), tolerated=())
     return tuple(found for shown in witness.shown if (found := _misread(witness, ended, shown)))
 
 
@@ -177,7 +177,7 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
     """Yield the answers that are read as they were meant, and that no grammar of the format allows after their prompt."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- a stored analysis is read without it
 
-    ended = format.ended_by(witness.eos_token)
+    ended = format._ended_by(witness.eos_token)
     answers: dict[str, dict[str, CutOut]] = {}
     for shown in witness.shown:
         # No model writes what only a history shows; texts and long calls cost more than they show.
@@ -187,10 +187,10 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
             # An answer that has a header, or goes on after an end, is more than a model writes at once.
             around = (text.strip() for text in (ended.turn.end, *ended.turn.ends, *ended.turn.headers))
             if not any(text and text in bare for text in around):
-                answers.setdefault(prefill(ended, shown.start), {})[bare.rstrip()] = shown
+                answers.setdefault(read_prefill(ended, shown.start), {})[bare.rstrip()] = shown
     for begun, texts in answers.items():
         if begun or ended.reasoning.mode is not ReasoningMode.DELIMITER:
-            answer = Remainder(format=ended, request=witness.request, begun=begun)
+            answer = Remainder(format=ended, request=witness.request, prefill=begun)
             # `Hi\n`: a line break at the end may be the answer's own.
             ways = {bare: {bare, *with_and_without_end(ended, shown.answer)} for bare, shown in texts.items()}
             for shown in (texts[bare] for bare in disallowed(answer, ways)):

@@ -16,7 +16,7 @@ ALL = frozenset((Role.CONTENT, Role.REASONING, Role.CALL))
 def as_message(said: Said) -> Message:
     """Return an answer as the message that is read when all is read as it was meant."""
     calls = tuple(
-        ToolCall(name=call.name, arguments=json.dumps(call.arguments, ensure_ascii=False), id=call.id or "")
+        ToolCall(name=call.name, arguments_json=json.dumps(call.arguments, ensure_ascii=False), id=call.id or "")
         for call in said.calls
     )
     return Message(content=said.content, reasoning=said.reasoning, tool_calls=calls)
@@ -24,9 +24,7 @@ def as_message(said: Said) -> Message:
 
 def said_by(message: Message) -> Said:
     """Return what a message says, without its failed calls."""
-    calls = tuple(
-        SaidCall(name=call.name, arguments=json.loads(call.arguments), id=call.id) for call in message.tool_calls
-    )
+    calls = tuple(SaidCall(name=call.name, arguments=call.arguments, id=call.id) for call in message.tool_calls)
     return Said(role="assistant", content=message.content, reasoning=message.reasoning, calls=calls)
 
 

@@ -63,7 +63,7 @@ class LoadedTemplates:
     """The response template that the tokenizer's configuration declares, as it stands there."""
     renderer: Callable[..., str] | None = None
     """A function that writes conversations, in the place of the sources."""
-    switches: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
     """Variables that it takes without naming them."""
     origin: str = field(default="", compare=False)
     """Path or hub id that this was read from, for error messages."""

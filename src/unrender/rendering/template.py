@@ -30,7 +30,7 @@ from typing import Any
 
 import jinja2
 
-from unrender.errors import MessageError, TemplateError
+from unrender.errors import RequestError, TemplateError
 from unrender.limits import MAX_DEPTH, MAX_REMARK, MAX_VALUES, STANDARD, Limits
 from unrender.rendering.cost import CostBudget, Exhausted
 from unrender.rendering.printing import without_addresses
@@ -103,7 +103,7 @@ class Template:
         """Render a conversation.
 
         `context` are further variables, which take precedence over the special tokens. No template raises an
-        error here: it is in the result. Raises `MessageError`, naming the variable, for values that are nested too
+        error here: it is in the result. Raises `RequestError`, naming the variable, for values that are nested too
         deeply, hold themselves or cannot be copied.
         """
         variables = {
@@ -241,7 +241,7 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 def copied(value: Any, where: str) -> Any:
     """Return a copy made of plain lists and dicts, since templates may add to lists and index dicts.
 
-    Raises `MessageError`, naming `where`, for a value that is nested too deeply, holds itself, or cannot be copied.
+    Raises `RequestError`, naming `where`, for a value that is nested too deeply, holds itself, or cannot be copied.
     """
     result: dict[Any, Any] = {where: value}
     waiting: list[tuple[Any, int]] = [(result, 0)]
@@ -260,9 +260,9 @@ def copied(value: Any, where: str) -> Any:
                 # `a = []; a.append(a)` ends here: it has no deepest level.
                 if depth > MAX_DEPTH:
                     levels = f"{MAX_DEPTH} levels of lists and objects"
-                    raise MessageError(f"{where}: expected at most {levels}, found more")
+                    raise RequestError(f"{where}: expected at most {levels}, found more")
                 if count > MAX_VALUES:
-                    raise MessageError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
+                    raise RequestError(f"{where}: expected at most {MAX_VALUES} lists and objects, found more")
     return result[where]
 
 
@@ -275,13 +275,13 @@ def _copied_alone(item: Any, where: str) -> Any:
     try:
         return copy.deepcopy(item)
     except Exception as error:
-        raise MessageError(f"{where}: expected a value that can be copied, found {type(item).__name__}") from error
+        raise RequestError(f"{where}: expected a value that can be copied, found {type(item).__name__}") from error
 
 
 # Templates that are functions.
 
 Renderer = Callable[..., str]
-"""Takes messages, and by name what it has parameters for: `tools`, `add_generation_prompt`, switches."""
+"""Takes messages, and by name what it has parameters for: `tools`, `add_generation_prompt`, further variables."""
 _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
 """Fields of messages that hold reasoning."""
 
@@ -289,7 +289,7 @@ _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
 class FunctionTemplate(Template):
     """A template that is a function. Two are equal if they have the same function and tokens.
 
-    `switches` are variables that the function takes in its `**keywords`, without naming them. Raises `TemplateError`
+    `variables` are variables that the function takes in its `**keywords`, without naming them. Raises `TemplateError`
     when it is not a function, takes no messages, or cannot take a switch.
     """
 
@@ -297,15 +297,15 @@ class FunctionTemplate(Template):
         self,
         renderer: Renderer,
         *,
-        switches: Collection[str] = (),
+        variables: Collection[str] = (),
         bos_token: str = "",
         eos_token: str = "",
         limits: Limits = STANDARD,
     ) -> None:
         super().__init__("", bos_token=bos_token, eos_token=eos_token, limits=limits)
         self._renderer = renderer
-        self._switches = tuple(switches)
-        known, defaults = _parameters(renderer, self._switches)
+        self._variables = tuple(variables)
+        known, defaults = _parameters(renderer, self._variables)
         self._known = Facts(variables=known, string_constants=(), attribute_names=_FIELDS, defaults=defaults)
 
     def render(
@@ -349,17 +349,17 @@ class FunctionTemplate(Template):
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return self._renderer, self._switches, self.bos_token, self.eos_token, self.limits
+        return self._renderer, self._variables, self.bos_token, self.eos_token, self.limits
 
     def __reduce__(self) -> tuple[Any, ...]:
         tokens = {"bos_token": self.bos_token, "eos_token": self.eos_token}
-        return partial(FunctionTemplate, self._renderer, switches=self._switches, **tokens, limits=self.limits), ()
+        return partial(FunctionTemplate, self._renderer, variables=self._variables, **tokens, limits=self.limits), ()
 
     def __repr__(self) -> str:
         return f"FunctionTemplate({self._renderer!r:.60})"
 
 
-def _parameters(renderer: Renderer, switches: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:
+def _parameters(renderer: Renderer, variables: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:
     """Return the names of what a function takes after the messages, and their defaults."""
     if not callable(renderer):
         raise TemplateError(f"renderer: expected a function, found {type(renderer).__name__}")
@@ -369,8 +369,8 @@ def _parameters(renderer: Renderer, switches: Sequence[str]) -> tuple[frozenset[
         raise TemplateError("renderer: expected a function that takes messages") from error
     named = {p.name: p.default for p in others if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     takes_more = any(p.kind is p.VAR_KEYWORD for p in others)
-    unknown = [name for name in switches if name not in named and not takes_more]
+    unknown = [name for name in variables if name not in named and not takes_more]
     if unknown:
         raise TemplateError(f"renderer: expected a parameter {unknown[0]!r}, found {sorted(named)}")
     defaults = {name: value for name, value in named.items() if value is not inspect.Parameter.empty}
-    return frozenset({*named, *switches}), defaults
+    return frozenset({*named, *variables}), defaults

@@ -16,8 +16,8 @@ from math import isfinite
 from typing import Any
 
 from unrender.cache import kept
+from unrender.json_values import json_type
 from unrender.limits import MAX_GRAMMAR_DEPTH, MAX_JUDGED, MAX_STATES
-from unrender.messages.wire import json_type
 from unrender.nodes import smallest
 from unrender.nodes.patterns import matches
 from unrender.schema import shapes

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from unrender.json_values import JsonSchema
 from unrender.limits import MAX_BREAKS, MAX_SMALL
-from unrender.messages.wire import JsonSchema
 from unrender.schema.places import Place, References, value_in_words, wrong
 
 ReportLoss = Callable[[str, str, str], None]

@@ -15,8 +15,8 @@ from itertools import product
 from typing import Any
 
 from unrender.errors import GrammarError
+from unrender.json_values import JsonSchema
 from unrender.limits import MAX_BREAKS, MAX_EXCLUDED_WORD, MAX_FEW, MAX_OPTIONS
-from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Literal, Node, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, any_pattern, matches, read_pattern
 from unrender.schema import shapes

@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from unrender.errors import GrammarError
+from unrender.json_values import JsonSchema
 from unrender.limits import MAX_COUNT, MAX_INTEGER_DIGITS, MAX_SCHEMA_DEPTH
-from unrender.messages.wire import JsonSchema
 from unrender.schema.shapes import Shape
 
 

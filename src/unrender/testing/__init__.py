@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrender.machine.ids import numbered_id
-    from unrender.testing.chat import Case, Chat, ExpectedCall, broken_call, call, splits
+    from unrender.testing.chat import Chat, broken_call, call, splits
 
-__all__ = ["Case", "Chat", "ExpectedCall", "broken_call", "call", "numbered_id", "splits"]
+__all__ = ["Chat", "broken_call", "call", "numbered_id", "splits"]
 
 
 def __getattr__(name: str) -> Any:

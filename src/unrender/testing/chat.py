@@ -17,11 +17,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unrender import CallStatus, ChatTemplate, Event, MalformedOutput, Message, Parser, ToolCall, Turn
-from unrender.explain import joined_events
+from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
+from unrender.explain.recording import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
-from unrender.verify import refusals
+from unrender.types import CallStatus
+from unrender.verify.grammars import refusals
 
 _RANDOM_SIZES = (3, 12, 60)
 
@@ -76,12 +77,12 @@ class ExpectedCall:
     name: str
     arguments: Mapping[str, Any] | str
     """The values or, of a call that is not complete, the JSON text as far as it came."""
-    status: CallStatus = CallStatus.COMPLETE
+    status: CallStatus = "complete"
 
     def source(self) -> str:
         """Return the Python expression that makes this call."""
         if isinstance(self.arguments, str):
-            status = "" if self.status is CallStatus.TRUNCATED else f", status={str(self.status)!r}"
+            status = "" if self.status == "truncated" else f", status={str(self.status)!r}"
             return f"broken_call({self.name!r}, {self.arguments!r}{status})"
         if all(key.isidentifier() for key in self.arguments):
             return f"call({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.arguments.items())])})"
@@ -97,12 +98,12 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
     return ExpectedCall(name=name, arguments={**(values or {}), **more})
 
 
-def broken_call(name: str, arguments: str, *, status: str = CallStatus.TRUNCATED) -> ExpectedCall:
+def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") -> ExpectedCall:
     """Return a failed call: it was cut off or, with status "invalid", is broken. Its text is content.
 
     `arguments` is its JSON text so far.
     """
-    return ExpectedCall(name=name, arguments=arguments, status=CallStatus(status))
+    return ExpectedCall(name=name, arguments=arguments, status=status)
 
 
 _OF_CALLS = ("tool_calls", "failed_calls")
@@ -146,7 +147,7 @@ class Expectation:
 
 
 def _expected(found: ToolCall) -> ExpectedCall:
-    arguments = json.loads(found.arguments) if found.status is CallStatus.COMPLETE else found.arguments
+    arguments = found.arguments if found.status == "complete" else found.arguments_json
     return ExpectedCall(name=found.name, arguments=arguments, status=found.status)
 
 
@@ -301,14 +302,14 @@ class Case:
         return printable_lines("\n".join([*lines, "", *advice]))
 
 
-def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], MalformedOutput | None]:
+def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], ParseError | None]:
     """Feed the chunks and finish; returns the events, and what a strict parser raised after them."""
     events: list[Event] = []
     try:
         for chunk in chunks:
             events += parser.feed(chunk)
         events += parser.finish()
-    except MalformedOutput as refusal:
+    except ParseError as refusal:
         return events, refusal
     return events, None
 

@@ -22,7 +22,7 @@ finds the words of messages in a prompt. Rule: sampled ids are never decoded and
 (3, 3)
 """
 
-from unrender.training.attribution import Attributed, RenderedPart, attributed_conversation, attributed_prompt
+from unrender.training.masks import AssistantMask, assistant_mask
 from unrender.training.rollout import Rollout, TrainingRow
 
-__all__ = ["Attributed", "RenderedPart", "Rollout", "TrainingRow", "attributed_conversation", "attributed_prompt"]
+__all__ = ["AssistantMask", "Rollout", "TrainingRow", "assistant_mask"]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import with_texts, words_in
-from unrender.errors import MessageError, TokenizerError
+from unrender.errors import RequestError, TokenizerError
 from unrender.format import Format
-from unrender.masks import assistant_mask
 from unrender.token_ids import PromptEncoder
+from unrender.training.masks import assistant_mask
 
 _ASSISTANT = "assistant"
 _PLANTED = "qzbody{}zq"
@@ -94,7 +94,7 @@ def attributed_prompt(
     if any(isinstance(message, Mapping) and message.get("role") == _ASSISTANT for message in messages):
         try:
             text, spans = _written(template, messages, tools, settings)
-        except MessageError:
+        except RequestError:
             spans = None
     last = spans[-1].end if spans else 0
     return _attributed(template.format, render, messages, prompt, spans if prompt[:last] == text[:last] else None)

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender import ChatTemplate, Message, MessageError, TemplateWarning, Turn
+from unrender import ChatTemplate, Message, RequestError, Turn
+from unrender.errors import TemplateWarning
 from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
 from unrender.training.attribution import attributed_prompt, texts_of
 
@@ -115,17 +116,17 @@ class Rollout:
         """Take the ids that a model sampled for an answer, its stop token included; return the message that they mean.
 
         The ids are kept as they are. No ids are an empty answer. `logprobs` are one for each id, for all answers or for none. Raises
-        `MessageError` when they are not, and when the last answer was not extended.
+        `RequestError` when they are not, and when the last answer was not extended.
         """
         if self._last.sampled:
-            raise MessageError("sampled: expected extend(…) after an answer, found another answer")
+            raise RequestError("sampled: expected extend(…) after an answer, found another answer")
         taken = tuple(int(id) for id in ids)
         given = None if logprobs is None else tuple(float(value) for value in logprobs)
         if given is not None and len(given) != len(taken):
-            raise MessageError(f"logprobs: expected one for each of {len(taken)} ids, found {len(given)}")
+            raise RequestError(f"logprobs: expected one for each of {len(taken)} ids, found {len(given)}")
         earlier = next((stretch for stretch in self._backwards() if stretch.sampled), None)
         if earlier is not None and (earlier.logprobs is None) is not (given is None):
-            raise MessageError("logprobs: expected them for all answers, or for none")
+            raise RequestError("logprobs: expected them for all answers, or for none")
         reader = TokenParser(self.turn.parser(), self.encoder.tokenizer, special_ids=self.encoder.special_ids)
         reader.feed(taken)
         reader.finish()
@@ -147,11 +148,11 @@ class Rollout:
         """Append what is said after the answer: results of its calls, users, system messages.
 
         Only this is encoded. `changes` are those of `Turn.next`: `thoughts`, `unfinished`, `tool_choice`, variables of the template.
-        Raises what `Turn.next` raises, and `TokenizerError`; then nothing has changed. Raises `MessageError` when nothing was sampled
+        Raises what `Turn.next` raises, and `TokenizerError`; then nothing has changed. Raises `RequestError` when nothing was sampled
         since the last messages.
         """
         if not self._last.sampled:
-            raise MessageError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")
+            raise RequestError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")
         answer = Detokenizer(self.encoder.tokenizer).text(self._last.ids)
         turn = self.turn.next(answer, messages, **changes)
         pieces = turn.appended

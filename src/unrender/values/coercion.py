@@ -70,10 +70,10 @@ class ArgumentTypes:
     @classmethod
     def of(cls, tool: Tool | None) -> ArgumentTypes:
         """Return the types of a tool's arguments; those of equal tools are shared, so that each schema is read once."""
-        if tool is None or not tool.key:
+        if tool is None or not tool._key:
             return cls(tool)
-        weight = _BYTES + 3 * len(tool.key)
-        found: ArgumentTypes = SHARED.made(("arguments", tool.key), lambda: cls(tool), lambda _: weight)
+        weight = _BYTES + 3 * len(tool._key)
+        found: ArgumentTypes = SHARED.made(("arguments", tool._key), lambda: cls(tool), lambda _: weight)
         return found
 
     def __reduce__(self) -> tuple[type[ArgumentTypes], tuple[Tool | None]]:

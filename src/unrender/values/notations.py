@@ -18,7 +18,7 @@ from typing import Any, assert_never
 
 from unrender.cache import kept
 from unrender.format import Codec, Containers, Skeleton, Slot, Strings, Typing, Words
-from unrender.messages.wire import json_type
+from unrender.json_values import json_type
 from unrender.nodes import Chars, Choice
 from unrender.nodes import Sequence as InOrder
 from unrender.nodes.texts import JSON, JSON_CHARACTER, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, Alphabet, encoded_node

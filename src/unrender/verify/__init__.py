@@ -10,22 +10,7 @@ Rules: nothing is assumed of a template. A capability that the template renders 
 render is skipped, and the report says so. Only what a rendering shows is expected back.
 """
 
-from unrender.verify.check import CHECKS, GRAMMARS, verify, verify_format
-from unrender.verify.grammars import refusals
-from unrender.verify.response_templates import verify_export
-from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown
+from unrender.verify.check import verify
+from unrender.verify.verdicts import Report, Verdict
 
-__all__ = [
-    "CHECKS",
-    "GRAMMARS",
-    "CapabilityFinding",
-    "Counterexample",
-    "Report",
-    "Verdict",
-    "diff",
-    "markdown",
-    "refusals",
-    "verify",
-    "verify_export",
-    "verify_format",
-]
+__all__ = ["Report", "Verdict", "verify"]

@@ -19,12 +19,13 @@ from itertools import product
 from typing import Any
 
 from unrender.answer.encode import encode_answer
+from unrender.dialects.constraint import Engine
 from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
 from unrender.machine.events import Malformed
-from unrender.messages.wire import Message, Request, ToolChoice
-from unrender.parser.prompt_tail import prefill
+from unrender.messages.wire import Message, Request
+from unrender.parser.prompt_tail import read_prefill
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import disallowed, with_and_without_end
 from unrender.turn import Turn, generated_format
@@ -75,9 +76,13 @@ def gbnf_reader(grammar: str) -> Accepts:
     return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_ebnf(grammar))
 
 
-def tag_reader(tag: Mapping[str, Any]) -> Accepts:
+def tag_reader(tag: str | Mapping[str, Any]) -> Accepts:
     """Return a function that tests texts with xgrammar's structural tag."""
-    return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_structural_tag(json.dumps(tag)))
+    return _xgrammar_reader(
+        importlib.import_module("xgrammar").Grammar.from_structural_tag(
+            tag if isinstance(tag, str) else json.dumps(tag)
+        )
+    )
 
 
 def _xgrammar_reader(grammar: Any) -> Accepts:
@@ -119,9 +124,9 @@ _REQUESTS: Mapping[str, Request] = {
     "tools": REQUEST,
     "no tools": Request(),
     "one call at most": replace(REQUEST, parallel_tool_calls=False),
-    "no call": replace(REQUEST, tool_choice=ToolChoice.NONE),
-    "some call": replace(REQUEST, tool_choice=ToolChoice.REQUIRED),
-    "this call": replace(REQUEST, tool_choice=ToolChoice.NAMED, named_tool=TOOL_NAMES[0]),
+    "no call": replace(REQUEST, tool_choice="none"),
+    "some call": replace(REQUEST, tool_choice="required"),
+    "this call": replace(REQUEST, tool_choice="named", named_tool=TOOL_NAMES[0]),
     "a schema": Request(response_schema=_SCHEMA),
 }
 """By what they want: the requests for which grammars are written."""
@@ -141,24 +146,24 @@ _ANSWERS = (
 @dataclass(frozen=True, slots=True)
 class _Dialect:
     engine: str
-    write: Callable[[Turn], Any]
+    target: Engine
     read: Callable[..., Accepts]
 
     def reader(self, turn: Turn, known: dict[str, Accepts]) -> Accepts:
         """Return a function that tests texts with the grammar of a turn; `known` holds those of earlier turns, by grammar."""
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-            grammar = self.write(turn)
-        if str(grammar) not in known:
-            known[str(grammar)] = self.read(grammar)
-        return known[str(grammar)]
+            grammar = turn.constraint(self.target).grammar
+        if grammar not in known:
+            known[grammar] = self.read(grammar)
+        return known[grammar]
 
 
 _GENERATED, _WRITTEN = "generated answers", "written answers"
 _GRAMMAR = "grammar in "
 _DIALECTS: Mapping[str, _Dialect] = {
-    f"{_GRAMMAR}Lark": _Dialect("llguidance", Turn.lark, lark_reader),
-    f"{_GRAMMAR}GBNF": _Dialect("xgrammar", Turn.gbnf, gbnf_reader),
-    "structural tag": _Dialect("xgrammar", Turn.structural_tag, tag_reader),
+    f"{_GRAMMAR}Lark": _Dialect("llguidance", "llguidance", lark_reader),
+    f"{_GRAMMAR}GBNF": _Dialect("xgrammar", "llama.cpp", gbnf_reader),
+    "structural tag": _Dialect("xgrammar", "xgrammar", tag_reader),
 }
 
 
@@ -201,7 +206,7 @@ def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFindin
 
 def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
     by_hand, calls = candidate.grammar is not None, candidate.format.tools.mode is not ToolMode.NONE
-    requests = {name: request for name, request in _REQUESTS.items() if calls or not request.call_required}
+    requests = {name: request for name, request in _REQUESTS.items() if calls or not request._call_required}
     known: set[tuple[str, str]] = set()
     switches = (None, True, False) if candidate.capabilities.supports_enable_thinking else (None,)
     for thinking, tools in product(switches, (PROOF_TOOLS, ())):
@@ -209,16 +214,18 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
         prompt = asked.prompt or ""
         if not prompt and candidate.prompt:  # It is refused without tools.
             continue
-        begun = prefill(candidate.format, prompt)
+        prefill = read_prefill(candidate.format, prompt)
         # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
         written = claimed(asked, [said for said in _ANSWERS if tools or not said.calls], show_after_prompt)
         for name, request in requests.items():
             # A grammar made by hand is the same for each request.
             other = bool(request.tools) != bool(tools) or (by_hand and request is not REQUEST)
-            if other or (name, begun) in known:
+            if other or (name, prefill) in known:
                 continue
-            known.add((name, begun))
-            turn = Turn(prompt=prompt, request=request, format=candidate.format, begun=begun, grammar=candidate.grammar)
+            known.add((name, prefill))
+            turn = Turn(
+                prompt=prompt, request=request, format=candidate.format, prefill=prefill, grammar=candidate.grammar
+            )
             yield _Variant(
                 name=name if thinking is None else f"{name} with thinking {'on' if thinking else 'off'}",
                 asked=replace(asked, request=request),
@@ -233,7 +240,7 @@ def _may_be_said(turn: Turn, found: CutOut) -> bool:
     said, request = found.said, turn.request
     # What goes on after a text at which generation stops is no model's.
     bare = min(with_and_without_end(turn.format, found.answer), key=len)
-    apart = bool(said.content) and request.call_required
+    apart = bool(said.content) and request._call_required
     # `Action: f` and then `Final Answer: Hi`: content that a marker parts from calls is a turn of its own.
     apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
     names = [call.name for call in said.calls]
@@ -247,8 +254,8 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
             return list(json.loads(content)) == ["city"]
         return False
     named = names == [request.named_tool] if request.named_tool else bool(names)
-    wanted = named or not request.call_required
-    return wanted and (request.calls_allowed or not names) and (len(names) < 2 or not request.one_call)
+    wanted = named or not request._call_required
+    return wanted and (request._calls_allowed or not names) and (len(names) < 2 or not request._one_call)
 
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:
@@ -274,8 +281,8 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
     """Yield a counterexample for each answer of the template that the grammar does not allow, with its end or without; else None."""
     turn = variant.turn
-    format = generated_format(turn.format, turn.begun)
-    answer = Remainder(format=format, request=turn.request, begun=turn.begun, handmade=turn.grammar)
+    format = generated_format(turn.format, turn.prefill)
+    answer = Remainder(format=format, request=turn.request, prefill=turn.prefill, handmade=turn.grammar)
     refused = disallowed(answer, {text: tuple(with_and_without_end(turn.format, text)) for text in variant.shown})
     yield from (_refusal(variant, text) if text in refused else None for text in dict.fromkeys(variant.shown))
 
@@ -321,8 +328,8 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
     """Yield the message as the format writes it, after what the prompt has written; a grammar made by hand writes none."""
     if turn.grammar is not None or message.failed_calls:
         return
-    calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
+    calls = [(call.name, call.arguments, call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
     # Begun `<think>`, message without reasoning: as the format writes it, it does not follow this prompt.
-    if text.startswith(turn.begun):
-        yield text.removeprefix(turn.begun)
+    if text.startswith(turn.prefill):
+        yield text.removeprefix(turn.prefill)

@@ -19,10 +19,10 @@ from typing import Any
 from unrender.analysis.ask.probes import user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said
-from unrender.errors import MessageError, TemplateError
+from unrender.errors import RequestError, TemplateError
 from unrender.format import Format
 from unrender.format.tokens import literal_texts
-from unrender.parser.prompt_tail import prefill
+from unrender.parser.prompt_tail import read_prefill
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import ReadAnswer
 from unrender.proof.said import as_message
@@ -160,8 +160,8 @@ def stops(run: Run) -> CapabilityFinding:
         proof_answer(calls=(call,)),
         proof_answer(reasoning="Look.", calls=(call,)),
     )
-    begun = prefill(candidate.format, candidate.prompt or "")
-    ends = Turn(prompt="", request=candidate.request, format=candidate.format, begun=begun).stop
+    begun = read_prefill(candidate.format, candidate.prompt or "")
+    ends = Turn(prompt="", request=candidate.request, format=candidate.format, prefill=begun).stop
     tried = []
     for found in claimed(candidate, answers, show_after_prompt):
         before = found.answer.rpartition("Rome" if found.said.calls else found.said.content)[0]
@@ -208,7 +208,7 @@ def structured_results(template: ChatTemplate) -> CapabilityFinding:
         told = {"role": "tool", "tool_call_id": proof_id(0), "name": TOOL_NAMES[0], "content": result}
         try:
             prompt = template.prepare([asked, dict(as_message(call).to_openai()), told], tools=PROOF_TOOLS).prompt
-        except (MessageError, TemplateError):
+        except (RequestError, TemplateError):
             continue
         told_in_python = repr(result) in prompt
         wrong = Counterexample(answer=prompt, expected=json.dumps(result), found=repr(result) if told_in_python else "")

@@ -9,7 +9,6 @@ space, values, the order of arguments, and a header before everything are free. 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -17,7 +16,7 @@ from typing import Any
 
 from unrender.answer.literals import tokens
 from unrender.conversation.messages import Said
-from unrender.messages.wire import Message, ToolChoice
+from unrender.messages.wire import Message
 from unrender.nodes import Role
 from unrender.proof.reading import with_and_without_end
 from unrender.proof.said import said_by
@@ -31,7 +30,7 @@ _CONTENT, _THOUGHT, _ARGUMENTS = "Quite so.", "Let me see.", {"text": "Rome"}
 def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
     """Return the first marker of an answer to `asked` that the template does not write for its message; empty if there is none."""
     # A second call is written by the template, whether the request allows one or not.
-    turn = replace(turn, request=replace(turn.request, tool_choice=ToolChoice.AUTO, parallel_tool_calls=True))
+    turn = replace(turn, request=replace(turn.request, tool_choice="auto", parallel_tool_calls=True))
     headers, bare = (turn.format.turn.unasked, *turn.format.turn.headers), text.lstrip()
     header = next((core for core in map(str.strip, headers) if core and bare.startswith(core)), "")
     message, markers = _markers(turn, bare.removeprefix(header))
@@ -61,7 +60,7 @@ def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
 
 def _empty(message: Message) -> set[str]:
     """Return the parts of a message that are empty and may be written all the same; calls if one has no arguments."""
-    bare = any(not json.loads(call.arguments) for call in message.tool_calls)
+    bare = any(not call.arguments for call in message.tool_calls)
     parts = {"content": message.content, "reasoning": message.reasoning, "calls": not bare}
     return {part for part, said in parts.items() if not said}
 
@@ -83,7 +82,10 @@ def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
             continue
         last = span.role
     # In the format's own spelling, and without names of arguments: `</a>` closes `<a>` whatever `a` is.
-    tools, keys = turn.format.tools, {key for call in parser.message.tool_calls for key in json.loads(call.arguments)}
+    tools, keys = (
+        turn.format.tools,
+        {key for call in parser.message.tool_calls for key in call.arguments},
+    )
     spelled = {closer.strip(): tools.value_suffix.strip() for closer in tools.arguments.closers}
     nameless = dict.fromkeys(sorted(keys, key=len, reverse=True), "")
     pieces = (piece for run in runs for piece in tokens(_replaced(run, spelled)))

@@ -37,7 +37,7 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
     if template.grammar or (found := next(asked, None)) is None:
         return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
     candidate, prepared = found
-    bare = template.turn(prepared.prompt, tools=candidate.tools)
+    bare = template.prepare_rendered(prepared.prompt, tools=candidate.tools)
     extended = [_extended(turn, case) for case in _cases(candidate, prepared, random) for turn in (prepared, bare)]
     tried = [found for found in extended if not isinstance(found, ExtendError)]
     reason = str(extended[0]) if extended else "the template does not show what it writes after answers"
@@ -46,7 +46,7 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
 
 def check_append_only(template: ChatTemplate) -> CapabilityFinding:
     """Return whether the template writes nothing otherwise that it has written, and the shortest conversation where it does."""
-    witness = template.continuation.witness
+    witness = template._continuation.witness
     verdict = Verdict.PASSED if witness is None else Verdict.FAILED
     return CapabilityFinding(capability=APPEND_ONLY, verdict=verdict, reason="" if witness is None else str(witness))
 
@@ -55,7 +55,7 @@ def _asked(template: ChatTemplate, tools: tuple[dict[str, Any], ...]) -> tuple[C
     """Return the turn that answers a question, if its prompt is what the template alone writes."""
     for _ in range(_TRIES):
         # The end of sequence that the turns know, and no stand-in for it.
-        candidate = Candidate.of(template, template.template.eos_token).offering(tools)
+        candidate = Candidate.of(template, template._with_tools.eos_token).offering(tools)
         try:
             turn = template.prepare([_ASKED], tools=tools)
         except UnrenderError:

@@ -17,7 +17,7 @@ from unrender.conversation.messages import Conversation, Said
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
 from unrender.messages.wire import Request, read_tools
-from unrender.parser.prompt_tail import prefill
+from unrender.parser.prompt_tail import read_prefill
 from unrender.proof.claims import claims_to_read
 from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.reading import ReadAnswer, read
@@ -66,11 +66,11 @@ class Candidate:
         """
         # `{{ content + eos_token + "\n" }}`: without the token, the line break would be taken for the model's.
         if eos_token is None:
-            eos_token = template.template.eos_token or _EOS * ("eos_token" in template.template.reads)
+            eos_token = template._with_tools.eos_token or _EOS * ("eos_token" in template._with_tools.reads)
         return cls(
-            template=template.template.stopped(),
+            template=template._with_tools.stopped(),
             eos_token=eos_token,
-            format=template.format.ended_by(eos_token),
+            format=template.format._ended_by(eos_token),
             capabilities=template.capabilities,
             grammar=template.grammar,
             gave_up=bool(template.analysis.given_up),
@@ -149,7 +149,7 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
         return None
     # Prompt `<bot><think>`, last answer `<bot><think>It rains.`: as the last message, an answer without reasoning looks like
     # reasoning. With a further question after it the template writes it as history, where it is told apart.
-    begun, rest = prefill(candidate.format, prompt), full.removeprefix(prompt)
+    begun, rest = read_prefill(candidate.format, prompt), full.removeprefix(prompt)
     goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
     if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):
         full = _in_history(candidate, answer)
@@ -227,7 +227,7 @@ def show_after_prompt(candidate: Candidate, answer: Said) -> CutOut | None:
     shown, prompt = show(candidate, answer), candidate.prompt
     if shown is None or prompt is None:
         return None
-    begun = prefill(candidate.format, prompt)
+    begun = read_prefill(candidate.format, prompt)
     text = shown.answer if shown.asked else _going_on(candidate.format, shown, begun)
     return replace(shown, start=prompt, answer=text) if text else None
 

@@ -17,7 +17,7 @@ from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import REASONING_NAMES, Exported
-from unrender.parser.prompt_tail import prefill
+from unrender.parser.prompt_tail import read_prefill
 from unrender.proof.cut import CutOut
 from unrender.verify.axes import AXES, PROOF_TOOLS
 from unrender.verify.judge import finding
@@ -38,7 +38,7 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
     response parser is not installed, or when it refuses the response template.
     """
     read = response_reader(exported)
-    candidate = Candidate.of(template, template.template.eos_token)  # What was exported knows no other.
+    candidate = Candidate.of(template, template._with_tools.eos_token)  # What was exported knows no other.
     findings = []
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
@@ -91,7 +91,7 @@ def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
     for thinking in (None, True, False):
         asked = replace(candidate, thinking=thinking)
         shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
-        if shown is None or candidate.format.closed_in_words(prefill(candidate.format, shown.prompt)):
+        if shown is None or candidate.format._closed_in_words(read_prefill(candidate.format, shown.prompt)):
             continue
         before = shown.read_after(candidate.format)
         message = candidate.read(before, [shown.answer]).message

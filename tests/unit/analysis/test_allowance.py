@@ -11,10 +11,11 @@ from cases import cases
 from recipes import UNEXPECTED
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, FormatWarning, Limits, TemplateError
+from unrender import ChatTemplate, Limits, TemplateError
 from unrender.analysis import analyze
 from unrender.analysis.ask import probes
 from unrender.analysis.ask.probes import Spent
+from unrender.errors import FormatWarning
 from unrender.format import ReasoningMode
 from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD
 from unrender.rendering.template import Rendering

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from unrender import ChatTemplate, Parser
@@ -26,10 +28,10 @@ def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
     turn = template.prepare([{"role": "user", "content": "Hi"}], tools=tools)
 
     assert headers[-1].endswith(begun)
-    assert turn.begun == ""
-    assert turn.gbnf()
-    assert turn.lark()
-    assert turn.structural_tag()
+    assert turn.prefill == ""
+    assert turn.constraint("llama.cpp").grammar
+    assert turn.constraint("llguidance").grammar
+    assert json.loads(turn.constraint("xgrammar").grammar)
     for seed in range(5):
         parser = Parser(turn.format, turn.request, prompt=turn.prompt, strict=True)
         parser.finish(text=turn.sample(seed))
@@ -43,6 +45,6 @@ def test_reasoning_that_the_prompt_opens_stays_open():
     )
     turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": "Hi"}])
 
-    assert turn.begun.endswith("<think>")
+    assert turn.prefill.endswith("<think>")
     assert turn.parse("Hm.</think>Yes.<end>").reasoning == "Hm."
-    assert turn.gbnf()
+    assert turn.constraint("llama.cpp").grammar

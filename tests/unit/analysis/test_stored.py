@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, FormatError, Limits, analysis
+from unrender import ChatTemplate, Limits, analysis
 from unrender.analysis import Analysis, Evidence, Shown, stored
 from unrender.cache import SHARED
+from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats import FORMATS_VARIABLE as OWN_FORMATS
 from unrender.limits import MAX_DOCUMENT

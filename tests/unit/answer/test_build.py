@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender import Request, ToolChoice
 from unrender.answer.build import answer_of, names_matter, offered
 from unrender.answer.nodes import Calls, ReasoningPart
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
 from unrender.grammar import Role
 from unrender.nodes import JsonValue, Tag, Until, walk
+from unrender.types import Request
 
 
 def calls_in(format: Format, request: Request) -> list[Calls]:
@@ -28,7 +28,7 @@ def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
 
     assert calls_in(format, REQUEST)
     assert calls_in(format, Request()) == []
-    assert calls_in(format, Request(tools=REQUEST.tools, tool_choice=ToolChoice.NONE)) == []
+    assert calls_in(format, Request(tools=REQUEST.tools, tool_choice="none")) == []
 
 
 def test_a_plain_format_is_free_text() -> None:
@@ -59,11 +59,11 @@ def test_reasoning_is_read_between_its_markers() -> None:
 
 def test_a_named_tool_is_the_only_one_offered() -> None:
     """Naming a tool leaves no other; unknown tools stay unknown."""
-    named = Request(tools=REQUEST.tools, tool_choice=ToolChoice.NAMED, named_tool="now")
+    named = Request(tools=REQUEST.tools, tool_choice="named", named_tool="now")
 
     assert [tool.name for tool in offered(named) or ()] == ["now"]
     assert offered(Request(tools=None)) is None
-    assert offered(Request(tools=None, tool_choice=ToolChoice.NAMED, named_tool="now")) is None
+    assert offered(Request(tools=None, tool_choice="named", named_tool="now")) is None
 
 
 def test_names_matter_where_a_line_begins_a_call() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 from recipes import ANALYSIS, rows_of
 
-from unrender import Request, Tool, ToolChoice
 from unrender.answer.build import answer_of
 from unrender.answer.nodes import Calls, ContentPart, ReasoningPart
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
@@ -22,6 +21,7 @@ from unrender.nodes import (
     Until,
 )
 from unrender.parser.prompt_tail import begun_text
+from unrender.types import Request, Tool
 
 ROWS = rows_of(ANALYSIS.with_name("grammars.jsonl"))
 REQUESTED = ("tool_choice", "named_tool", "parallel_tool_calls", "response_schema", "reasoning_format")
@@ -86,7 +86,7 @@ def asked(row):
     request = Request(
         tools=None if row.get("tools", ()) is None else tuple(Tool(name=name) for name in row.get("tools", ())),
         **{key: row[key] for key in REQUESTED if key in row and key != "tool_choice"},
-        tool_choice=ToolChoice(row.get("tool_choice", "auto")),
+        tool_choice=row.get("tool_choice", "auto"),
     )
     return Format.from_dict({"version": 1, **row["format"]}), request
 

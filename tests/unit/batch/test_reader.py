@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from unit.batch.conftest import BROKEN, CALL, CUT, PLAIN, TEMPLATE, TOOLS
 
-from unrender import ChatTemplate, MessageError
+from unrender import ChatTemplate, RequestError
 from unrender.batch import Reader
 from unrender.format import Format
 
@@ -103,7 +103,7 @@ def test_prompt_opens_reasoning(reader):
 
 def test_messages_are_rendered(template):
     """A conversation stands for its prompt, with the template's variables, be it a list or JSON."""
-    reader = Reader(template, tools=TOOLS, begun="", thinking=True)
+    reader = Reader(template, tools=TOOLS, prefill="", thinking=True)
     asked = [{"role": "user", "content": "Rain?", "tool_calls": None}]
     read = reader({"text": ["rain?</think>\nYes"] * 3, "messages": [asked, json.dumps(asked), None]})
 
@@ -226,13 +226,13 @@ def test_reads_numpy_like_arrays(reader):
 @pytest.mark.parametrize("batch", ["text", 3, [1]])
 def test_refuses_what_is_no_batch(reader, batch):
     """A value that is not a batch is the caller's mistake."""
-    with pytest.raises(MessageError, match="batch: expected columns"):
+    with pytest.raises(RequestError, match="batch: expected columns"):
         reader(batch)
 
 
 def test_refuses_unknown_forms_of_calls(template):
     """A form of calls that does not exist is named."""
-    with pytest.raises(MessageError, match="nested: expected one of"):
+    with pytest.raises(RequestError, match="nested: expected one of"):
         Reader(template, nested="xml")
 
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrender import ReasoningText, Span
+from unrender import ReasoningText
 from unrender.cli import answers, terminal
 from unrender.grammar import Role
+from unrender.types import Span
 
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 HOSTILE = st.text(

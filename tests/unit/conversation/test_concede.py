@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from message_rows import plain
 
-from unrender import ChatTemplate, TemplateWarning
+from unrender import ChatTemplate
 from unrender.conversation.concede import CONCESSIONS, MOVES
 from unrender.conversation.messages import conversation_of
+from unrender.errors import TemplateWarning
 from unrender.format import Format
 
 

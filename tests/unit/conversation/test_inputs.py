@@ -11,7 +11,7 @@ from openai import pydantic_function_tool
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
 
-from unrender import Message, MessageError
+from unrender import Message, RequestError
 from unrender.conversation.messages import read_messages
 from unrender.conversation.tools import plain_response_format, plain_tool, plain_tools
 from unrender.limits import MAX_TOOLS
@@ -130,7 +130,7 @@ def no_hints(a, *, b: "Unknown"):  # type: ignore[name-defined]  # noqa: F821, U
 )
 def test_what_is_not_a_tool_is_refused(tools, message):
     """The error names the place, what was found and what was expected."""
-    with pytest.raises(MessageError, match=message):
+    with pytest.raises(RequestError, match=message):
         plain_tools(tools)
 
 
@@ -143,9 +143,9 @@ def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
             deep[i] = {"a": deep[i]}
 
     assert plain_tools([OPENAI, OPENAI], repeats=True) == [OPENAI]
-    with pytest.raises(MessageError, match="a name of its own"):
+    with pytest.raises(RequestError, match="a name of its own"):
         plain_tools([OPENAI, {"name": "get_weather"}], repeats=True)
-    with pytest.raises(MessageError, match="a name of its own"):
+    with pytest.raises(RequestError, match="a name of its own"):
         plain_tools([{"name": "f", "parameters": value} for value in deep], repeats=True)
 
 
@@ -182,6 +182,6 @@ def test_a_pydantic_model_is_a_response_format():
 def test_a_custom_tool_is_not_called_a_servers():
     """The sentence says what to offer in its place."""
     with pytest.raises(
-        MessageError, match=r"tools\[0\]\.type: expected 'function', found 'custom'; .* free text; offer"
+        RequestError, match=r"tools\[0\]\.type: expected 'function', found 'custom'; .* free text; offer"
     ):
         plain_tools([{"type": "custom", "custom": {"name": "run"}}])

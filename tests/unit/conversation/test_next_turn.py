@@ -10,7 +10,8 @@ import warnings
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, ExtendError, MessageError, TemplateWarning
+from unrender import ChatTemplate, RequestError
+from unrender.errors import ExtendError, TemplateWarning
 
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 LAST_SYSTEM = (
@@ -43,7 +44,7 @@ def test_described_tools_are_the_same_from_a_bare_prompt():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TemplateWarning)
         turn = template.prepare([ASK], tools=[TOOL])
-        bare = template.turn(turn.prompt, tools=[TOOL])
+        bare = template.prepare_rendered(turn.prompt, tools=[TOOL])
         whole = template.prepare([ASK, turn.parse(CALL), result, AGAIN], tools=[TOOL])
 
         assert bare.parse(CALL).tool_calls[0].name == "now"
@@ -71,8 +72,8 @@ def test_a_request_that_the_prompt_describes_cannot_change(changed):
     ],
 )
 def test_an_argument_of_another_kind_is_a_clear_error(answer, more, found):
-    """A caller's mistake is a `MessageError` that names the argument."""
-    with pytest.raises(MessageError, match="^" + found.replace("(", "\\(") + "$"):
+    """A caller's mistake is a `RequestError` that names the argument."""
+    with pytest.raises(RequestError, match="^" + found.replace("(", "\\(") + "$"):
         chat().prepare([ASK]).next(answer, [AGAIN], **more)
 
 
@@ -86,7 +87,7 @@ def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
     with pytest.warns(TemplateWarning, match="now holds it twice"):
         assert turn.next("Well", [AGAIN]).prompt == turn.prompt + "Well" + right
     with pytest.raises(ExtendError, match="the system message again"):
-        template.turn(turn.prompt).next("Well", [AGAIN])
+        template.prepare_rendered(turn.prompt).next("Well", [AGAIN])
     assert turn.next("Well", [AGAIN], restate=False).prompt == turn.prompt + "Well</s>[ASK]Bye[/ASK]"
 
 
@@ -96,8 +97,8 @@ def test_what_a_template_would_write_otherwise_is_noted_once():
 
     with pytest.warns(TemplateWarning):
         turn = turn.next("Hi!", [AGAIN])
-    assert [note.partition(":")[0] for note in turn.notes] == ["messages[0]"]
-    assert turn.next("Hi!", [AGAIN]).notes == ()
+    assert [note.partition(":")[0] for note in turn.warnings] == ["messages[0]"]
+    assert turn.next("Hi!", [AGAIN]).warnings == ()
 
 
 def test_text_behind_an_end_inside_a_thought_is_an_error():
@@ -108,7 +109,7 @@ def test_text_behind_an_end_inside_a_thought_is_an_error():
     source = source.replace("</>", "<|end|>").replace("<assistant>", "<assistant><think>")
     turn = chat(source).prepare([ASK])
 
-    assert turn.begun == "<think>"
+    assert turn.prefill == "<think>"
     for answer in ("Hm<|end|> Hi!", "Hm</think>Hi!<|end|>Hi!"):
         with pytest.raises(ExtendError, match="goes on after its end|inside a thought"):
             turn.next(answer, [AGAIN])
@@ -126,7 +127,7 @@ def test_images_of_several_turns_are_in_order():
 
 def test_an_image_that_is_not_shown_is_named_by_its_new_message():
     """The stub's messages do not count."""
-    with pytest.raises(MessageError, match=r"^messages\[1\]\.content\[0\]: the template shows no image"):
+    with pytest.raises(RequestError, match=r"^messages\[1\]\.content\[0\]: the template shows no image"):
         chat().prepare([ASK]).next("Hi!", [AGAIN, {"role": "user", "content": [image("one")]}])
 
 
@@ -136,16 +137,16 @@ def test_a_new_variable_that_nobody_reads_is_noted_once():
 
     with pytest.warns(TemplateWarning, match="volume"):
         new = turn.next("Hi!", [AGAIN], volume=3)
-    assert [note.partition(":")[0] for note in new.notes] == ["volume"]
-    assert new.next("Hi!", [AGAIN]).notes == ()
+    assert [note.partition(":")[0] for note in new.warnings] == ["volume"]
+    assert new.next("Hi!", [AGAIN]).warnings == ()
 
 
 def test_documents_that_are_not_shown_are_noted_once():
     """The note is the first prompt's, though each next turn has the documents."""
     turn = chat().prepare([ASK], documents=[{"text": "News"}])
 
-    assert [note.partition(":")[0] for note in turn.notes] == ["documents"]
-    assert turn.next("Hi!", [AGAIN]).next("Hi!", [AGAIN]).notes == ()
+    assert [note.partition(":")[0] for note in turn.warnings] == ["documents"]
+    assert turn.next("Hi!", [AGAIN]).next("Hi!", [AGAIN]).warnings == ()
 
 
 def test_a_result_of_the_old_role_is_told_apart():
@@ -218,7 +219,7 @@ def test_results_are_counted_where_answers_have_no_ids(id):
         assert turn.prompt.endswith(f"</call><end><result {number}>noon<end><assistant>")
 
     with pytest.raises(ExtendError) as error:
-        COUNTING.turn(turn.prompt, tools=tools).next(answer, [result])
+        COUNTING.prepare_rendered(turn.prompt, tools=tools).next(answer, [result])
     assert error.value.reason == "state"
 
 
@@ -259,14 +260,14 @@ def test_a_number_of_messages_is_read_off_a_prompt(source, system, turns):
     before = [*system, *([ASK, {"role": "assistant", "content": "Hi!"}] * turns), ASK]
     whole = template.prepare([*before, {"role": "assistant", "content": "Well"}, AGAIN, ASK]).prompt
 
-    assert template.turn(template.prepare(before).prompt).next(" Well", [AGAIN, ASK]).prompt == whole
+    assert template.prepare_rendered(template.prepare(before).prompt).next(" Well", [AGAIN, ASK]).prompt == whole
 
 
 @cases
 def test_a_number_of_messages_that_a_prompt_does_not_show_is_refused(prompt):
     """A part of a conversation, or one with other numbers than the template writes, tells nothing."""
     with pytest.raises(ExtendError) as error:
-        chat(ROUNDS).turn(prompt).next(" Well", [AGAIN])
+        chat(ROUNDS).prepare_rendered(prompt).next(" Well", [AGAIN])
     assert error.value.reason == "state"
 
 
@@ -359,5 +360,5 @@ def test_an_empty_answer_goes_on_as_the_end_of_the_prompt_does():
     turn = template.prepare(before, tools=[TOOL])
     whole = template.prepare([*before, {"role": "assistant", "content": ""}, AGAIN], tools=[TOOL]).prompt
 
-    for start in (turn, template.turn(turn.prompt, tools=[TOOL])):
+    for start in (turn, template.prepare_rendered(turn.prompt, tools=[TOOL])):
         assert start.next("", [AGAIN]).prompt == whole

@@ -8,12 +8,11 @@ import pytest
 from cases import cases
 from message_rows import plain
 
+from unrender import Format
 from unrender.conversation import concede
 from unrender.conversation.messages import conversation_of
-from unrender.format import Format
-from unrender.formats import declared_format
 
-FORMAT = declared_format("tool-call-json")
+FORMAT = Format.named("tool-call-json")
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "42"}
 TOLD = '<tool_response name="f">\n42\n</tool_response>'
@@ -41,7 +40,7 @@ def test_several_calls_are_one_run():
     """Calls of one message are together as the format joins them, arguments as text or as a mapping."""
     other = {"function": {"name": "g", "arguments": {"b": "x"}}}
 
-    (message,) = write_calls([assistant("", CALL, other)], declared_format("tool-call-json-list"))
+    (message,) = write_calls([assistant("", CALL, other)], Format.named("tool-call-json-list"))
 
     assert message["content"] == (
         '<|tool_call|>[{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {"b": "x"}}]'
@@ -53,7 +52,7 @@ def test_arguments_that_are_no_object_are_not_lost(arguments):
     """Arguments that can't be parsed stay in the text."""
     call = {"function": {"name": "f", "arguments": arguments}}
 
-    (message,) = write_calls([assistant("", call)], declared_format("kimi-xml"))
+    (message,) = write_calls([assistant("", call)], Format.named("kimi-xml"))
 
     assert arguments in message["content"]
 

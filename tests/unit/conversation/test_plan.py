@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from cases import cases
 
-from unrender import Format, MessageError, Request, Tool, ToolChoice
+from unrender import Format, RequestError
 from unrender.analysis import Capabilities
 from unrender.conversation.concede import conceded, told
 from unrender.conversation.messages import conversation_of
 from unrender.conversation.offer import DEFAULT_FORMAT, plan_tools
 from unrender.format import CallSyntax, Slot, TurnTexts
-from unrender.formats import declared_format
+from unrender.types import Request, Tool
 
 OWN = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))
@@ -39,7 +39,7 @@ def test_a_template_without_tools_gets_the_default():
     """Tools, calls and results are all written for it, in the declared default."""
     plan = plan_tools(Format(), can(), "auto")
 
-    assert plan.format.tools == declared_format(DEFAULT_FORMAT).tools
+    assert plan.format.tools == Format.named(DEFAULT_FORMAT).tools
     assert (plan.format_name, plan.withholds) == (DEFAULT_FORMAT, False)
     assert (plan.offers, plan.writes_calls, plan.writes_results) == (True, True, True)
 
@@ -63,7 +63,7 @@ def test_a_format_asked_for_by_name_is_used_whatever_the_template_does():
     """The template's own syntax is then read, never generated, and the template is not given the tools."""
     plan = plan_tools(SPEAKING, can(tools=True, tool_calls=True), "qwen3")
 
-    assert plan.format.tools == declared_format("qwen3").tools
+    assert plan.format.tools == Format.named("qwen3").tools
     assert plan.format.tolerated[0] == OWN
     assert (plan.offers, plan.withholds, plan.writes_calls) == (True, True, True)
     assert (plan.format.turn.tools_first, plan.format.turn.content_to_tools) == (False, "\n")
@@ -90,7 +90,7 @@ def test_none_injects_nothing():
 @pytest.mark.parametrize("name", ["json", "", "common-call-lists"])
 def test_unknown_names_are_refused(name):
     """A name that declares no call syntax is an error that lists those that do."""
-    with pytest.raises(MessageError, match=r"tool_format: expected one of \['auto', 'none', .*'qwen3'"):
+    with pytest.raises(RequestError, match=r"tool_format: expected one of \['auto', 'none', .*'qwen3'"):
         plan_tools(Format(), can(), name)
 
 
@@ -146,6 +146,6 @@ def test_tools_that_must_not_be_called_are_not_described():
     other = {"type": "function", "function": {"name": "other"}}
     allowed = plan.offer([*TOOLS, other], ASKED)
 
-    assert plan.offer(TOOLS, replace(ASKED, tool_choice=ToolChoice.NONE)) is None
+    assert plan.offer(TOOLS, replace(ASKED, tool_choice="none")) is None
     assert allowed is not None
     assert "other" not in allowed.text

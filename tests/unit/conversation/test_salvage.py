@@ -10,7 +10,8 @@ import pytest
 from cases import cases
 from vendor import vendor_cases
 
-from unrender import Format, Message, MessageError, detect_format, rescue
+from unrender import Format, Message, RequestError
+from unrender.batch import detect_format, rescue
 
 WEATHER = {
     "type": "function",
@@ -37,7 +38,7 @@ CALLS = {
 
 
 def calls(message: Message) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    return [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
 
 
 @pytest.mark.parametrize("text", CALLS.values(), ids=CALLS)
@@ -108,7 +109,7 @@ def test_what_is_no_schema_refuses_no_call() -> None:
 
 def test_another_role_is_refused() -> None:
     """Only an assistant's message is searched."""
-    with pytest.raises(MessageError, match="expected an assistant's, found one of role 'user'"):
+    with pytest.raises(RequestError, match="expected an assistant's, found one of role 'user'"):
         rescue({"role": "user", "content": JSON_CALL}, [WEATHER])
 
 

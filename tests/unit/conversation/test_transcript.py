@@ -13,9 +13,11 @@ import pytest
 from cases import beside, cases
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning, UnrenderError, assistant_mask
+from unrender import ChatTemplate, Limits, TemplateError, UnrenderError
 from unrender.conversation.transcript import SharedTime
+from unrender.errors import TemplateWarning
 from unrender.rendering.template import Rendering, Template
+from unrender.training import assistant_mask
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
@@ -131,7 +133,7 @@ TYPED = beside(__file__, "typed.jinja")
 """It describes parameters with a macro of types that knows single ones alone."""
 
 
-@pytest.mark.filterwarnings("ignore::unrender.TemplateWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.TemplateWarning")
 @cases
 def test_tools_that_a_template_cannot_describe_are_described_with_single_types(schema, shown):
     """A type that the template's macro raises at is simplified in the prompt; the schema that calls obey stays as it is."""
@@ -142,7 +144,7 @@ def test_tools_that_a_template_cannot_describe_are_described_with_single_types(s
 
     assert turn.prompt == f"f[a: {shown}]<user>Hi<bot>"
     assert turn.request.tools[0].parameters["properties"] == {"a": schema}
-    assert turn.notes == (() if schema == {"type": "string"} else (PLAIN,))
+    assert turn.warnings == (() if schema == {"type": "string"} else (PLAIN,))
 
 
 PLAIN = "the template refuses the tools; each parameter is described with a single type"
@@ -160,7 +162,7 @@ def test_calls_that_a_template_does_not_show_are_named(shows, tools):
     with pytest.warns(TemplateWarning):
         turn = template.prepare(said, tools=tools)
 
-    assert turn.notes == ("messages[1].tool_calls: the template does not show them",)
+    assert turn.warnings == ("messages[1].tool_calls: the template does not show them",)
 
 
 def test_what_stays_refused_has_the_first_reason():
@@ -191,7 +193,7 @@ def test_what_is_said_is_shown_or_named(source, messages, prompt, notes):
     turn = ChatTemplate.from_string(globals()[source]).prepare(messages)
 
     assert turn.prompt == prompt
-    assert list(turn.notes) == notes
+    assert list(turn.warnings) == notes
 
 
 def test_masks_warn_of_what_is_not_shown():

@@ -8,7 +8,8 @@ from datetime import datetime
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, FormatWarning, MessageError, TemplateError, TemplateWarning
+from unrender import ChatTemplate, RequestError, TemplateError
+from unrender.errors import FormatWarning, TemplateWarning
 
 USER = {"role": "user", "content": "Hello"}
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
@@ -30,7 +31,7 @@ OFF_BY_DEFAULT = THINKING.replace("SWITCH", "not thinking")
 @cases
 def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
     """A misspelled argument of `prepare` is not taken for a template's variable."""
-    with pytest.raises(MessageError, match=f"^{typo}: expected an argument of prepare.*did you mean '{meant}'"):
+    with pytest.raises(RequestError, match=f"^{typo}: expected an argument of prepare.*did you mean '{meant}'"):
         ChatTemplate.from_string(SWITCHED).prepare([USER], **{typo: "required"})
 
 
@@ -41,7 +42,7 @@ def test_a_variable_that_nobody_reads_is_a_warning(name, note):
     with pytest.warns(TemplateWarning) as caught:
         turn = template.prepare([USER], **{name: "x"})
 
-    assert [str(item.message) for item in caught] == list(turn.notes) == [note]
+    assert [str(item.message) for item in caught] == list(turn.warnings) == [note]
     assert turn.prompt == template.prepare([USER]).prompt
 
 
@@ -61,7 +62,7 @@ def test_what_only_the_other_named_template_reads_is_accepted(tmp_path):
 @pytest.mark.parametrize("name", ["messages", "add_generation_prompt"])
 def test_what_prepare_sets_itself_is_refused(name):
     """A prompt's own variables are not the caller's."""
-    with pytest.raises((MessageError, TypeError), match=name):
+    with pytest.raises((RequestError, TypeError), match=name):
         ChatTemplate.from_string(PLAIN).prepare([USER], **{name: True})
 
 
@@ -103,7 +104,7 @@ def test_a_turn_says_whether_it_thinks(source, given, thinking):
 @cases
 def test_a_default_is_what_the_source_writes_out(source, default):
     """A negative number is a constant; an expression is not computed, whatever it would come to."""
-    assert ChatTemplate.from_string(PLAIN + source).template.facts.defaults.get("budget") == default
+    assert ChatTemplate.from_string(PLAIN + source)._with_tools.facts.defaults.get("budget") == default
 
 
 ASKED = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
@@ -134,14 +135,14 @@ def test_switches_are_the_templates_own(source, said, written, thinking, note):
 
     assert written in turn.prompt
     assert turn.thinking is thinking
-    assert [note in said for said in turn.notes] == [True] * bool(note)
+    assert [note in said for said in turn.warnings] == [True] * bool(note)
 
 
 @cases
 def test_what_is_malformed_is_an_error_for_every_template(said):
     """Whatever the template reads."""
     for source in (PLAIN, ON_BY_DEFAULT):
-        with pytest.raises(MessageError, match=f"^{next(iter(said))}"):
+        with pytest.raises(RequestError, match=f"^{next(iter(said))}"):
             ChatTemplate.from_string(source).prepare([USER], **said)
 
 
@@ -152,7 +153,7 @@ def test_documents_are_shown_or_named():
     documents = [{"text": "Text one"}, {"text": "Text two"}]
 
     def notes(source):
-        return ChatTemplate.from_string(source).prepare([USER], documents=documents).notes
+        return ChatTemplate.from_string(source).prepare([USER], documents=documents).warnings
 
     assert notes(PLAIN) == ("documents: the template shows none; what they say has to be in a message",)
     assert notes(first) == ("documents[1]: the template does not show it",)
@@ -174,7 +175,7 @@ def test_a_variable_that_the_template_needs_is_never_made_up(source, way):
 def test_a_variable_that_the_template_needs_may_be_given():
     """A value by name is what the template gets, also where it wants the date."""
     assert ChatTemplate.from_string(NAMED).prepare([USER], model_name="Ada").prompt.startswith("You are Ada. ")
-    assert ChatTemplate.from_string(DATED).prepare([USER], current_date="1 May").notes == ()
+    assert ChatTemplate.from_string(DATED).prepare([USER], current_date="1 May").warnings == ()
 
 
 def test_the_date_that_a_template_needs_is_todays():
@@ -183,7 +184,7 @@ def test_the_date_that_a_template_needs_is_todays():
 
     today = datetime.now().astimezone().date().isoformat()
     assert turn.prompt.startswith(f"Today is {today}. <user>")
-    assert turn.notes == (f"current_date: the template needs it, and gets today's date, {today}",)
+    assert turn.warnings == (f"current_date: the template needs it, and gets today's date, {today}",)
 
 
 def test_a_token_that_the_template_writes_ends_its_turns():
@@ -212,4 +213,4 @@ def test_a_switch_that_the_template_refuses_is_a_note():
 
     assert turn.prompt == template.prepare([USER]).prompt
     assert turn.thinking == template.prepare([USER]).thinking
-    assert turn.notes == ("enable_thinking: the template refuses it (it always thinks): nothing changes",)
+    assert turn.warnings == ("enable_thinking: the template refuses it (it always thinks): nothing changes",)

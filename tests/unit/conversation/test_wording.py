@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from splitting import fed
 
-from unrender import Parser, Request, Tool, ToolChoice
+from unrender import Parser
 from unrender.conversation.offer import Plan
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
-from unrender.formats import declared_format, declared_formats
+from unrender.formats import declared_formats
+from unrender.types import Request, Tool
 
 SCHEMA = {
     "type": "object",
@@ -52,7 +53,7 @@ def test_the_example_is_read_as_a_call(declared):
     fed(parser, [example_of(text)])
 
     (call,) = parser.message.tool_calls
-    assert json.loads(call.arguments) == {"words": "good evening", "times": 3}
+    assert json.loads(call.arguments_json) == {"words": "good evening", "times": 3}
 
 
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
@@ -78,7 +79,7 @@ def test_the_form_shows_every_marker(declared):
 
 def test_schemas_are_whole():
     """Each tool is there with all that the caller said of it, characters as they are."""
-    text = instructions(declared_format("qwen3").tools, TOOL, TOOL)
+    text = instructions(Format.named("qwen3").tools, TOOL, TOOL)
 
     assert text.count(json.dumps(TOOL, ensure_ascii=False)) == 2
     assert "É!" in text
@@ -97,7 +98,7 @@ def test_one_call_is_said_to_be_the_most(parallel, supported):
 
 def test_two_calls_are_shown_as_they_are_joined():
     """The form of several calls has the section once and the separator between them."""
-    text = instructions(declared_format("python-call-list").tools, TOOL)
+    text = instructions(Format.named("python-call-list").tools, TOOL)
 
     assert "<|tool_call_start|>[NAME(KEY=VALUE), NAME(KEY=VALUE)]<|tool_call_end|>" in text
 
@@ -150,14 +151,14 @@ def test_ids_counters_and_missing_arguments_are_explained():
 @pytest.mark.parametrize(
     ("choice", "said", "unsaid"),
     [
-        (ToolChoice.AUTO, "Call a function only when it is needed", "Write nothing before it"),
-        (ToolChoice.REQUIRED, "Answer with a call. Write nothing before it.", "only when it is needed"),
-        (ToolChoice.NAMED, "Answer with exactly one call of `get_weather`. Write nothing before it.", "Several calls"),
+        ("auto", "Call a function only when it is needed", "Write nothing before it"),
+        ("required", "Answer with a call. Write nothing before it.", "only when it is needed"),
+        ("named", "Answer with exactly one call of `get_weather`. Write nothing before it.", "Several calls"),
     ],
 )
 def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
     """The instructions tell the model which calls, and which words before them, the request asks for."""
-    syntax = declared_format("qwen3").tools
+    syntax = Format.named("qwen3").tools
     other = wrapped({"name": "other", "parameters": {"properties": {"a": {}}}})
 
     text = instructions(syntax, other, TOOL, tool_choice=choice, named_tool="get_weather")
@@ -168,7 +169,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
 
 def test_an_answer_in_json_is_asked_for_in_words():
     """If an answer without calls is JSON, the instructions ask for no words to the user."""
-    text = instructions(declared_format("qwen3").tools, TOOL, response_schema={})
+    text = instructions(Format.named("qwen3").tools, TOOL, response_schema={})
 
     assert "Any other answer is JSON alone." in text
     assert "What you say to the user" not in text

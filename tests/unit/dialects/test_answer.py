@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from cases import cases
-from engines import converted_reader, installed, lark_reader
+from engines import converted_reader, gbnf, installed, lark, lark_reader, structural_tag
 from splitting import fed
 
-from unrender import GrammarError, Parser, Request, SchemaWarning, Tool, ToolChoice, Turn
+from unrender import GrammarError, Parser, Turn
+from unrender.errors import SchemaWarning
 from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
+from unrender.types import Request, Tool
 
 CALLS = CallSyntax(
     call_start="<call>",
@@ -36,12 +39,12 @@ ONE = {"properties": {"a": {"const": 1}}, "required": ["a"]}
 pytestmark = [pytest.mark.engine, pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")]
 
 
-def turn_of(format=FORMAT, begun="", tools=TOOLS, **request):
-    return Turn(prompt="", format=format, begun=begun, request=Request(tools=tools, **request))
+def turn_of(format=FORMAT, prefill="", tools=TOOLS, **request):
+    return Turn(prompt="", format=format, prefill=prefill, request=Request(tools=tools, **request))
 
 
-def accepted(texts, begun="", **request):
-    accepts = lark_reader(turn_of(begun=begun, **request).lark())
+def accepted(texts, prefill="", **request):
+    accepts = lark_reader(turn_of(prefill=prefill, **request).constraint("llguidance").grammar)
     return [text for text in texts if accepts(text)]
 
 
@@ -50,9 +53,9 @@ def accepted(texts, begun="", **request):
     [
         ({}, ["Hi", F, f"Hi\n{F}", f"{F}\n{G}", "<think>a</think>\nHi", f"<think>a</think>\n{G}", INDENTED], []),
         ({}, [], [F.replace('"f"', '"h"'), F.replace('"n": 1', ""), F.replace("1", "10"), F.replace("1", '"1"')]),
-        ({"tool_choice": ToolChoice.NONE}, ["Hi"], [f"<think>a</think>{F}"]),
-        ({"tool_choice": ToolChoice.REQUIRED}, [F, f"{G}\n{F}", f"<think>a</think>\n{F}"], ["Hi", ""]),
-        ({"tool_choice": ToolChoice.NAMED, "named_tool": "g"}, [G], [F]),
+        ({"tool_choice": "none"}, ["Hi"], [f"<think>a</think>{F}"]),
+        ({"tool_choice": "required"}, [F, f"{G}\n{F}", f"<think>a</think>\n{F}"], ["Hi", ""]),
+        ({"tool_choice": "named", "named_tool": "g"}, [G], [F]),
         ({"parallel_tool_calls": False}, [F], [f"{F}\n{G}"]),
         ({"response_schema": ONE}, ['{"a": 1}', '<think>free { text</think>\n{"a": 1}'], ["Hi", '{"a": 2}']),
     ],
@@ -68,8 +71,8 @@ def test_an_answer_in_json_may_be_a_call_instead():
     texts = ['{"a": 1}', F, f"{F}\n{G}", f"<think>a</think>\n{G}", '{"a": 1}\n' + F, f"Hi\n{F}", f'{F}\n{{"a": 1}}']
 
     assert accepted(texts, response_schema=ONE) == texts[:4]
-    assert accepted(texts, response_schema=ONE, tool_choice=ToolChoice.NONE) == texts[:1]
-    assert accepted(texts, response_schema=ONE, tool_choice=ToolChoice.REQUIRED) == texts[1:4]
+    assert accepted(texts, response_schema=ONE, tool_choice="none") == texts[:1]
+    assert accepted(texts, response_schema=ONE, tool_choice="required") == texts[1:4]
     for text in texts[:4]:
         parser = Parser(FORMAT, Request(tools=TOOLS, response_schema=ONE), strict=True)
         fed(parser, [text])
@@ -77,41 +80,41 @@ def test_an_answer_in_json_may_be_a_call_instead():
 
 
 @cases
-def test_generation_starts_where_the_prompt_ends(begun, texts):
+def test_generation_starts_where_the_prompt_ends(prefill, texts):
     """A grammar continues the prefill: open reasoning is closed, a prefilled answer goes on."""
-    assert accepted(["<think>again</think>\nHi", *texts], begun) == texts
+    assert accepted(["<think>again</think>\nHi", *texts], prefill) == texts
 
 
 @pytest.mark.parametrize(
-    ("begun", "choice"),
+    ("prefill", "choice"),
     [
-        (":", ToolChoice.REQUIRED),
-        ("<call>nobody", ToolChoice.REQUIRED),
-        ("<call>nobody", ToolChoice.AUTO),
-        ("<end>", ToolChoice.AUTO),
-        ("x" * 15_000 + "<call>", ToolChoice.AUTO),
+        (":", "required"),
+        ("<call>nobody", "required"),
+        ("<call>nobody", "auto"),
+        ("<end>", "auto"),
+        ("x" * 15_000 + "<call>", "auto"),
     ],
     ids=lambda value: f"{value!r:.20}",
 )
-def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(begun, choice, monkeypatch):
+def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(prefill, choice, monkeypatch):
     """If no answer begins like the prompt, a warning says that the beginning isn't enforced; a sample is read as it was drawn."""
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 10_000)  # The bound itself takes seconds.
     request = Request(tools=TOOLS, tool_choice=choice)
-    answer = Turn(prompt="", format=FORMAT, request=request, begun=begun)
-    for write in (answer.gbnf, answer.lark, answer.structural_tag):
+    answer = Turn(prompt="", format=FORMAT, request=request, prefill=prefill)
+    for write in (partial(gbnf, answer), partial(lark, answer), partial(structural_tag, answer)):
         with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
             write()
     for seed in range(5):
-        parser = Parser(FORMAT, request, begun=begun, strict=len(begun) < 2)
+        parser = Parser(FORMAT, request, prefill=prefill, strict=len(prefill) < 2)
         parser.finish(text=answer.sample(seed))
 
-    assert parser.message.tool_calls or choice is ToolChoice.AUTO
+    assert parser.message.tool_calls or choice == "auto"
 
 
 def test_tools_must_be_known_by_name():
     """A grammar of calls to any tool whatever cannot be written."""
     with pytest.raises(GrammarError, match="needs the tools by name"):
-        turn_of(tools=None).lark()
+        turn_of(tools=None).constraint("llguidance")
 
 
 def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
@@ -120,7 +123,7 @@ def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
     answer = turn_of(tools=(*TOOLS, awkward))
 
     with pytest.warns(SchemaWarning, match="tool 'h': #/properties/a: uniqueItems is not enforced") as warned:
-        text = answer.gbnf()
+        text = answer.constraint("llama.cpp").grammar
 
     assert '"f' in text
     assert len(warned) == 1
@@ -135,26 +138,26 @@ def test_large_schemas_do_not_blow_up():
     assert len(json.dumps(properties)) > 80_000
 
     with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
-        text = answer.gbnf()
+        text = answer.constraint("llama.cpp").grammar
 
     assert len(text) < 200_000
 
 
 def test_lazy_gbnf_serves_from_the_first_marker_too():
     """A grammar with triggers also accepts text that begins at one, even if reasoning was open."""
-    lazy = turn_of(begun="<think>")
-    eager = turn_of(begun="<think>", tool_choice=ToolChoice.REQUIRED)
+    lazy = turn_of(prefill="<think>")
+    eager = turn_of(prefill="<think>", tool_choice="required")
 
-    assert lazy.triggers
-    assert converted_reader(lazy.gbnf())(F)
-    assert not eager.triggers
-    assert not converted_reader(eager.gbnf())(F)
+    assert lazy.constraint("llama.cpp").triggers
+    assert converted_reader(lazy.constraint("llama.cpp").grammar)(F)
+    assert not eager.constraint("llama.cpp").triggers
+    assert not converted_reader(eager.constraint("llama.cpp").grammar)(F)
 
 
 def test_samples_are_answers():
     """A sample is an answer that the grammar accepts."""
     answer = turn_of()
-    accepts = lark_reader(answer.lark())
+    accepts = lark_reader(answer.constraint("llguidance").grammar)
 
     assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
 
@@ -163,7 +166,7 @@ def test_formats_without_calls_write_content():
     """In a format without calls, tools change nothing."""
     answer = turn_of(replace(FORMAT, tools=CallSyntax()))
 
-    assert lark_reader(answer.lark())("Hi")
+    assert lark_reader(answer.constraint("llguidance").grammar)("Hi")
 
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
@@ -174,10 +177,10 @@ def test_a_prompt_may_close_reasoning_in_its_own_way(block):
         prompt="",
         format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning),
         request=Request(),
-        begun=block,
+        prefill=block,
     )
 
-    accepts = lark_reader(answer.lark())
+    accepts = lark_reader(answer.constraint("llguidance").grammar)
 
     assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
 
@@ -199,6 +202,6 @@ def test_arguments_may_stand_in_both_orders(order):
         arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
     )
     tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
-    accepts = lark_reader(turn_of(Format(tools=code), tools=tools).lark())
+    accepts = lark_reader(turn_of(Format(tools=code), tools=tools).constraint("llguidance").grammar)
 
     assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")

@@ -10,7 +10,8 @@ from engines import installed, lark_reader
 from lexing import confusions_of
 from remainders import turn_of
 
-from unrender import ChatTemplate, SchemaWarning
+from unrender import ChatTemplate
+from unrender.errors import SchemaWarning
 from unrender.grammar import choice, optional, sequence
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
@@ -32,7 +33,7 @@ def test_a_pattern_is_not_made_deterministic() -> None:
     )
 
     with pytest.warns(SchemaWarning, match="Lark: too many ways to go on"):
-        grammar = turn.lark()
+        grammar = turn.constraint("llguidance").grammar
 
     assert len(grammar) < LONGEST
     assert lark_reader(grammar)(turn.sample(0))
@@ -44,7 +45,7 @@ def test_many_ways_to_go_on_are_told_apart() -> None:
     turn = turn_of(sequence(optional("x1y"), others, "y"))
 
     assert list(confusions_of(turn)) == []
-    turn.lark()  # No warning says that they were too many.
+    turn.constraint("llguidance")  # No warning says that they were too many.
 
 
 @pytest.mark.slow
@@ -58,7 +59,7 @@ def test_more_ways_than_are_compared_are_said(count: int) -> None:
     )
 
     with warnings.catch_warnings(record=True, action="always") as warned:
-        turn.lark()
+        turn.constraint("llguidance")
 
     assert [str(item.message).partition(":")[0] for item in warned] == ["Lark"] * (count == 150)
 
@@ -73,7 +74,7 @@ def test_json_content_beside_calls_that_begin_with_a_brace() -> None:
         tools=[tool],
         response_format={"type": "json_schema", "json_schema": {"name": "place", "schema": schema}},
     )
-    accepts = lark_reader(turn.lark())
+    accepts = lark_reader(turn.constraint("llguidance").grammar)
 
     assert [accepts(text) for text in ('{"city": "Rome"}', '{"city" :"R"}', '{"name": "Rome"}')] == [True, True, False]
     assert accepts(turn.sample(0))

@@ -9,13 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from engines import gbnf, lark, structural_tag
 from lexing import remainder_of
 from properties.families import BARE_KEYS, JSON_ENVELOPE, PYTHON_CALLS, RAW_BY_SCHEMA, TAGGED
 from remainders import turn_of
 
-from unrender import GrammarError, Limits, Request, SchemaWarning, Tool, Turn
+from unrender import GrammarError, Limits, Turn
+from unrender.errors import SchemaWarning
 from unrender.format import CallSyntax, Codec, Containers, Format, Strings, TurnTexts, Typing, Words
 from unrender.grammar import Node, Role, chars, choice, literal, optional, repeat, sequence, tag
+from unrender.types import Request, Tool
 
 THINKING = JSON_ENVELOPE.format
 JSON = THINKING.tools
@@ -24,9 +27,7 @@ PYTHONIC = replace(_CODE, section_start="[", section_end="]", arguments=replace(
 SYNTAXES = pytest.mark.parametrize(
     "syntax", [TAGGED.format.tools, PYTHONIC, BARE_KEYS.format.tools, JSON], ids=["tagged", "pythonic", "bare", "json"]
 )
-DIALECTS = pytest.mark.parametrize(
-    "write", [Turn.gbnf, Turn.lark, Turn.structural_tag], ids=lambda write: write.__name__
-)
+DIALECTS = pytest.mark.parametrize("write", [gbnf, lark, structural_tag], ids=lambda write: write.__name__)
 PROPERTIES = {
     "city": {"type": "string"},
     "days": {"type": "integer", "minimum": 1, "maximum": 14},
@@ -78,16 +79,19 @@ def test_a_written_grammar_leaves_no_garbage(syntax, write):
 def test_no_dialect_is_much_longer_than_another(syntax):
     """A structural tag has no rules to share, so it is EBNF where a tree would repeat itself."""
     asked = answer(syntax, *ordinary(25))
-    plain = len(asked.gbnf())
+    plain = len(asked.constraint("llama.cpp").grammar)
 
-    lengths = {"lark": len(asked.lark()), "structural tag": len(json.dumps(asked.structural_tag()))}
+    lengths = {
+        "lark": len(asked.constraint("llguidance").grammar),
+        "structural tag": len(asked.constraint("xgrammar").grammar),
+    }
 
     assert {dialect: length for dialect, length in lengths.items() if length > 4 * plain} == {}
 
 
 def test_a_short_structural_tag_is_a_tree():
     """A short structural tag uses the engine's own elements."""
-    written = answer(JSON, *ordinary(1)).structural_tag()
+    written = json.loads(answer(JSON, *ordinary(1)).constraint("xgrammar").grammar)
 
     assert written["format"]["type"] == "or"
 
@@ -158,7 +162,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 WRITES = pytest.mark.parametrize(
     "write",
-    [Turn.gbnf, Turn.lark, Turn.structural_tag, lambda asked: asked.sample(1)],
+    [gbnf, lark, structural_tag, lambda asked: asked.sample(1)],
     ids=["gbnf", "lark", "structural_tag", "sample"],
 )
 LARGE = {
@@ -192,7 +196,7 @@ def test_only_what_is_too_deep_takes_any_value(syntax, write):
 
     assert write(asked)
     assert {(item.tool, item.path[:14]) for item in remainder_of(asked).unsupported} == {("deep", "#/properties/a")}
-    assert "only" in asked.gbnf()
+    assert "only" in asked.constraint("llama.cpp").grammar
 
 
 def test_a_tool_with_too_many_arguments_takes_any():
@@ -203,7 +207,7 @@ def test_a_tool_with_too_many_arguments_takes_any():
     with pytest.warns(
         SchemaWarning, match=r"tool 'many': #: parameters is not enforced: it has 61 parts, more than 50"
     ):
-        written = asked.gbnf()
+        written = asked.constraint("llama.cpp").grammar
 
     assert '"\\"p7\\""' not in written
     assert '"\\"city_0\\""' in written
@@ -219,7 +223,7 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
     asked = answer(TAGGED.format.tools, Tool(name="f", parameters=parameters))
 
     with pytest.warns(SchemaWarning, match=r"tool 'f': #/properties/a: parameters is not enforced: it has \d+ parts"):
-        asked.lark()
+        asked.constraint("llguidance")
 
 
 def test_tools_that_are_too_much_together_are_an_error():
@@ -227,7 +231,7 @@ def test_tools_that_are_too_much_together_are_an_error():
     asked = replace(answer(JSON, *ordinary(9)), limits=Limits(grammar_parts=50))
 
     with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
-        asked.gbnf()
+        asked.constraint("llama.cpp")
 
 
 def test_a_response_schema_that_is_too_much_is_an_error():
@@ -236,7 +240,7 @@ def test_a_response_schema_that_is_too_much_is_an_error():
     asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), limits=Limits(tool_depth=20))
 
     with pytest.raises(GrammarError, match="response schema: #: it has 30 levels, more than 20; simplify it"):
-        asked.gbnf()
+        asked.constraint("llama.cpp")
 
 
 def test_steps_are_bounded():
@@ -244,7 +248,7 @@ def test_steps_are_bounded():
     asked = replace(answer(PYTHONIC, *ordinary(9)), limits=Limits(grammar_steps=50))
 
     with pytest.raises(GrammarError, match="more than 50 steps"):
-        asked.gbnf()
+        asked.constraint("llama.cpp")
 
 
 def test_a_text_that_must_be_too_long_is_not_drawn():

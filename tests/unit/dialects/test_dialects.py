@@ -48,7 +48,7 @@ def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(request):
     """No rule is left undefined, defined twice, or unreachable."""
     grammars = [row["grammar"] for row in case_rows(request.path.with_name("cases.jsonl")) if "grammar" in row]
     for grammar in grammars:
-        lines = turn_of(grammar_of(grammar)).gbnf().splitlines()
+        lines = turn_of(grammar_of(grammar)).constraint("llama.cpp").grammar.splitlines()
         defined = [line.split(" ::= ")[0] for line in lines]
         bodies = [re.sub(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]', "", line.split(" ::= ", 1)[1]) for line in lines]
         used = {word for body in bodies for word in re.findall(r"[a-z][a-z0-9-]*", body)}
@@ -60,7 +60,7 @@ def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(request):
 
 def test_lark_hands_schemas_over():
     """A JSON value is `%json` with the schema, resolved, and the same white space as in the other dialects."""
-    text = turn_of(schema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})).lark()
+    text = turn_of(schema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})).constraint("llguidance").grammar
 
     handed = json.loads(text.partition("%json ")[2])
     assert handed.pop("x-guidance")["whitespace_pattern"] == "[ \\t\\n\\r]{1,32}"
@@ -69,7 +69,7 @@ def test_lark_hands_schemas_over():
 
 def test_a_structural_tag_says_what_it_can_in_its_own_words():
     """Text is a tag, JSON a schema, and a word a constant."""
-    written = turn_of(sequence(until("<call>"), CALL)).structural_tag()
+    written = json.loads(turn_of(sequence(until("<call>"), CALL)).constraint("xgrammar").grammar)
 
     assert written["type"] == "structural_tag"
     assert [part["type"] for part in written["format"]["elements"]] == ["tag", "json_schema", "const_string"]
@@ -78,7 +78,9 @@ def test_a_structural_tag_says_what_it_can_in_its_own_words():
 def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
     """A recursive grammar is not a tree, and becomes one piece of EBNF."""
     again = sequence("<call>", until("<call>"), optional(ref("again")))
-    written = turn_of(Grammar(sequence(until("<call>"), ref("again")), {"again": again})).structural_tag()
+    written = json.loads(
+        turn_of(Grammar(sequence(until("<call>"), ref("again")), {"again": again})).constraint("xgrammar")
+    )
 
     assert written["format"]["type"] == "grammar"
     assert written["format"]["grammar"].startswith("root ::= ")

@@ -80,10 +80,12 @@ def test_text_is_cut_at_the_stop_that_is_complete_first(stops: list[str], text: 
 @cases
 def test_rules_that_end_by_themselves_keep_their_names(rules: dict[str, str], expected: str) -> None:
     """They are written as they are, if that is how GBNF says it."""
-    assert turn_of(grammar_of({"": "sequence('(', ref('x'), ')')", **rules})).gbnf() == expected
+    assert (
+        turn_of(grammar_of({"": "sequence('(', ref('x'), ')')", **rules})).constraint("llama.cpp").grammar == expected
+    )
 
 
 def test_a_rule_that_is_missing_is_named() -> None:
     """An error, not silence."""
     with pytest.raises(GrammarError, match="rule 'nowhere' is not defined"):
-        turn_of(ref("nowhere")).gbnf()
+        turn_of(ref("nowhere")).constraint("llama.cpp")

@@ -8,8 +8,9 @@ import pytest
 from engines import gbnf_reader, installed, lark_reader, tag_reader
 from lexing import remainder_of
 
-from unrender import Malformed, Parser, Request, Tool, TriggerKind, Turn
+from unrender import Malformed, Parser, Turn
 from unrender.format import Arguments, CallSyntax, Format, Slot
+from unrender.types import Request, Tool
 
 REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))
 OBJECT = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
@@ -85,11 +86,11 @@ def read(format: Format, text: str) -> tuple[str, list[Malformed]]:
 def test_prose_mentions_what_is_no_call(name: str, mention: str) -> None:
     """It is allowed, read as content without a report, and wakes no lazy grammar."""
     format, texts = FORMATS[name], [prose.format(mention) for prose in PROSE]
-    (trigger,) = turn_of(name).triggers
+    (trigger,) = turn_of(name).constraint("llama.cpp").triggers
 
     assert remainder_of(turn_of(name)).refused(texts) == []
     assert [read(format, text) for text in texts] == [(text, []) for text in texts]
-    assert trigger.kind is not TriggerKind.WORD or not any(trigger.value in text for text in texts)
+    assert trigger.kind != "word" or not any(trigger.value in text for text in texts)
 
 
 @pytest.mark.parametrize(("name", "begun"), BEGINNINGS)
@@ -125,5 +126,9 @@ def test_the_engines_agree(name: str) -> None:
     turn = turn_of(name)
     free, forced = ([prose.format(text) for text in texts[name] for prose in PROSE] for texts in (FREE, FORCED))
 
-    for accepts in (lark_reader(turn.lark()), gbnf_reader(turn.gbnf()), tag_reader(turn.structural_tag())):
+    for accepts in (
+        lark_reader(turn.constraint("llguidance").grammar),
+        gbnf_reader(turn.constraint("llama.cpp").grammar),
+        tag_reader(turn.constraint("xgrammar").grammar),
+    ):
         assert ([text for text in free if not accepts(text)], list(filter(accepts, forced))) == ([], [])

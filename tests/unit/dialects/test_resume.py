@@ -7,29 +7,35 @@ from cases import cases
 from engines import lark_reader
 from remainders import node_of, turn_of
 
-from unrender import GrammarError, Request
+from unrender import GrammarError
 from unrender.grammar import Grammar, chars, choice, optional, reasoning, ref, repeat, sequence, until
+from unrender.types import Request
 
 ANSWER = choice(sequence("<think>\n", reasoning(until("</think>")), "</think>", "yes"), "no")
 
 
 @cases
-def test_the_rest_of_an_answer_is_what_may_follow(begun, rest):
+def test_the_rest_of_an_answer_is_what_may_follow(prefill, rest):
     """Reasoning that is open stays open, what is closed is after, and a half-written word is finished."""
-    assert turn_of(ANSWER, begun=begun).gbnf() == turn_of(node_of(rest)).gbnf()
+    assert (
+        turn_of(ANSWER, prefill=prefill).constraint("llama.cpp").grammar
+        == turn_of(node_of(rest)).constraint("llama.cpp").grammar
+    )
 
 
-@pytest.mark.parametrize("begun", ["maybe", "<think>\n</think>no", "<think>\n</think></think>"])
-def test_what_no_answer_begins_with_is_an_error(begun):
+@pytest.mark.parametrize("prefill", ["maybe", "<think>\n</think>no", "<think>\n</think></think>"])
+def test_what_no_answer_begins_with_is_an_error(prefill):
     """The prompt must begin an answer of the format."""
     with pytest.raises(GrammarError, match="which the format does not write"):
-        turn_of(ANSWER, begun=begun).gbnf()
+        turn_of(ANSWER, prefill=prefill).constraint("llama.cpp")
 
 
 def test_every_way_to_read_the_beginning_leaves_a_rest():
     """Repetitions, options, classes and rules are taken apart as far as the text goes."""
     root = sequence(repeat("ab", 1, 3), optional(ref("digits")), "!")
-    accepts = lark_reader(turn_of(Grammar(root, {"digits": chars("0-9", 1, 3)}), begun="abab7").lark())
+    accepts = lark_reader(
+        turn_of(Grammar(root, {"digits": chars("0-9", 1, 3)}), prefill="abab7").constraint("llguidance")
+    )
 
     assert [text for text in ["!", "7!", "77!", "777!", "ab!"] if accepts(text)] == ["!", "7!", "77!"]
 
@@ -38,7 +44,10 @@ def test_a_long_beginning_is_read_in_linear_time():
     """Free text may have ended at each of its characters; none of them is copied, and nothing is nested."""
     answer = sequence(until("</x>"), "</x>")
 
-    assert turn_of(answer, begun="a" * 300_000).gbnf() == turn_of(answer).gbnf()
+    assert (
+        turn_of(answer, prefill="a" * 300_000).constraint("llama.cpp").grammar
+        == turn_of(answer).constraint("llama.cpp").grammar
+    )
 
 
 def test_a_beginning_that_takes_too_many_steps_is_an_error(monkeypatch):
@@ -46,5 +55,5 @@ def test_a_beginning_that_takes_too_many_steps_is_an_error(monkeypatch):
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 1000)
     with pytest.raises(GrammarError, match="takes more than 1000 steps to read"):
         turn_of(
-            Grammar(ref("a"), {"a": sequence(optional("b"), ref("a"))}), begun="c", request=Request(tools=None)
-        ).gbnf()
+            Grammar(ref("a"), {"a": sequence(optional("b"), ref("a"))}), prefill="c", request=Request(tools=None)
+        ).constraint("llama.cpp")

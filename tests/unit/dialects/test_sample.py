@@ -7,8 +7,9 @@ from cases import cases
 from lexing import remainder_of
 from remainders import turn_of
 
-from unrender import GrammarError, Request
+from unrender import GrammarError
 from unrender.grammar import Grammar, Role, chars, choice, literal, ref, repeat, sequence, tag, until
+from unrender.types import Request
 
 NESTED = Grammar(
     ref("list"),

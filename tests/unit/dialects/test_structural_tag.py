@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -79,7 +80,9 @@ def text_up_to(*stops: str, end: str) -> TagFormat:
 )
 def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
     """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
-    written = turn_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")})).structural_tag()
+    written = json.loads(
+        turn_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")})).constraint("xgrammar")
+    )
 
     assert written == {"type": "structural_tag", "format": tag}
 
@@ -88,7 +91,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
     """Each stop with what may follow it, and the end where the text may end."""
     branches = choice(sequence("<x>", FLAG), "<y>b")
 
-    assert turn_of(sequence(until("<x>", "<y>"), branches)).structural_tag()["format"] == {
+    assert json.loads(turn_of(sequence(until("<x>", "<y>"), branches)).constraint("xgrammar").grammar)["format"] == {
         "type": "or",
         "elements": [
             in_sequence(text_up_to("<x>", "<y>", end="<x>"), JSON),
@@ -99,7 +102,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
 
 def test_a_stop_within_a_longer_one_is_ebnf() -> None:
     """A tag would end at the shorter stop also where the longer one was met, after which nothing follows."""
-    written = turn_of(sequence(until(">f", ">>f"), ">f", FLAG)).structural_tag()
+    written = json.loads(turn_of(sequence(until(">f", ">>f"), ">f", FLAG)).constraint("xgrammar").grammar)
 
     first, second = written["format"]["elements"]
     assert (first["type"], second) == ("grammar", JSON)
@@ -132,6 +135,6 @@ def test_which_schemas_the_engine_reads_exactly(schema: Any, exact: bool) -> Non
 
 def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
     """Its JSON is written as EBNF."""
-    written = turn_of(schema({"enum": ["é"]})).structural_tag()
+    written = json.loads(turn_of(schema({"enum": ["é"]})).constraint("xgrammar").grammar)
 
     assert written["format"] == ebnf('root ::= "\\"é\\""\n')

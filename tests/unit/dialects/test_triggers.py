@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from cases import cases
 
-from unrender import Request, Tool, ToolChoice, Trigger, TriggerKind, Turn
+from unrender import Turn
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
+from unrender.types import Request, Tool, Trigger
 
 CALLS = CallSyntax(call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
 PLAIN = Format(tools=CALLS)
@@ -17,14 +18,14 @@ THINKING = replace(PLAIN, reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, star
 REQUEST = Request(tools=(Tool(name="f"),))
 
 
-def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trigger, ...]:
-    return Turn(prompt="", format=format, request=request, begun=begun).triggers
+def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
+    return Turn(prompt="", format=format, request=request, prefill=prefill).constraint("llama.cpp").triggers
 
 
-def fires(format: Format, output: str, begun: str = "") -> str | None:
+def fires(format: Format, output: str, prefill: str = "") -> str | None:
     """Return the call's beginning as the trigger sees it in the output so far; None when it does not fire."""
-    (trigger,) = triggers_of(format, REQUEST, begun)
-    if trigger.kind is TriggerKind.WORD:
+    (trigger,) = triggers_of(format, REQUEST, prefill)
+    if trigger.kind == "word":
         return trigger.value if trigger.value in output else None
     found = re.search(trigger.value, output)
     return found.group(1) if found else None
@@ -32,13 +33,13 @@ def fires(format: Format, output: str, begun: str = "") -> str | None:
 
 def test_a_marker_that_stands_nowhere_else_is_a_word():
     """Without reasoning, the marker alone tells."""
-    assert triggers_of(PLAIN, REQUEST) == (Trigger(TriggerKind.WORD, "<call>"),)
+    assert triggers_of(PLAIN, REQUEST) == (Trigger("word", "<call>"),)
 
 
 @cases
-def test_a_marker_inside_reasoning_does_not_fire(output, begun, expected):
+def test_a_marker_inside_reasoning_does_not_fire(output, prefill, expected):
     """Only a call outside of reasoning counts, whether the model or the prompt opened it."""
-    assert fires(THINKING, output, begun) == expected
+    assert fires(THINKING, output, prefill) == expected
 
 
 def test_the_grammar_starts_after_the_reasoning():
@@ -73,9 +74,9 @@ def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
 @pytest.mark.parametrize(
     "request_",
     [
-        replace(REQUEST, tool_choice=ToolChoice.REQUIRED),
-        replace(REQUEST, tool_choice=ToolChoice.NAMED, named_tool="f"),
-        replace(REQUEST, tool_choice=ToolChoice.NONE),
+        replace(REQUEST, tool_choice="required"),
+        replace(REQUEST, tool_choice="named", named_tool="f"),
+        replace(REQUEST, tool_choice="none"),
         replace(REQUEST, response_schema={}),
         Request(),
     ],
@@ -91,7 +92,7 @@ def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
     """Text after the token doesn't delay the trigger, not even a misspelt name."""
     calls = replace(CALLS, section_start=token + after, call_start="")
 
-    assert triggers_of(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
+    assert triggers_of(Format(tools=calls), REQUEST) == (Trigger("word", token),)
     assert fires(replace(THINKING, tools=calls), f"<think>\nno {token}\n</think>Hi{token}x") == token
 
 

@@ -91,7 +91,9 @@ def test_the_same_request_gets_the_same_answer():
 
 def test_half_a_character():
     """A prompt that holds one gets an answer without it."""
-    text = example_answer(served_template().turn("Hello \ud800"), [{"role": "user", "content": "Hello \ud800"}])
+    text = example_answer(
+        served_template().prepare_rendered("Hello \ud800"), [{"role": "user", "content": "Hello \ud800"}]
+    )
 
     assert text.encode()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cases import cases
 
-from unrender.examples import example_value
+from unrender.examples.values import example_value
 from unrender.grammar import conforms
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unrender import ChatTemplate, Format, Parser, Request
-from unrender.explain import Line, listing
+from unrender import ChatTemplate, Format, Parser
+from unrender.explain.picture import Line, listing
+from unrender.types import Request
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
 
@@ -16,8 +17,8 @@ def test_addresses_are_the_programs() -> None:
 
     lines = listing(parser)
 
-    assert [line.address for line in lines] == list(range(len(parser.program)))
-    assert [line.name for line in lines] == [type(instruction).__name__ for instruction in parser.program]
+    assert [line.address for line in lines] == list(range(len(parser._program_listing)))
+    assert [line.name for line in lines] == [type(instruction).__name__ for instruction in parser._program_listing]
 
 
 def test_a_line_says_what_an_instruction_holds() -> None:

@@ -12,11 +12,14 @@ from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_o
 from recipes import rows_of
 from splitting import fed
 
-from unrender import CallStatus, Message, Parser, Request, Span, Tool, ToolCall, UnrenderError
-from unrender.explain import Explanation, Hint, Stop, explain
+from unrender import Message, Parser, ToolCall, UnrenderError
+from unrender.explain import Explanation, explain
+from unrender.explain.explanation import Stop
+from unrender.explain.hints import Hint
 from unrender.format import Format
 from unrender.formats import common_calls
 from unrender.grammar import Role
+from unrender.types import Request, Span, Tool
 
 NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
 ROWS = rows_of(EXPLANATIONS)
@@ -91,8 +94,8 @@ def test_a_stop_and_a_hint_are_sentences(said, text):
 
 
 def calling(status):
-    calls = (ToolCall(id="i", name="f", arguments="{}", status=status),)
-    return Message(tool_calls=calls) if status is CallStatus.COMPLETE else Message(failed_calls=calls)
+    calls = (ToolCall(id="i", name="f", arguments_json="{}", status=status),)
+    return Message(tool_calls=calls) if status == "complete" else Message(failed_calls=calls)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +105,9 @@ def calling(status):
         ({"stops": (STOP,)}, False),
         ({"hints": (HINT,)}, False),
         ({"tolerances": ("a space",)}, True),
-        ({"message": calling(CallStatus.COMPLETE)}, True),
-        ({"message": calling(CallStatus.TRUNCATED)}, False),
-        ({"message": calling(CallStatus.INVALID)}, False),
+        ({"message": calling("complete")}, True),
+        ({"message": calling("truncated")}, False),
+        ({"message": calling("invalid")}, False),
     ],
 )
 def test_what_is_clean(changes, clean):
@@ -135,7 +138,7 @@ def test_a_syntax_reads_what_it_is_called(name, text):
     fed(parser, [text])
     message = parser.message
 
-    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
+    assert [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls] == [
         ("find", {"what": "it", "most": 3})
     ]
     assert message.content == ""

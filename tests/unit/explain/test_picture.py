@@ -9,7 +9,7 @@ from vendor import vendor_templates
 
 from unrender import ChatTemplate
 from unrender.analysis import Capabilities
-from unrender.explain import field_texts, pictures
+from unrender.explain.picture import field_texts, pictures
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 
 PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, ContentText, Format, MessageFinished, Parser, ReasoningText, Request
+from unrender import ChatTemplate, ContentText, Format, MessageFinished, Parser, ReasoningText
 from unrender.explain import replay
 from unrender.format import Reasoning, ReasoningMode
+from unrender.types import Request
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 FORMAT = Format(reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"))
@@ -58,7 +59,7 @@ def test_difference_is_found():
 @pytest.mark.parametrize("chunks", [[], [""], ["", "a", ""]], ids=repr)
 def test_empty_chunks(chunks):
     """No chunks and empty chunks are not a difference."""
-    assert replay(ChatTemplate.from_string("{{ messages }}").parser, chunks).differences == ()
+    assert replay(ChatTemplate.from_string("{{ messages }}").prepare_rendered().parser, chunks).differences == ()
 
 
 def test_long_outputs_are_cut_at_some_places():
@@ -79,6 +80,6 @@ def test_what_is_settled_is_what_spans_tell(text):
 
     for char in text:
         parser.feed(char)
-        assert parser.settled == (max(parser.spans[-1].end, 0) if parser.spans else 0)
+        assert parser._settled == (max(parser.spans[-1].end, 0) if parser.spans else 0)
     parser.finish()
-    assert parser.settled == len(text)
+    assert parser._settled == len(text)

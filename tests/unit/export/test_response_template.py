@@ -22,7 +22,9 @@ import pytest
 from cases import cases
 from rows import FORMATS, patched
 
-from unrender import ChatTemplate, Exported, ExportError, Target, read_response_template
+from unrender import ChatTemplate
+from unrender.errors import ExportError
+from unrender.export import Exported, read_response_template
 from unrender.format import Format, TurnTexts
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -36,7 +38,7 @@ def golden(name: str) -> Format:
     return Format.from_json(GOLDEN[name].read_text(encoding="utf-8"))
 
 
-def exported_as(format: Format, target: str = Target.TRANSFORMERS) -> Exported:
+def exported_as(format: Format, target: str = "transformers") -> Exported:
     """Return the response template of a Format."""
     return ChatTemplate.from_string("", format=format).response_template(target=target)
 
@@ -57,7 +59,7 @@ def found(pattern: str, texts: Texts, tell: Callable[[re.Match[str]], Any]) -> d
 )
 def test_a_field_reads_what_the_row_says(row: dict[str, Any]) -> None:
     """Openers and closers with as much layout as is written, names and ids captured, arguments between them."""
-    exported = exported_as(format_of(row), row.get("target", Target.TRANSFORMERS))
+    exported = exported_as(format_of(row), row.get("target", "transformers"))
     field = exported.template["fields"][row["field"]]
     opener, closer = field.get("open_pattern", "(?!)"), field.get("close_pattern", "(?!)")
     entry = field.get("content_args", {}).get("tag_pattern", "(?!)")

@@ -15,7 +15,8 @@ from properties.families import FAMILIES, REQUEST
 from recipes import rows_of
 from splitting import fed
 
-from unrender import FormatError, Parser
+from unrender import Parser
+from unrender.errors import FormatError
 from unrender.format import Format, TurnTexts
 
 MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT = 128, 32, 1_000, 16_000
@@ -111,8 +112,8 @@ def test_an_end_of_sequence_token_that_is_no_marker_is_left_out() -> None:
     """A tokenizer's token that no Format may hold breaks nothing."""
     format = FAMILIES[0].format
 
-    assert format.ended_by("x" * 40_000) == format
-    assert format.ended_by("<eos>").turn.ends == ("<eos>",)
+    assert format._ended_by("x" * 40_000) == format
+    assert format._ended_by("<eos>").turn.ends == ("<eos>",)
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from properties.families import THINK
 
-from unrender.explain import differences
 from unrender.format import CallSyntax, Codec, Format, Slot, TurnTexts
+from unrender.format.data import differences
 
 CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
 FORMAT = Format(

@@ -13,7 +13,7 @@ import pytest
 from cases import cases
 from properties.families import COUNTED, FAMILIES, ID_BETWEEN, ID_FIRST, JSON_ID_LAST, TAG_AND_JSON, Family
 
-from unrender import FormatError, FormatVersionError
+from unrender.errors import FormatError, FormatVersionError
 from unrender.format import (
     FORMAT_VERSION,
     Arguments,

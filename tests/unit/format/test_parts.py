@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cases import cases
 
-from unrender import FormatError
+from unrender.errors import FormatError
 from unrender.format import (
     Arguments,
     CallSyntax,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from unrender import FormatError
+from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats import Declared, Signs, declared_format, declared_formats
-from unrender.verify import Verdict, verify_format
+from unrender.formats import Declared, Signs, declared_formats
+from unrender.verify import Verdict
+from unrender.verify.check import verify_format
 
 
 @pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
@@ -35,9 +36,9 @@ def test_names_are_unique() -> None:
 
 def test_a_format_is_found_by_name() -> None:
     """An unknown name is an error that lists the known ones."""
-    assert declared_format("none") == Format(undeclared_reasoning=False)
+    assert Format.named("none") == Format(undeclared_reasoning=False)
     with pytest.raises(FormatError, match="expected one of .*'none'.*, found 'nope'"):
-        declared_format("nope")
+        Format.named("nope")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import pytest
 from answers import said_in
 from splitting import fed
 
-from unrender import CallStatus, Message, Parser, Request, Tool
+from unrender import Message, Parser
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_formats
+from unrender.types import Request, Tool
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type": "boolean"}}
 
@@ -70,9 +71,9 @@ def test_what_a_declared_format_writes_is_read(name: str, shape: str) -> None:
 
     for chunks in ([text], list(text)):
         message = read(format, chunks)
-        found = [(call.name, json.loads(call.arguments), call.status) for call in message.tool_calls]
+        found = [(call.name, json.loads(call.arguments_json), call.status) for call in message.tool_calls]
 
-        assert found == [(name, values, CallStatus.COMPLETE) for name, values, _ in calls], text
+        assert found == [(name, values, "complete") for name, values, _ in calls], text
         assert (message.content.strip(), message.reasoning.strip()) == (content, reasoning), text
         if Slot.ID in format.tools.function:
             assert [call.id for call in message.tool_calls] == [id for *_, id in calls]

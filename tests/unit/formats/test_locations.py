@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import unrender
-from unrender import ChatTemplate, FormatError
-from unrender.formats import declared_format, declared_formats
+from unrender import ChatTemplate, Format
+from unrender.errors import FormatError
+from unrender.formats import declared_formats
 
 SOURCE = "{{ messages[-1].content }}{# <|mine|> #}"
 MINE = {
@@ -39,7 +40,7 @@ def test_folder_of_the_variable_completes_formats(folder):
     """A declared format in a folder that the variable names applies by evidence and by name."""
     write(folder)
 
-    assert declared_format("mine").ignored == ("<|mine|>",)
+    assert Format.named("mine").ignored == ("<|mine|>",)
     assert "mine" in ChatTemplate.from_string(SOURCE).format.declared
     assert "mine" not in ChatTemplate.from_string("{{ messages[-1].content }}").format.declared
 
@@ -69,7 +70,7 @@ def test_installed_packages_bring_formats(tmp_path):
     path = os.pathsep.join([str(tmp_path), str(Path(unrender.__file__).parents[1])])
 
     found = subprocess.run(
-        [sys.executable, "-c", "import unrender; print(unrender.declared_format('mine').ignored)"],
+        [sys.executable, "-c", "import unrender; print(Format.named('mine').ignored)"],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

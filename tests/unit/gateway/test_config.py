@@ -10,8 +10,9 @@ from cases import beside
 from serving import TEMPLATES, corpus, template
 
 from unrender import ChatTemplate
-from unrender.gateway import Failure, Sampler
+from unrender.gateway.backends.backend import Sampler
 from unrender.gateway.config import read, read_file
+from unrender.gateway.failure import Failure
 
 
 def test_file_is_read(tmp_path, monkeypatch):

@@ -11,7 +11,10 @@ import pytest
 from live import ASKED, listening, request
 from serving import Told, asked, posted, served, template
 
-from unrender.gateway import GatewayLimits, Keys, Model, Turns, app
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.gateway import GatewayLimits, Keys
 
 KEYS = Keys(models={"good": frozenset({"m"})})
 OPEN = {"/health", "/ready", "/metrics"}

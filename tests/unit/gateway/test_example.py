@@ -11,8 +11,9 @@ import pytest
 from cases import cases
 
 from unrender.cli.serving import _model
-from unrender.gateway import Failure, example
+from unrender.gateway import example
 from unrender.gateway.backends.backend import free_cores
+from unrender.gateway.failure import Failure
 
 MODEL = b"GGUF and so on"
 NAMED = {

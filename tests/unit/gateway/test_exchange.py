@@ -9,7 +9,8 @@ import serving
 from live import ASKED
 from serving import CALL, HELLO, TOOL, WEATHER, Told, corpus, posted, served
 
-from unrender.gateway import EngineError, GatewayLimits, Keys, Piece
+from unrender.gateway.backends.backend import EngineError, Piece
+from unrender.gateway.gateway import GatewayLimits, Keys
 
 
 def asked(application, path="/v1/chat/completions", headers=None, **request):

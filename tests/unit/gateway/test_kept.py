@@ -13,7 +13,11 @@ from serving import HELLO, RED, SHOWING, TOOL, Told, asked, browser, chunked, me
 from three_apis import APIS, continued
 
 from unrender import ChatTemplate
-from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Job, Model, Piece, Turns, app
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.gateway import GatewayLimits
 
 Messages = list[dict[str, Any]]
 STAMPED, THOUGHTFUL = (

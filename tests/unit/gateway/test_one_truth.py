@@ -12,8 +12,8 @@ import pytest
 from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
-from unrender.gateway import EngineCapabilities, Job, Piece
 from unrender.gateway.answers.turns import Calls
+from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
 
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
@@ -76,7 +76,7 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
             parser.finish("stop")
 
             assert comparable(streamed) == comparable(whole)
-            expected = [so_far(call.arguments) for call in parser.message.tool_calls]
+            expected = [so_far(call.arguments_json) for call in parser.message.tool_calls]
             assert [values for _, values, _ in calls_in(api, whole)] == expected
 
 
@@ -106,7 +106,7 @@ def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
 def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: int) -> None:
     """In every format the calls beyond the last one are not given, in whatever pieces the engine sends them."""
     text = written(name, [("get_weather", {"city": "Paris"}, "a" * 9)] * 2 * few_calls)
-    streamed, whole = both("chat", served(Told(chunked(text, size)), name, tool_calls="written"))
+    streamed, whole = both("chat", served(Told(chunked(text, size)), name, tool_calls="streamed"))
 
     assert comparable(streamed) == comparable(whole)
     assert [values for _, values, _ in calls_in("chat", whole)] == [{"city": "Paris"}] * few_calls
@@ -124,7 +124,7 @@ def test_calls_of_other_formats_are_read_where_a_setting_says_so(api: str, repai
 
 
 @pytest.mark.parametrize("stop", [{}, {"stop": "zebra"}], ids=str)
-@pytest.mark.parametrize("calls", ["written", "complete"], ids=str)
+@pytest.mark.parametrize("calls", ["streamed", "complete"], ids=str)
 def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> None:
     """An answer that is continued inside a call's arguments gives the whole call, its name included, and nothing else."""
     begun, rest = f"Hm.\n{CUT}", CALL.removeprefix(CUT)
@@ -212,7 +212,7 @@ def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
         deltas = [call for chunk in stream for call in chunk.choices[0].delta.tool_calls or ()]
         found = sum(bool(call.function.arguments) for call in deltas)
 
-    assert found > 1 if calls == "written" else found == 1
+    assert found > 1 if calls == "streamed" else found == 1
 
 
 @pytest.mark.parametrize("calls", get_args(Calls), ids=str)
@@ -229,7 +229,7 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
     streamed, whole = map(comparable, both("chat", application, tools=[tool], strict=False))
 
     assert streamed == whole
-    if calls != "written" and not closed:
+    if calls != "streamed" and not closed:
         assert "tool_calls" not in json.dumps(whole)
     else:
         assert whole["message"]["tool_calls"][0]["type"] == "custom"

@@ -17,9 +17,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from serving import CALL, HELLO, TOOL, Told, metric, posted, served
 
-from unrender import Usage
-from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Piece
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece
+from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.telemetry import Telemetry
+from unrender.openai import Usage
 
 SECRET = "a word that nobody may log"
 CHAT = "/v1/chat/completions"

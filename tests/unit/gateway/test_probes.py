@@ -10,8 +10,12 @@ import pytest
 from cases import beside
 from serving import HELLO, TOOL, Told, asked, posted
 
-from unrender import ChatTemplate, Usage
-from unrender.gateway import EngineCapabilities, EngineError, Model, Piece, Turns, app
+from unrender import ChatTemplate
+from unrender.gateway import app
+from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece
+from unrender.openai import Usage
 
 CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
 

@@ -16,7 +16,7 @@ import pytest
 from serving import CALL, WEATHER, Told, asked, both, openai_of, posted, served
 from starlette.testclient import TestClient
 
-from unrender.gateway import GatewayLimits, Keys
+from unrender.gateway.gateway import GatewayLimits, Keys
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}

@@ -9,7 +9,7 @@ import pytest
 from live import ASKED, listening, request
 from serving import Told
 
-from unrender.gateway import Keys
+from unrender.gateway.gateway import Keys
 
 CHAT = "/v1/chat/completions"
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\n"

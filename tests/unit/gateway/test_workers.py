@@ -13,7 +13,8 @@ from live import listening, request
 from paced import client, engine, port_of
 from serving import Told
 
-from unrender.gateway import EngineCapabilities, GatewayLimits, Keys
+from unrender.gateway.backends.backend import EngineCapabilities
+from unrender.gateway.gateway import GatewayLimits, Keys
 
 CHAT = "/v1/chat/completions"
 

@@ -13,13 +13,13 @@ from cases import cases
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 
-from unrender import Tool
 from unrender.answer.build import calls_in_syntax
 from unrender.format import Arguments, CallSyntax, Format, Skeleton, Slot
 from unrender.format.data import decode
 from unrender.grammar import Grammar, Node
 from unrender.grammar.expansion import Values, expand
 from unrender.nodes import Literal, Optional, Ref, Repeat, Rules, Sequence
+from unrender.types import Tool
 
 SHARED = ("json-", "python-", "single-", "bare-", "object-extra")
 USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]

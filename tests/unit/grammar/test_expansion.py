@@ -7,7 +7,8 @@ import json
 import pytest
 from properties.families import FAMILIES, Family
 
-from unrender import Request, Tool, ToolChoice, Turn
+from unrender import Turn
+from unrender.types import Request, Tool
 
 SAMPLE = {"city": "Rome", "days": 3, "exact": True, "tags": ["a", "b c"]}
 PARAMETERS = {
@@ -21,9 +22,9 @@ PARAMETERS = {
 def test_a_constant_is_written_as_the_codec_writes_it(family: Family) -> None:
     """With every argument fixed, each text that is generated is read as just these values."""
     tools = (Tool(name="now", parameters=PARAMETERS),)
-    request = Request(tools=tools, tool_choice=ToolChoice.REQUIRED, parallel_tool_calls=False)
-    turn = Turn(prompt="", format=family.format, request=request, begun="")
+    request = Request(tools=tools, tool_choice="required", parallel_tool_calls=False)
+    turn = Turn(prompt="", format=family.format, request=request, prefill="")
 
     for seed in range(20):
         [call] = turn.parse(turn.sample(seed)).tool_calls
-        assert (call.name, json.loads(call.arguments)) == ("now", SAMPLE)
+        assert (call.name, json.loads(call.arguments_json)) == ("now", SAMPLE)

@@ -11,7 +11,7 @@ from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
 from remainders import turn_of
 
-from unrender import GrammarError, Malformed, Message, Parser, Request, Tool, ToolChoice
+from unrender import GrammarError, Malformed, Message, Parser
 from unrender import grammar as c
 from unrender.dialects.sample import drawer
 from unrender.format import Format, TurnTexts
@@ -26,6 +26,7 @@ from unrender.grammar.handmade import (
     stopped_at,
     written_for,
 )
+from unrender.types import Request, Tool
 
 DAYS = {"type": "integer", "minimum": 1, "maximum": 9}
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": DAYS}})
@@ -53,7 +54,7 @@ def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
 def test_what_is_written_is_read(grammar):
     """Random answers are read without a malformed part, their calls name the tools, and the engine accepts them."""
     turn = turn_of(grammar, REQUEST)
-    accepts = lark_reader(turn.lark())
+    accepts = lark_reader(turn.constraint("llguidance").grammar)
     names = set()
 
     for seed in range(60):
@@ -68,7 +69,7 @@ def test_what_is_written_is_read(grammar):
 
 def test_a_call_is_bound_by_its_tool():
     """Each name brings the arguments of its own schema."""
-    accepts = lark_reader(turn_of(WHOLE, REQUEST).lark())
+    accepts = lark_reader(turn_of(WHOLE, REQUEST).constraint("llguidance").grammar)
 
     assert accepts('Hi<call>get_weather:{"days": 3}</call>')
     assert not accepts('<call>get_weather:{"days": 30}</call>')
@@ -77,7 +78,7 @@ def test_a_call_is_bound_by_its_tool():
 
 def test_entries_are_bound_by_their_schema():
     """A value that is not a string is written by its schema, a string as the grammar says."""
-    accepts = lark_reader(turn_of(ENTRIES, REQUEST).lark())
+    accepts = lark_reader(turn_of(ENTRIES, REQUEST).constraint("llguidance").grammar)
 
     assert accepts("get_weather(city=New York,days=3)")
     assert not accepts("get_weather(days=New York)")
@@ -86,7 +87,7 @@ def test_entries_are_bound_by_their_schema():
 
 def test_python_values_are_written_in_pythons_spelling():
     """Generated text reads back as the value that was meant."""
-    written = turn_of(c.content(c.python_value()), Request(tools=None)).gbnf()
+    written = turn_of(c.content(c.python_value()), Request(tools=None)).constraint("llama.cpp").grammar
 
     assert '"None"' in written
     assert '"null"' not in written
@@ -94,15 +95,15 @@ def test_python_values_are_written_in_pythons_spelling():
 
 def test_without_tools_no_call_is_written():
     """Nothing is a call where no tool is offered."""
-    assert not lark_reader(turn_of(WHOLE).lark())("<call>get_weather:{}</call>")
+    assert not lark_reader(turn_of(WHOLE).constraint("llguidance").grammar)("<call>get_weather:{}</call>")
 
 
 def test_one_name_is_read_for_each_tool():
     """A grammar of a single call is written once for every tool."""
-    text = turn_of(PYTHON, REQUEST).gbnf()
+    text = turn_of(PYTHON, REQUEST).constraint("llama.cpp").grammar
 
     assert "get_" in text
-    assert read(PYTHON, "get_time{'utc': True}")[0].tool_calls[0].arguments == '{"utc": true}'
+    assert read(PYTHON, "get_time{'utc': True}")[0].tool_calls[0].arguments_json == '{"utc": true}'
 
 
 CALL = c.tool_call("c")
@@ -146,7 +147,7 @@ def requested(row):
     """Return the request of a row."""
     tools = None if row["tools"] is None else tuple(Tool(**tool) for tool in row["tools"])
     more = {key: row[key] for key in ("named_tool", "parallel_tool_calls") if key in row}
-    return Request(tools=tools, tool_choice=ToolChoice(row.get("tool_choice", "auto")), **more)
+    return Request(tools=tools, tool_choice=row.get("tool_choice", "auto"), **more)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "tools" in row], ids=lambda row: row["grammar"])

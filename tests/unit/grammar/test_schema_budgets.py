@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from remainders import turn_of, written
 
-from unrender import GrammarError, SchemaWarning
+from unrender import GrammarError
 from unrender import grammar as c
+from unrender.errors import SchemaWarning
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -71,7 +72,7 @@ NO_SCHEMA = {
 def written_with_losses(schema: Any) -> list[str]:
     """Return what is said to be lost where a schema is written."""
     with warnings.catch_warnings(record=True, action="always") as lost:
-        turn_of(c.schema(schema)).gbnf()
+        turn_of(c.schema(schema)).constraint("llama.cpp")
     assert {item.category for item in lost} <= {SchemaWarning}
     return [str(item.message) for item in lost]
 
@@ -101,4 +102,9 @@ def test_many_values_are_written(dialect: str) -> None:
 
 def test_many_properties_are_written() -> None:
     """A thousand properties are spelled out one after the other."""
-    assert "p999" in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}})).gbnf()
+    assert (
+        "p999"
+        in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}}))
+        .constraint("llama.cpp")
+        .grammar
+    )

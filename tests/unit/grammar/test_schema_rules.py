@@ -14,7 +14,7 @@ from unrender import grammar as c
 
 def size(**properties: object) -> int:
     """Return the characters of the GBNF of an object."""
-    return len(turn_of(c.schema({"type": "object", "properties": properties})).gbnf())
+    return len(turn_of(c.schema({"type": "object", "properties": properties})).constraint("llama.cpp").grammar)
 
 
 @cases
@@ -42,4 +42,4 @@ def test_rules_grow_linearly_with_optional_properties() -> None:
 
 def test_white_space_between_tokens_is_bounded() -> None:
     """A model cannot run on in white space for ever."""
-    assert "{0,32}" in turn_of(c.schema({"type": "array"})).gbnf()
+    assert "{0,32}" in turn_of(c.schema({"type": "array"})).constraint("llama.cpp").grammar

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, GrammarError, MessageError, SchemaWarning, TemplateError
+from unrender import ChatTemplate, GrammarError, RequestError, TemplateError
+from unrender.errors import SchemaWarning
 from unrender.integrations.llama_cpp import ChatHandler
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
@@ -253,7 +254,7 @@ def test_arguments_of_prepare_are_kept():
 @pytest.mark.parametrize("option", [{"functions": [TOOL["function"]]}, {"logprobs": True}, {"logit_bias": {1: 2.0}}])
 def test_what_is_not_supported_is_refused(option):
     """No option is ignored in silence."""
-    with pytest.raises(MessageError, match="not supported"):
+    with pytest.raises(RequestError, match="not supported"):
         ask(Llama(EOS), **option)
 
 

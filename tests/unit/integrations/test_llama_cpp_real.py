@@ -13,7 +13,8 @@ import pytest
 from random_gguf import write_gguf
 
 import unrender
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
+from unrender.errors import FormatWarning
 from unrender.format import ToolMode
 from unrender.integrations.llama_cpp import ChatHandler
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, ExportError
+from unrender import ChatTemplate
+from unrender.errors import ExportError
 from unrender.integrations.mlx_lm import install
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
@@ -44,7 +45,7 @@ def test_reads_what_the_template_writes(name):
     assert [call["name"] for call in read] == ["now"] * len(read)
     assert all(isinstance(call["arguments"], dict) for call in read)
     first = turn.parse(text).tool_calls[0]
-    assert json.loads(first.arguments) == read[0]["arguments"]
+    assert json.loads(first.arguments_json) == read[0]["arguments"]
 
 
 def test_what_is_no_call_is_refused():

@@ -6,7 +6,7 @@ import pytest
 from cases import cases
 from letters import SOURCE, Letters
 
-from unrender import ChatTemplate, MessageError, TemplateError
+from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.integrations.rendered import (
     ReasoningGate,
     ReasoningTokens,
@@ -30,10 +30,10 @@ def test_the_end_of_a_prompt_tells_what_is_begun():
     turn = rendered_turn(TEMPLATE, PROMPT[-40:], tools=[TOOL])
     thinking = rendered_turn(TEMPLATE, PROMPT + "<think>\n")
 
-    assert (turn.begun, turn.stop) == ("", ("<|end|>", "</s>"))
+    assert (turn.prefill, turn.stop) == ("", ("<|end|>", "</s>"))
     assert turn.request.tools == TEMPLATE.prepare(USER, tools=[TOOL]).request.tools
     assert thinking.parse("Hm.\n</think>\n\nYes").reasoning == "Hm."
-    with pytest.raises(MessageError, match="tool_choice"):
+    with pytest.raises(RequestError, match="tool_choice"):
         rendered_turn(TEMPLATE, PROMPT, tools=[TOOL], tool_choice="any")
 
 
@@ -47,20 +47,20 @@ def test_only_the_end_of_a_prompt_is_decoded():
 
 
 @pytest.mark.parametrize(
-    ("begun", "more", "expected"),
+    ("prefill", "more", "expected"),
     [
         ("Ye", "s", ("", "s")),
         ("<think>\nHm", ".\n</think>\n\nYes", (".", "Yes")),
         ("<think>\nHm\n</think>\n\nY", "es", ("", "es")),
     ],
 )
-def test_what_a_continued_answer_had_is_not_said_again(begun, more, expected):
+def test_what_a_continued_answer_had_is_not_said_again(prefill, more, expected):
     """Only what is new is said, wherever the answer was left."""
-    turn = rendered_turn(TEMPLATE, PROMPT + begun, continued=True)
+    turn = rendered_turn(TEMPLATE, PROMPT + prefill, continued=True)
     parser = opened(turn, continued=True)
     found = said([*parser.feed(more), *parser.finish()])
 
-    assert turn.begun == begun
+    assert turn.prefill == prefill
     assert (found.reasoning, found.content) == expected
 
 
@@ -91,14 +91,14 @@ def test_reasoning_tokens_count_once_each():
 
 
 @cases
-def test_the_gate_opens_where_reasoning_ends(begun, answer, length):
+def test_the_gate_opens_where_reasoning_ends(prefill, answer, length):
     """After its end, or where the first letters are not those of its beginning; not before, and not at all if it goes on."""
-    gate, before = ReasoningGate(TEMPLATE, Letters()), [*map(ord, PROMPT + begun)]
+    gate, before = ReasoningGate(TEMPLATE, Letters()), [*map(ord, PROMPT + prefill)]
     opens = [at for at in range(1, len(answer) + 1) if gate.over([*before, *map(ord, answer[:at])], 1)]
 
     assert not gate.over_in_prompt(before)
     assert opens[:1] == ([] if length is None else [length])
-    assert gate.over_in_prompt([*before, *map(ord, "<think>\n\n</think>\n\n")]) or begun
+    assert gate.over_in_prompt([*before, *map(ord, "<think>\n\n</think>\n\n")]) or prefill
 
 
 def test_a_format_without_reasoning_has_no_gate():

@@ -91,11 +91,11 @@ def test_answers_are_held_to_what_was_asked(name, choice):
         answer = turn.sample(seed)
         _, found, rest = answer.removeprefix(opener).partition(closer) if closer else ("", "x", answer)
         # Other parts may end as reasoning does: only what begins with reasoning is cut there.
-        reasoned = found and (turn.begun or answer.lstrip().startswith(opener))
+        reasoned = found and (turn.prefill or answer.lstrip().startswith(opener))
         assert accepts(rest) or not (reasoned or not closer)
     if choice in ("required", "named"):
         assert not accepts("Hello")
-    if not turn.begun:
+    if not turn.prefill:
         early = parser.detector.get_structural_tag(
             tools=parser.structural_tag_tools(),
             tool_choice=asked,

@@ -69,7 +69,7 @@ def test_generated_ids_become_a_message():
     message = read_ids(turn_of(tokenizer, tools=[TOOL]), tokenizer, ids)
 
     assert (message.reasoning, message.content) == ("Hm.", "Ok.")
-    assert [(call.name, call.arguments) for call in message.tool_calls] == [("now", "{}")]
+    assert [(call.name, call.arguments_json) for call in message.tool_calls] == [("now", "{}")]
 
 
 def test_the_finish_reason_counts():
@@ -175,7 +175,7 @@ def test_every_answer_of_a_random_model_is_what_was_asked(random_model, library,
     assert len(ended) >= 3
     for ids in ended:
         message = read_ids(turn, tokenizer, ids)
-        texts = [call.arguments for call in message.tool_calls] or [message.content]
+        texts = [call.arguments_json for call in message.tool_calls] or [message.content]
         assert not message.failed_calls
         assert bool(message.tool_calls) is (asked != "form")
         for text in texts:

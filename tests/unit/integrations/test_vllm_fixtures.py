@@ -118,7 +118,7 @@ def value(text):
 def _known(name, switches):
     """Return the switches that the template has; the one for thinking has one name in all of them."""
     same = {"enable_thinking" if key == "thinking" else key: value for key, value in switches.items()}
-    return {key: same[key] for key in same.keys() & {*template(name).template.variables, "enable_thinking"}}
+    return {key: same[key] for key in same.keys() & {*template(name)._with_tools.variables, "enable_thinking"}}
 
 
 def prompt_for(record, name, tools):
@@ -126,7 +126,7 @@ def prompt_for(record, name, tools):
     turn = template(name).prepare(USER, tools=tools or None, tool_format="none", **_known(name, record["switches"]))
     markers, texts = turn.format.reasoning, turn.format.turn
     start, end = markers.start.strip(), markers.end.strip()
-    bare = turn.prompt.removesuffix(turn.begun) if turn.begun else turn.prompt
+    bare = turn.prompt.removesuffix(turn.prefill) if turn.prefill else turn.prompt
     if not end:
         return turn.prompt
     opens = bool(texts.prefill.strip()) and not markers.closed_in(texts.prefill)
@@ -135,7 +135,7 @@ def prompt_for(record, name, tools):
     if (end in record["text"] and (not start or start not in record["text"].partition(end)[0])) or record["reasoning"]:
         return bare + (texts.prefill if opens or not start else markers.start)
     if not opens:
-        return bare + turn.begun
+        return bare + turn.prefill
     closed = texts.prefill_no_thinking
     return bare + (closed if markers.closed_in(closed) else texts.prefill + markers.end)
 

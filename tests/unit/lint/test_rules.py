@@ -17,8 +17,9 @@ from lint_examples import BROKEN, SOUND
 from rendering_rows import template_of
 
 from unrender import ChatTemplate
-from unrender.lint import RULES, lint
+from unrender.lint import lint
 from unrender.lint.conversations import Subject
+from unrender.lint.rules import RULES
 
 ROWS: Any = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 ALWAYS, CHANGING = ["asks", "{%- if true %}"], ["end", "{{- '<|end|>' if loop.last else '<|over|>' }}"]
@@ -29,7 +30,7 @@ NO_SYSTEM, QUOTED = ["bos", "refuse messages[0].role == 'system': no"], ["escape
 def sound() -> Subject:
     """Return the template that breaks no rule, analysed once."""
     known = ChatTemplate.from_string(SOUND)
-    return Subject(known.template, known.format, known.capabilities)
+    return Subject(known._with_tools, known.format, known.capabilities)
 
 
 def changed(*changes: Sequence[str]) -> Subject:
@@ -89,7 +90,7 @@ def test_the_header_is_one_of_the_formats(header, count):
     assert len(shown("generation-prompt-always", subject)) == count
 
 
-@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+@pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("rule", BROKEN)
 def test_a_template_is_linted(rule):
     """A template that breaks a rule gives a finding with conversation and fix, in JSON as well; an ignored rule is not asked."""

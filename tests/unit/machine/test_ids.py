@@ -10,15 +10,15 @@ from properties import families
 from properties.families import ID_FIRST
 from splitting import fed
 
-from unrender import ChatTemplate, Parser, Request, Tool
+from unrender import ChatTemplate, Parser
 from unrender.format import Arguments, CallSyntax, Format, Slot
-from unrender.formats import declared_format
 from unrender.testing import numbered_id
+from unrender.types import Request, Tool
 
 NOW = Tool(name="now")
 REQUEST = Request(tools=(NOW,))
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
-FORMAT = declared_format("tool-call-json")
+FORMAT = Format.named("tool-call-json")
 COUNTED = Format(
     tools=CallSyntax(
         call_start="<call>",
@@ -63,7 +63,7 @@ def test_ids_can_be_injected_and_do_not_depend_on_chunks() -> None:
     turn = TEMPLATE.prepare([QUESTION], tools=[OFFERED])
     whole = [call.id for call in turn.parse(ANSWER * 2, ids=numbered_id).tool_calls]
     assert whole == ids(turn.parser(ids=numbered_id), *ANSWER * 2) == ["call00000", "call00001"]
-    by_name = TEMPLATE.parser(tools=[OFFERED], ids=lambda position, name: f"{name}/{position}")
+    by_name = TEMPLATE.prepare_rendered(tools=[OFFERED]).parser(ids=lambda position, name: f"{name}/{position}")
     assert ids(by_name, ANSWER) == ["now/0"]
 
 
@@ -131,7 +131,7 @@ def test_made_ids_are_recorded_in_order() -> None:
     parser = Parser(ID_FIRST.format, families.REQUEST, ids=numbered_id, known_ids=[first])
 
     assert ids(parser, output) == ["call00001", *others]
-    assert parser.made_ids == ("call00001",)
+    assert parser._made_ids == ("call00001",)
 
 
 def test_a_restored_parser_gives_no_id_again() -> None:
@@ -139,7 +139,7 @@ def test_a_restored_parser_gives_no_id_again() -> None:
     text = "<call>functions.now:0<args>{}</call>"
     parser = Parser(COUNTED, REQUEST, known_ids=["functions.go:0"])
     parser.feed(text)
-    other = Parser.restore(COUNTED, REQUEST, json.loads(json.dumps(parser.state())))
+    other = Parser._restored(COUNTED, REQUEST, json.loads(json.dumps(parser.state())))
     assert ids(other, text) == ["functions.now:0", "functions.now:2"]
 
 

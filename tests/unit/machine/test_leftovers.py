@@ -5,20 +5,10 @@ from __future__ import annotations
 from cases import cases
 from splitting import fed
 
-from unrender import (
-    CallStatus,
-    ContentText,
-    Malformed,
-    Parser,
-    ReasoningText,
-    Request,
-    Tool,
-    ToolCallFinished,
-    ToolCallStarted,
-)
-from unrender.formats import declared_format
+from unrender import ContentText, Format, Malformed, Parser, ReasoningText, ToolCallFinished, ToolCallStarted
 from unrender.machine.events import BrokenText
 from unrender.parser.message import Cleaner
+from unrender.types import Request, Tool
 
 CALL = ToolCallStarted(0, "id", "f")
 NOW = Request(tools=(Tool(name="now"),))
@@ -41,11 +31,11 @@ def test_only_words_make_broken_text_content() -> None:
     report = Malformed("x", 1, "y")
     cleaner.take([BrokenText("f{}")])
 
-    assert cleaner.take([report, ToolCallFinished(0, CallStatus.COMPLETE)]) == []
+    assert cleaner.take([report, ToolCallFinished(0, "complete")]) == []
     assert cleaner.take([ReasoningText("so")]) == [
         ContentText("f{}"),
         report,
-        ToolCallFinished(0, CallStatus.COMPLETE),
+        ToolCallFinished(0, "complete"),
         ReasoningText("so"),
     ]
 
@@ -90,9 +80,9 @@ def test_a_copy_is_independent() -> None:
 @cases
 def test_prose_that_mentions_a_marker_stays_and_streams(name: str, call: str, prose: str) -> None:
     """A marker in prose takes nothing with it, before or after a call, and holds back nothing but itself."""
-    parser = Parser(declared_format(name), NOW)
+    parser = Parser(Format.named(name), NOW)
     fed(parser, [prose, call, prose])
-    streaming = Parser(declared_format(name), NOW)
+    streaming = Parser(Format.named(name), NOW)
     for character in prose * 20:
         streaming.feed(character)
 
@@ -104,7 +94,7 @@ def test_prose_that_mentions_a_marker_stays_and_streams(name: str, call: str, pr
 def test_an_unclosed_brace_holds_back_no_more_than_a_call_might_take() -> None:
     """Broken text ends within a bound: a brace that is never closed is content."""
     text = "functions.now:0{" + "not closed, " * 200
-    parser = Parser(declared_format("kimi-simple"), NOW)
+    parser = Parser(Format.named("kimi-simple"), NOW)
     for character in text:
         parser.feed(character)
 

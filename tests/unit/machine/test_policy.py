@@ -10,7 +10,7 @@ from unrender import Policy
 def test_a_policy_takes_plain_words() -> None:
     """Type checkers of callers know them: mypy reads this file."""
     assert (
-        Policy(unknown_tools="call", calls_in_reasoning="ignore", calls="written", undeclared_reasoning="content")
+        Policy(unknown_tools="call", calls_in_reasoning="ignore", tool_calls="streamed", undeclared_reasoning="content")
         != Policy()
     )
 

@@ -38,7 +38,7 @@ class Counted(str):  # noqa: SLOT000 -- one text
 @pytest.mark.parametrize("place", ["\n<parameter=hour>\n</parameter>\n-", "</function> "])
 def test_long_value_costs_its_length(place):
     """A value that shows markers of its call at many places is read in one go: twice the value costs twice as much."""
-    turn = ChatTemplate.from_string(SOURCE).turn(tools=[TOOL])
+    turn = ChatTemplate.from_string(SOURCE).prepare_rendered(tools=[TOOL])
     repair = repairs(calls_of(turn.format, turn.request)[0], LiteralStyle())
     looked = []
     for times in (200, 400):

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import pytest
 
-from unrender import MessageError
+from unrender import RequestError
+from unrender.json_values import check_values
 from unrender.limits import MAX_DEPTH
-from unrender.messages.wire import check_values
 
 
 def nested(levels: int) -> list[object]:
@@ -52,7 +52,7 @@ WRONG = {
 @pytest.mark.parametrize(("value", "message"), WRONG.values(), ids=WRONG)
 def test_the_place_is_named(value: object, message: str) -> None:
     """The keys from the outside in, the first six of them, and what was expected there."""
-    with pytest.raises(MessageError) as caught:
+    with pytest.raises(RequestError) as caught:
         check_values(value, where="here")
 
     assert str(caught.value) == message
@@ -63,7 +63,7 @@ def test_a_value_that_holds_itself_is_too_deep() -> None:
     value: list[object] = []
     value.append(value)
 
-    with pytest.raises(MessageError, match="at most 500 levels"):
+    with pytest.raises(RequestError, match="at most 500 levels"):
         check_values(value, where="here")
 
 
@@ -71,7 +71,7 @@ def test_other_values_pass_where_json_is_not_asked_for() -> None:
     """Values that are only rendered may hold dates and keys that are not text; depth and size are bounded all the same."""
     check_values([datetime.now(UTC), {5: "five"}], where="here", only_json=False)
 
-    with pytest.raises(MessageError, match="at most 500 levels"):
+    with pytest.raises(RequestError, match="at most 500 levels"):
         check_values(nested(MAX_DEPTH + 1), where="here", only_json=False)
 
 
@@ -80,5 +80,5 @@ def test_lists_and_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unrender.messages.wire.MAX_VALUES", 3)
 
     check_values([[], [], []], where="here")
-    with pytest.raises(MessageError, match="here: expected at most 3 lists and objects, found more"):
+    with pytest.raises(RequestError, match="here: expected at most 3 lists and objects, found more"):
         check_values([[], [[]], []], where="here")

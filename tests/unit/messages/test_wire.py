@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from message_rows import MESSAGES, read
 from recipes import rows_of
 
-from unrender import CallStatus, ChatTemplate, Message, MessageError, Request, ToolCall, ToolChoice
+from unrender import ChatTemplate, Message, RequestError, ToolCall
+from unrender.types import CallStatus, Request
 
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 TEMPLATE = ChatTemplate.from_string("{{ messages[-1].content }}")
-TOOLS = TEMPLATE.turn(tools=[TOOL]).request.tools
+TOOLS = TEMPLATE.prepare_rendered(tools=[TOOL]).request.tools
 
 
 def test_calls_are_sent_back_as_they_were_given() -> None:
     """One that is still being written is not there; one that was given as it was written, and died, has its status."""
-    calls = tuple(ToolCall(name=status.value, arguments="{}", id="i", status=status) for status in CallStatus)
+    calls = tuple(ToolCall(name=status, arguments_json="{}", id="i", status=status) for status in get_args(CallStatus))
 
     wire = Message(content="c", reasoning="r", tool_calls=calls).to_openai()
 
@@ -40,8 +43,8 @@ def test_what_people_send_is_read_as_the_row_says() -> None:
 
 def test_a_required_call_needs_a_tool() -> None:
     """Requiring a call without offering tools is refused."""
-    with pytest.raises(MessageError, match="needs at least one tool"):
-        TEMPLATE.turn(tool_choice="required")
+    with pytest.raises(RequestError, match="needs at least one tool"):
+        TEMPLATE.prepare_rendered(tool_choice="required")
 
 
 def test_a_request_knows_its_tools() -> None:
@@ -49,7 +52,7 @@ def test_a_request_knows_its_tools() -> None:
     assert Request(tools=TOOLS).tool("f") == TOOLS[0]
     assert Request(tools=TOOLS).tool("g") is None
     assert [
-        Request().calls_allowed,
-        Request(tools=None).calls_allowed,
-        Request(tools=TOOLS, tool_choice=ToolChoice.NONE).calls_allowed,
+        Request()._calls_allowed,
+        Request(tools=None)._calls_allowed,
+        Request(tools=TOOLS, tool_choice="none")._calls_allowed,
     ] == [False, True, False]

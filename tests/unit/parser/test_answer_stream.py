@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from unrender import ChatTemplate, MessageError, ToolCall, Turn
+from unrender import ChatTemplate, RequestError, ToolCall, Turn
 
 SOURCE = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
@@ -99,7 +99,7 @@ def test_a_chunk_is_read_when_its_events_are_asked_for(turn: Turn) -> None:
 )
 def test_other_chunks_are_an_error(turn: Turn, chunks: Any, read: Callable[[Any], Any], problem: str) -> None:
     """Chunks that are no texts, or no iterable of the right kind, raise an error that names the place."""
-    with pytest.raises(MessageError, match=problem):
+    with pytest.raises(RequestError, match=problem):
         read(turn.stream(chunks))
 
 
@@ -113,5 +113,5 @@ def test_a_result_answers_its_call(turn: Turn, value: Any, content: str) -> None
 
 def test_a_result_that_is_no_data_is_an_error() -> None:
     """A result that JSON cannot write raises an error that names the tool."""
-    with pytest.raises(MessageError, match="result of 'rain': expected text or JSON data"):
-        ToolCall(name="rain", arguments="{}", id="1").result(object())
+    with pytest.raises(RequestError, match="result of 'rain': expected text or JSON data"):
+        ToolCall(name="rain", arguments_json="{}", id="1").result(object())

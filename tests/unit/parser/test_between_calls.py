@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from splitting import fed
 
-from unrender import FormatError, Parser, Request, Tool
+from unrender import Parser
+from unrender.errors import FormatError
 from unrender.format import (
     Arguments,
     CallSyntax,
@@ -17,6 +18,7 @@ from unrender.format import (
     Strings,
     Typing,
 )
+from unrender.types import Request, Tool
 
 ARGUMENTS = Arguments(
     entry=("<key>", Slot.KEY, "<val>", Slot.VALUE, "</val>"), codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
@@ -60,4 +62,4 @@ def test_a_name_after_the_value_closes_no_tag():
     fed(parser, ["<f>go +a 1 -a+b so -b</f>"])
     [call] = parser.message.tool_calls
 
-    assert (call.name, call.arguments) == ("go", '{"a": 1, "b": "so"}')
+    assert (call.name, call.arguments_json) == ("go", '{"a": 1, "b": "so"}')

@@ -9,22 +9,17 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from unrender import (
     ArgumentsText,
-    CallStatus,
-    Completion,
     ContentText,
     Message,
     Parser,
     ReasoningText,
-    Request,
-    Tool,
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    Usage,
-    finish_reason,
-    message_of,
 )
 from unrender.format import Format
+from unrender.openai import Completion, Usage, finish_reason, message_of
+from unrender.types import CallStatus, Request, Tool
 
 COMPLETION = Completion(model="m", id="chatcmpl-1", created=1)
 EVENTS = [
@@ -33,18 +28,18 @@ EVENTS = [
     ToolCallStarted(0, "abc", "now"),
     ArgumentsText(0, '{"utc": '),
     ArgumentsText(0, "true}"),
-    ToolCallFinished(0, CallStatus.COMPLETE),
+    ToolCallFinished(0, "complete"),
 ]
 
 
 def call(status: CallStatus) -> ToolCall:
-    return ToolCall(name="now", arguments="{", id="abc", status=status)
+    return ToolCall(name="now", arguments_json="{", id="abc", status=status)
 
 
 @cases
 def test_the_finish_reason_follows_the_calls(statuses, reason, expected):
     """Only a call to execute makes `tool_calls`; a limit stays a limit."""
-    assert finish_reason(Message(tool_calls=tuple(call(CallStatus(status)) for status in statuses)), reason) == expected
+    assert finish_reason(Message(tool_calls=tuple(call(status) for status in statuses)), reason) == expected
 
 
 def test_a_stream_is_one_of_openais():
@@ -89,7 +84,7 @@ def test_the_role_does_not_come_again():
 
 def test_a_broken_call_is_named_in_the_stream():
     """Whoever has collected its fragments learns that they are not to be executed."""
-    events = [*EVENTS[:4], ToolCallFinished(0, CallStatus.TRUNCATED)]
+    events = [*EVENTS[:4], ToolCallFinished(0, "truncated")]
     chunks = list(COMPLETION.choice().chunks(events))
 
     assert chunks[-1]["choices"][0]["delta"] == {
@@ -101,7 +96,7 @@ def test_a_broken_call_is_named_in_the_stream():
 def test_a_completion_is_one_of_openais():
     """The body holds a choice per message, calls without content as null, and the usage."""
     usage = Usage(prompt_tokens=3, completion_tokens=4, reasoning_tokens=2, cached_tokens=1)
-    messages = [message_of(EVENTS), Message(tool_calls=(call(CallStatus.COMPLETE),)), Message(content="Hi")]
+    messages = [message_of(EVENTS), Message(tool_calls=(call("complete"),)), Message(content="Hi")]
 
     body = ChatCompletion.model_validate(
         COMPLETION.body(messages, reasons=["stop", "stop", "length"], usage=usage), strict=True
@@ -131,7 +126,7 @@ def test_reasoning_goes_by_the_name_that_was_chosen():
 
 def test_content_is_null_beside_calls_alone():
     """An answer that says nothing at all is an empty text; words beside a call stay."""
-    done = call(CallStatus.COMPLETE)
+    done = call("complete")
     messages = [Message(), Message(content="Hi", tool_calls=(done,)), Message(tool_calls=(done,))]
     body = COMPLETION.body(messages)
 
@@ -153,4 +148,4 @@ def test_a_half_written_call_is_not_fit_to_be_executed():
     parser.feed("Hi")
 
     assert parser.message.to_openai() == {"role": "assistant", "content": "Hi"}
-    assert "tool_calls" not in Message(tool_calls=(call(CallStatus.OPEN),)).to_openai()
+    assert "tool_calls" not in Message(tool_calls=(call("open"),)).to_openai()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, MalformedOutput, Parser, Request, Tool
+from unrender import ChatTemplate, ParseError, Parser
 from unrender.grammar import Grammar, content, until
+from unrender.types import Request, Tool
 
 JSON_TAGS = "tests/templates/json-tags.jinja"
 REQUEST = Request(tools=(Tool(name="now", parameters={"properties": {"zone": {"type": "string"}}}),))
@@ -44,11 +45,11 @@ def test_in_reasoning() -> None:
 
 
 def test_a_strict_parser_wants_the_same() -> None:
-    """`expected` of a strict parser is that of the `MalformedOutput` raised when something else comes."""
+    """`expected` of a strict parser is that of the `ParseError` raised when something else comes."""
     parser = parser_after(JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', strict=True)
     (expected,) = parser.expected()
 
-    with pytest.raises(MalformedOutput) as raised:
+    with pytest.raises(ParseError) as raised:
         parser.feed("!")
 
     assert raised.value.expected == expected
@@ -65,8 +66,8 @@ def test_asking_changes_nothing() -> None:
     plain = parser_after(JSON_TAGS, text)
     plain.finish()
 
-    assert [(call.name, call.arguments) for call in asked.message.tool_calls] == [
-        (call.name, call.arguments) for call in plain.message.tool_calls
+    assert [(call.name, call.arguments_json) for call in asked.message.tool_calls] == [
+        (call.name, call.arguments_json) for call in plain.message.tool_calls
     ]
     assert asked.message.content == plain.message.content == "Hi"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from unrender import (
     ArgumentsText,
-    CallStatus,
     ContentText,
     Event,
     Malformed,
@@ -14,8 +13,8 @@ from unrender import (
     ToolCall,
     ToolCallFinished,
     ToolCallStarted,
-    message_of,
 )
+from unrender.openai import message_of
 
 EVENTS = (
     ReasoningText("so"),
@@ -23,9 +22,9 @@ EVENTS = (
     ToolCallStarted(0, "id0", "f"),
     ArgumentsText(0, '{"x"'),
     ArgumentsText(0, ": 1}"),
-    ToolCallFinished(0, CallStatus.COMPLETE),
+    ToolCallFinished(0, "complete"),
     Malformed("x", 3, "y"),
-    ToolCallStarted(1, "id1", "g", known=False),
+    ToolCallStarted(1, "id1", "g", offered=False),
     ContentText("b"),
     MessageFinished(),
 )
@@ -37,18 +36,18 @@ def test_events_add_up() -> None:
         content="ab",
         reasoning="so",
         tool_calls=(
-            ToolCall(name="f", arguments='{"x": 1}', id="id0"),
-            ToolCall(name="g", arguments="", id="id1", status=CallStatus.OPEN, known=False),
+            ToolCall(name="f", arguments_json='{"x": 1}', id="id0"),
+            ToolCall(name="g", arguments_json="", id="id1", status="open", offered=False),
         ),
     )
 
 
 def test_failed_calls_are_those_that_were_given_and_those_that_were_not() -> None:
     """In the order in which they died; one whose text became content is no call of the message."""
-    waited = ToolCall(name="f", arguments="{", id="", status=CallStatus.TRUNCATED)
+    waited = ToolCall(name="f", arguments_json="{", id="", status="truncated")
     events: list[Event] = [Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")]
-    ended = message_of([*events, ToolCallFinished(0, CallStatus.INVALID)])
+    ended = message_of([*events, ToolCallFinished(0, "invalid")])
 
-    given = ToolCall(name="g", arguments="", id="id0", status=CallStatus.INVALID)
+    given = ToolCall(name="g", arguments_json="", id="id0", status="invalid")
     assert (ended.tool_calls, ended.failed_calls) == ((given,), (waited, given))
     assert message_of(events).failed_calls == (waited,)

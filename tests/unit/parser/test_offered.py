@@ -45,7 +45,7 @@ def test_a_call_of_another_format_is_read_where_calls_stand(
     """It begins a line, nothing but calls is behind it, and it fits the schema of an offered tool; all else stays content."""
     message = read(text, size, Policy(repair="offered"))
 
-    assert [[call.name, json.loads(call.arguments)] for call in message.tool_calls] == calls
+    assert [[call.name, json.loads(call.arguments_json)] for call in message.tool_calls] == calls
     assert message.content.strip() == content
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from cases import cases
 
-from unrender import prefill
 from unrender.format import (
     CallSyntax,
     Content,
@@ -17,7 +16,7 @@ from unrender.format import (
     Slot,
     TurnTexts,
 )
-from unrender.parser.prompt_tail import after_header, begun_by
+from unrender.parser.prompt_tail import after_header, begun_by, read_prefill
 
 TURN = TurnTexts(
     headers=("<bot>\n", "<ai> "), end="<end>", ends=("<stop>",), prefill="Well,", prefill_no_thinking="<t></t>\n\n"
@@ -60,9 +59,9 @@ def test_the_longest_layout_of_a_header_is_taken_off() -> None:
 
 
 @cases
-def test_what_a_generation_prompt_may_write(written: str, begun: str) -> None:
+def test_what_a_generation_prompt_may_write(written: str, prefill: str) -> None:
     """A known beginning, or one block of reasoning, open or closed; nothing that an earlier turn may hold."""
-    assert prefill(FORMAT, f"<user>Hi<end><bot>\n{written}") == begun
+    assert read_prefill(FORMAT, f"<user>Hi<end><bot>\n{written}") == prefill
 
 
 def test_well_known_reasoning_counts_where_the_format_has_none() -> None:
@@ -70,7 +69,7 @@ def test_well_known_reasoning_counts_where_the_format_has_none() -> None:
     tolerant = Format(turn=TURN)
     strict = Format(turn=TURN, undeclared_reasoning=False)
 
-    assert (prefill(tolerant, "<bot>\n<think>"), prefill(strict, "<bot>\n<think>")) == ("<think>", "")
+    assert (read_prefill(tolerant, "<bot>\n<think>"), read_prefill(strict, "<bot>\n<think>")) == ("<think>", "")
 
 
 def test_one_marker_may_begin_and_end_a_thought() -> None:
@@ -81,7 +80,11 @@ def test_one_marker_may_begin_and_end_a_thought() -> None:
         undeclared_reasoning=False,
     )
 
-    assert [prefill(format, "<bot>\n" + text) for text in ("~~Hm.", "~~Hm.~~", "~~Hm.~~Hi")] == ["~~Hm.", "~~Hm.~~", ""]
+    assert [read_prefill(format, "<bot>\n" + text) for text in ("~~Hm.", "~~Hm.~~", "~~Hm.~~Hi")] == [
+        "~~Hm.",
+        "~~Hm.~~",
+        "",
+    ]
 
 
 def test_short_ends_may_be_in_a_thought() -> None:
@@ -90,25 +93,25 @@ def test_short_ends_may_be_in_a_thought() -> None:
 
     signs = replace(TOOLS, section_start="[", section_end="]", call_start="$", call_end="")
 
-    assert prefill(format, "<bot><t>\nA. B") == "<t>\nA. B"
-    assert prefill(replace(format, tools=signs), "<bot><t>\nA [$ B") == "<t>\nA [$ B"
+    assert read_prefill(format, "<bot><t>\nA. B") == "<t>\nA. B"
+    assert read_prefill(replace(format, tools=signs), "<bot><t>\nA [$ B") == "<t>\nA [$ B"
     two = replace(
         format, turn=replace(format.turn, end="##"), tools=replace(signs, section_start="[[", call_start="$$")
     )
-    assert [prefill(two, f"<bot><t>\nA {mark} B") for mark in ("##", "[[", "$$")] == ["", "", ""]
+    assert [read_prefill(two, f"<bot><t>\nA {mark} B") for mark in ("##", "[[", "$$")] == ["", "", ""]
 
 
 @cases
-def test_without_a_header_an_open_thought_at_the_end_counts(prompt: str, begun: str) -> None:
+def test_without_a_header_an_open_thought_at_the_end_counts(prompt: str, prefill: str) -> None:
     """With the white space after it."""
-    assert prefill(FORMAT, prompt) == begun
-    assert prefill(Format(turn=TURN, undeclared_reasoning=False), prompt) == ""
+    assert read_prefill(FORMAT, prompt) == prefill
+    assert read_prefill(Format(turn=TURN, undeclared_reasoning=False), prompt) == ""
 
 
 @cases
-def test_whatever_words_a_generation_prompt_writes(prompt: str, bare: str | None, begun: str) -> None:
+def test_whatever_words_a_generation_prompt_writes(prompt: str, bare: str | None, prefill: str) -> None:
     """A rendering without one shows which they are; those of an earlier turn are not."""
-    assert begun_by(FORMAT, prompt, lambda: bare) == begun
+    assert begun_by(FORMAT, prompt, lambda: bare) == prefill
 
 
 def test_a_second_rendering_is_asked_for_only_where_it_is_needed() -> None:

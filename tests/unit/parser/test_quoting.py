@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from unrender import ContentText, Malformed, MessageFinished, Parser, Request, Tool
+from unrender import ContentText, Malformed, MessageFinished, Parser
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
 from unrender.grammar import Grammar, chars, content
+from unrender.types import Request, Tool
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
@@ -43,7 +44,7 @@ def test_special_tokens_are_markers() -> None:
     reader.feed("</tool_call>", special=True)
     reader.finish()
 
-    assert [call.arguments for call in reader.message.tool_calls] == ['{"note": "</tool_call>"}']
+    assert [call.arguments_json for call in reader.message.tool_calls] == ['{"note": "</tool_call>"}']
 
 
 def test_half_a_token_is_not_lost() -> None:
@@ -89,7 +90,9 @@ def test_every_event_gets_its_characters_back() -> None:
     events += reader.feed("</tool_call>", special=True) + reader.finish()
 
     assert reader.message.reasoning == "a <think> b"
-    assert [(call.name, call.arguments) for call in reader.message.tool_calls] == [("<think>", '{"a": "<tool_call>"}')]
+    assert [(call.name, call.arguments_json) for call in reader.message.tool_calls] == [
+        ("<think>", '{"a": "<tool_call>"}')
+    ]
     letters = Parser(Format(), Request(), grammar=Grammar(content(chars("a-z", 1, None))), special_tokens=("<think>",))
     reported = [*letters.feed("ab<think>", special=False), *letters.finish()]
     assert [event.text for event in reported if isinstance(event, Malformed)] == ["<"]

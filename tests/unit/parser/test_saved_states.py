@@ -8,23 +8,25 @@ from typing import Any
 import pytest
 from properties.families import REQUEST, TOOLS
 
-from unrender import Parser, Policy, Request, StateError, ToolChoice
+from unrender import Parser, Policy
+from unrender.errors import StateError
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar, content, literal, rest
+from unrender.types import Request
 
 FORMAT = Format(turn=TurnTexts(end="<end>"))
 ONE, OTHER = Grammar(content(rest())), Grammar(literal("a"))
 POLICY = {
     "unknown_tools": "call",
     "calls_in_reasoning": "ignore",
-    "calls": "written",
+    "tool_calls": "streamed",
     "failed_calls": "call",
     "undeclared_reasoning": "content",
     "repair": "none",
 }
 STATE: dict[str, Any] = {
-    "begun": "t",
-    "continued": True,
+    "prefill": "t",
+    "is_continuation": True,
     "known_ids": ["a", "b"],
     "policy": POLICY,
     "skips_reasoning": False,
@@ -44,8 +46,8 @@ def fed() -> Parser:
     parser = Parser(
         FORMAT,
         REQUEST,
-        begun="t",
-        continued=True,
+        prefill="t",
+        is_continuation=True,
         known_ids=("a", "b"),
         policy=Policy(**POLICY),
         special_tokens=("<s>",),
@@ -63,7 +65,7 @@ def kept(parser: Parser) -> dict[str, Any]:
 def test_a_state_is_plain_data_and_back() -> None:
     """A stretch goes on while what is known of its text stays the same; what is in a state changes with `STATE_VERSION` alone."""
     assert kept(fed()) == STATE
-    assert kept(Parser.restore(FORMAT, REQUEST, fed().state())) == STATE
+    assert kept(Parser._restored(FORMAT, REQUEST, fed().state())) == STATE
 
 
 def test_a_copy_goes_on_alone() -> None:
@@ -83,7 +85,7 @@ def test_a_field_of_another_type_is_refused(name: str, value: object) -> None:
     saved = fed().state()
     for state in ({**saved, name: value}, {key: item for key, item in saved.items() if key != name}):
         with pytest.raises(StateError, match=rf"^state\.{name}[.a-z_\[\]0-9]*: expected .+, found .+"):
-            Parser.restore(FORMAT, REQUEST, state)
+            Parser._restored(FORMAT, REQUEST, state)
 
 
 @pytest.mark.parametrize("name", POLICY)
@@ -91,13 +93,13 @@ def test_words_that_no_policy_has_are_refused(name: str) -> None:
     """The error names the field and what it may say."""
     expected = rf"state\.policy\.{name}: expected one of [\w, ]+, {POLICY[name]}, found 'never'"
     with pytest.raises(StateError, match=expected):
-        Parser.restore(FORMAT, REQUEST, {**fed().state(), "policy": {**POLICY, name: "never"}})
+        Parser._restored(FORMAT, REQUEST, {**fed().state(), "policy": {**POLICY, name: "never"}})
 
 
 def test_a_long_value_is_cut_in_an_error() -> None:
     """Nobody wants a whole conversation in a log."""
     with pytest.raises(StateError) as raised:
-        Parser.restore(FORMAT, REQUEST, {**fed().state(), "begun": ["x" * 1_000]})
+        Parser._restored(FORMAT, REQUEST, {**fed().state(), "prefill": ["x" * 1_000]})
 
     assert len(str(raised.value)) < 120
 
@@ -112,7 +114,7 @@ def test_a_long_value_is_cut_in_an_error() -> None:
         (FORMAT, Request(), ONE, False),
         (FORMAT, replace(REQUEST, tools=None), ONE, False),
         (FORMAT, replace(REQUEST, tools=TOOLS[:1]), ONE, False),
-        (FORMAT, replace(REQUEST, tool_choice=ToolChoice.NONE), ONE, False),
+        (FORMAT, replace(REQUEST, tool_choice="none"), ONE, False),
         (FORMAT, replace(REQUEST, parallel_tool_calls=False), ONE, False),
     ],
 )
@@ -122,13 +124,13 @@ def test_a_state_belongs_to_what_decides_how_text_is_read(
     """Format, request, and the grammar that was made by hand."""
     state = Parser(FORMAT, REQUEST, grammar=ONE).state()
     if fits:
-        assert Parser.restore(format, request_, state, grammar=grammar).state() == state
+        assert Parser._restored(format, request_, state, grammar=grammar).state() == state
         return
     with pytest.raises(StateError, match=r"^state\.for: expected "):
-        Parser.restore(format, request_, state, grammar=grammar)
+        Parser._restored(format, request_, state, grammar=grammar)
 
 
 def test_where_reasoning_goes_decides_as_well() -> None:
     """With it left in content, text is read otherwise."""
     with pytest.raises(StateError, match=r"^state\.for: expected "):
-        Parser.restore(FORMAT, replace(REQUEST, reasoning_format="none"), Parser(FORMAT, REQUEST).state())
+        Parser._restored(FORMAT, replace(REQUEST, reasoning_format="none"), Parser(FORMAT, REQUEST).state())

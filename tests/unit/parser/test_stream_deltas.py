@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from unrender import (
     ArgumentsText,
-    CallStatus,
     ContentText,
     Malformed,
     MessageFinished,
     ReasoningText,
     ToolCallFinished,
     ToolCallStarted,
-    deltas,
 )
+from unrender.openai import deltas
 
 
 def test_each_event_is_one_delta_or_none() -> None:
@@ -22,7 +21,7 @@ def test_each_event_is_one_delta_or_none() -> None:
         ContentText("c"),
         ToolCallStarted(1, "x", "f"),
         ArgumentsText(1, "{}"),
-        ToolCallFinished(1, CallStatus.COMPLETE),
+        ToolCallFinished(1, "complete"),
         Malformed("", 0, "y"),
         MessageFinished(),
     ]

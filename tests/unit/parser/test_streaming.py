@@ -13,28 +13,25 @@ from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
 from splitting import fed, merged, splits
 
 from unrender import (
-    CallStatus,
     ContentText,
     Event,
     GrammarError,
-    MalformedOutput,
     MessageFinished,
+    ParseError,
     Parser,
     Policy,
     ReasoningText,
-    Request,
-    Span,
-    StateError,
     ToolCallFinished,
     ToolCallStarted,
-    ToolChoice,
     Turn,
-    prefill,
 )
 from unrender import grammar as c
+from unrender.errors import StateError
 from unrender.format import Format, Reasoning, ReasoningMode, Spelling, TurnTexts
 from unrender.grammar import Grammar
+from unrender.parser.prompt_tail import read_prefill
 from unrender.testing import numbered_id
+from unrender.types import Request, Span
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
@@ -59,7 +56,7 @@ def test_a_prefilled_answer_is_part_of_the_message() -> None:
 @cases
 def test_the_prefill_follows_a_header_at_the_end(prompt: str, written: str) -> None:
     """A header at the end counts; without one, an open reasoning marker at the very end does."""
-    assert prefill(JSON_ENVELOPE.format, prompt) == written
+    assert read_prefill(JSON_ENVELOPE.format, prompt) == written
 
 
 def test_spans_say_what_each_character_is() -> None:
@@ -81,7 +78,7 @@ def test_spans_that_may_be_undone_are_not_shown() -> None:
     assert parser.spans[-1].end <= len("Hi ")
 
 
-@pytest.mark.parametrize("request_", [Request(), Request(tools=REQUEST.tools, tool_choice=ToolChoice.NONE)])
+@pytest.mark.parametrize("request_", [Request(), Request(tools=REQUEST.tools, tool_choice="none")])
 def test_without_tools_a_call_is_content(request_: Request) -> None:
     """If no call is allowed, its text is content, byte for byte."""
     parser = Parser(JSON_ENVELOPE.format, request_)
@@ -104,7 +101,7 @@ def test_strict_errors_say_where_and_what() -> None:
     """A strict parser raises with position, what could have been there, and the text around it."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
 
-    with pytest.raises(MalformedOutput) as raised:
+    with pytest.raises(ParseError) as raised:
         parser.feed('Hi <tool_call>{"name": "nope"}')
 
     assert raised.value.position == len("Hi ")
@@ -118,12 +115,12 @@ def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
     reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>")
     turn = TurnTexts(headers=("<a>",), prefill_no_thinking=closed, reasoning_to_content="\n")
     format = Format(turn=turn, reasoning=reasoning)
-    begun = Parser(format, Request(), prompt="<a>" + closed)
-    continued = Parser(format, Request(), begun="<think>Hm.</think>\nWe", continued=True)
+    prefill = Parser(format, Request(), prompt="<a>" + closed)
+    continued = Parser(format, Request(), prefill="<think>Hm.</think>\nWe", is_continuation=True)
 
-    fed(begun, ["Hi"])
+    fed(prefill, ["Hi"])
 
-    assert (begun.message.reasoning, begun.message.content) == ("", "Hi")
+    assert (prefill.message.reasoning, prefill.message.content) == ("", "Hi")
     assert (continued.message.reasoning, continued.message.content) == ("Hm.", "We")
 
 
@@ -145,7 +142,7 @@ def handmade(**options: Any) -> Parser:
 def moved(parser: Parser, **options: Any) -> Parser:
     """Return the parser as another process restores it."""
     state = json.loads(json.dumps(parser.state()))
-    return Parser.restore(parser._format, parser._machine.request, state, grammar=parser._grammar, **options)
+    return Parser._restored(parser._format, parser._machine.request, state, grammar=parser._grammar, **options)
 
 
 def marked(position: int, name: str) -> str:
@@ -156,7 +153,7 @@ def marked(position: int, name: str) -> str:
 def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
     """As JSON, as a pickle and as a copy it goes on as the original does, with the policy and the special tokens it had."""
     text = ANSWER if make is handmade else f"<think>\nHm.\n</think>\n\nLook: <b>\n{CALL}\n{CALL}"
-    policy = Policy(unknown_tools="call", calls="written")
+    policy = Policy(unknown_tools="call", tool_calls="streamed")
     for at in range(0, len(text), 5):
         parser = make(ids=marked, policy=policy, special_tokens=("<b>",), known_ids=("x", "y"))
         parser.feed(text[:at])
@@ -170,7 +167,7 @@ def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
 
 def outcome(parser: Parser, rest: str) -> tuple[list[Event], Any, tuple[Span, ...], int]:
     events = [*(event for character in rest for event in parser.feed(character)), *parser.finish()]
-    return merged(events), parser.message, parser.spans, parser.settled
+    return merged(events), parser.message, parser.spans, parser._settled
 
 
 @pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
@@ -204,7 +201,7 @@ def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
         stopped = make()
         stopped.finish()
         assert moved(stopped).state() == stopped.state()
-        assert [call.status for call in again.message.failed_calls] == [CallStatus.TRUNCATED]
+        assert [call.status for call in again.message.failed_calls] == ["truncated"]
         with pytest.raises(ValueError, match="after finish"):
             again.feed("x")
 
@@ -214,19 +211,19 @@ def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
     state = handmade(strict=True).state()
     for changes, message in (
         ({"fed": [{"kind": "unknown", "text": "!now ;"}]}, r"state\.fed: expected what a parser has read"),
-        ({"begun": "!then "}, r"state\.fed: expected what a parser has read"),
+        ({"prefill": "!then "}, r"state\.fed: expected what a parser has read"),
         (
             {"fed": [{"kind": "unknown", "text": "Hi"}]},
             r"state\.message: expected [0-9a-f]{32}, the digest of the message",
         ),
     ):
         with pytest.raises(StateError, match=message):
-            Parser.restore(JSON_ENVELOPE.format, REQUEST, {**state, **changes}, grammar=HAND_MADE)
+            Parser._restored(JSON_ENVELOPE.format, REQUEST, {**state, **changes}, grammar=HAND_MADE)
 
 
 def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
     """The prefill is content only if the answer is continued; a prefill that begins no answer is an error."""
-    given, continued = handmade(begun="Look"), handmade(begun="Look", continued=True)
+    given, continued = handmade(prefill="Look"), handmade(prefill="Look", continued=True)
     for parser in (given, continued):
         for again in (moved(parser), parser):
             fed(again, [": !now {}"])
@@ -235,13 +232,13 @@ def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
 
     assert (given.message.content, continued.message.content) == (": ", "Look: ")
     with pytest.raises(GrammarError, match="the prompt begins the answer with '!then '"):
-        handmade(begun="!then ")
+        handmade(prefill="!then ")
 
 
-@pytest.mark.parametrize("begun", ["", " ", "\n\n"])
-def test_layout_that_was_begun_is_not_part_of_the_answer(begun: str) -> None:
+@pytest.mark.parametrize("prefill", ["", " ", "\n\n"])
+def test_layout_that_was_begun_is_not_part_of_the_answer(prefill: str) -> None:
     """Not even of one that is continued."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST, begun=begun, continued=True)
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, prefill=prefill, is_continuation=True)
     fed(parser, ["Hi"])
 
     assert (parser.message.content, parser.spans) == ("Hi", (Span(parser.spans[0].role, 0, 2),))
@@ -249,7 +246,7 @@ def test_layout_that_was_begun_is_not_part_of_the_answer(begun: str) -> None:
 
 def test_a_continued_answer_is_part_of_the_message() -> None:
     """Its events come with the first that are fed."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST, begun="Well, ", continued=True)
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, prefill="Well, ", is_continuation=True)
     assert parser.message.content == "Well, "
     assert parser.feed("Hi") == [ContentText("Well, "), ContentText("Hi")]
     assert parser.feed("!") == [ContentText("!")]
@@ -277,7 +274,7 @@ def test_the_text_of_a_call_that_dies_is_kept_as_it_came() -> None:
         parser = Parser(TAGGED.format, REQUEST)
         fed(parser, pieces[:size])
 
-        assert [call.status for call in parser.message.failed_calls] == [CallStatus.TRUNCATED]
+        assert [call.status for call in parser.message.failed_calls] == ["truncated"]
         assert parser.message.content == "".join(pieces[:size])
 
 
@@ -294,7 +291,7 @@ def test_the_last_text_may_come_with_the_end() -> None:
             make().finish(text=b"x")
     cut = Parser(TAGGED.format, REQUEST)
     cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
-    assert [call.status for call in cut.message.failed_calls] == [CallStatus.TRUNCATED]
+    assert [call.status for call in cut.message.failed_calls] == ["truncated"]
 
 
 def test_the_token_limit_cuts_off_nothing_but_the_end() -> None:
@@ -322,27 +319,27 @@ def test_marker_before_each_call_has_other_spellings() -> None:
         parser = turn.parser()
         fed(parser, chunks)
         assert (parser.message.content, [call.name for call in parser.message.tool_calls]) == ("Hi ", ["now"])
-    assert "<tool_use>" not in turn.gbnf()
+    assert "<tool_use>" not in turn.constraint("llama.cpp").grammar
 
 
 def test_what_is_settled_is_the_models() -> None:
     """Nothing at first, whatever the prompt has begun."""
-    new, begun = Parser(JSON_ENVELOPE.format, REQUEST), Parser(JSON_ENVELOPE.format, REQUEST, begun="<think>\n")
-    assert (new.settled, begun.settled, new.steps > 0, new.spans, begun.spans) == (0, 0, True, (), ())
-    begun.feed("Hi")
-    assert begun.settled == 2
+    new, prefill = Parser(JSON_ENVELOPE.format, REQUEST), Parser(JSON_ENVELOPE.format, REQUEST, prefill="<think>\n")
+    assert (new._settled, prefill._settled, new._steps > 0, new.spans, prefill.spans) == (0, 0, True, (), ())
+    prefill.feed("Hi")
+    assert prefill._settled == 2
 
 
 def test_most_text_takes_no_instruction() -> None:
     """It is counted as one step for each account that is taken of it; positions are the same."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST)
     parser.feed("Hi")
-    before = parser.steps
+    before = parser._steps
     for _ in range(100):
         parser.feed(" there")
 
-    assert parser.steps == before + 1
-    assert parser.settled == 2 + 600
+    assert parser._steps == before + 1
+    assert parser._settled == 2 + 600
     assert parser.spans == (Span(parser.spans[0].role, 0, 602),)
     assert parser.message.content == "Hi" + " there" * 100
 
@@ -364,12 +361,12 @@ def test_what_special_text_and_ordinary_text_are() -> None:
 
 def test_what_may_come_and_what_reads_it() -> None:
     """Asking changes nothing."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(calls="written"))
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(tool_calls="streamed"))
     parser.feed("Hi. <tool_call>")
     expected = parser.expected()
     assert "'{'" in expected[0]
     assert parser.expected() == expected
-    assert parser.program is Parser(JSON_ENVELOPE.format, REQUEST).program
+    assert parser._program_listing is Parser(JSON_ENVELOPE.format, REQUEST)._program_listing
 
     assert any(isinstance(event, ToolCallStarted) for event in parser.feed('{"name": "now", "arguments": {}}'))
 
@@ -388,7 +385,7 @@ def test_words_that_begin_reasoning_are_the_prompts() -> None:
 def test_a_strict_parser_that_has_raised_cannot_be_restored() -> None:
     """The text at which the parser raised is refused again."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
-    with pytest.raises(MalformedOutput):
+    with pytest.raises(ParseError):
         parser.feed('<tool_call>\n{"name": "now", ;')
 
     with pytest.raises(StateError, match=r"state\.fed: expected what a parser has read, found that it is refused: "):

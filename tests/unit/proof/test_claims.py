@@ -10,10 +10,11 @@ import pytest
 from cases import beside
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.ask.probes import CONTENT, Prober, own_answers, shapes
 from unrender.analysis.derivation import witness_of
+from unrender.errors import FormatWarning
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
 from unrender.proof.claims import claims_to_read, prove
 from unrender.proof.reading import Witness

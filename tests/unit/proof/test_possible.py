@@ -7,9 +7,10 @@ from cases import beside
 from properties.families import TAG_AND_JSON, THINK
 from splitting import fed
 
-from unrender import ChatTemplate, Parser, Request
+from unrender import ChatTemplate, Parser
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.proof.claims import possible_format
+from unrender.types import Request
 
 TOOLS = TAG_AND_JSON.format.tools
 CLOSER_ALONE = beside(__file__, "closer-alone.jinja")

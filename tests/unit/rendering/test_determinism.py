@@ -44,7 +44,7 @@ def renderings() -> list[str]:
     """Return text and error of every value in every way."""
     bodies = [way.replace("VALUE", value) for value in VALUES for way in WAYS]
     results = [
-        ChatTemplate.from_string(SOURCE.replace("BODY", body)).template.render([{"role": "user"}], given=Given())
+        ChatTemplate.from_string(SOURCE.replace("BODY", body))._with_tools.render([{"role": "user"}], given=Given())
         for body in bodies
     ]
     return [f"{result.text}|{result.error}" for result in results]
@@ -68,7 +68,7 @@ def test_opaque_values_keep_a_readable_text():
     """Addresses and what only Python knows are missing; an author still sees what was printed by mistake."""
     rendering = ChatTemplate.from_string(
         "{{ messages.append }} {{ [joiner()] }} {{ range }} {{ [raise_exception, dict] }}"
-    ).template.render([])
+    )._with_tools.render([])
 
     assert rendering.text == "<method append> [<jinja2.utils.Joiner object>] <callable> [<callable>, <callable>]"
 
@@ -76,6 +76,6 @@ def test_opaque_values_keep_a_readable_text():
 def test_address_in_a_text_is_kept():
     """A text of a conversation that looks like an address is not an address."""
     assert (
-        ChatTemplate.from_string("{{ text }}{{ [text] }}").template.render([], text="x at 0xff").text
+        ChatTemplate.from_string("{{ text }}{{ [text] }}")._with_tools.render([], text="x at 0xff").text
         == "x at 0xff['x at 0xff']"
     )

@@ -9,17 +9,18 @@ import sys
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, LoadedTemplates, TemplateError
+from unrender import ChatTemplate, TemplateError
+from unrender.rendering.loading import LoadedTemplates
 
 STRING, ARRAY, U32 = 8, 9, 4
 
 
 def load_pretrained(path) -> LoadedTemplates:
-    return ChatTemplate.from_pretrained(path).loaded
+    return ChatTemplate.from_pretrained(path)._loaded
 
 
 def load_file(path) -> LoadedTemplates:
-    return ChatTemplate.from_file(path).loaded
+    return ChatTemplate.from_file(path)._loaded
 
 
 def write(path, data):
@@ -269,7 +270,7 @@ def test_a_named_template_is_chosen(tmp_path):
     """One of several templates is used for all requests; another name is an error that lists those there are."""
     write(tmp_path / "tokenizer_config.json", {"chat_template": {"default": "D", "rag": "R", "tool_use": "T"}})
 
-    chosen = ChatTemplate.from_pretrained(tmp_path, chat_template="rag").loaded
+    chosen = ChatTemplate.from_pretrained(tmp_path, chat_template="rag")._loaded
 
     assert (chosen.default, chosen.with_tools) == ("R", "R")
     with pytest.raises(TemplateError, match=r"expected one of \['default', 'rag', 'tool_use'\], found 'x'"):

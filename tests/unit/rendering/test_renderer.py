@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rendering_rows import template_of
 
-from unrender import ChatTemplate, Limits, TemplateError, TemplateWarning
+from unrender import ChatTemplate, Limits, TemplateError
+from unrender.errors import TemplateWarning
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
@@ -41,7 +42,7 @@ def test_a_function_is_a_template():
     message = turn.parse("Now.\n<call>now</call><|end|>")
 
     assert turn.prompt == written(USER, [TOOL], enable_thinking=False)
-    assert turn.begun == "<think></think>\n"
+    assert turn.prefill == "<think></think>\n"
     assert template.format.reasoning.start == "<think>"
     assert (message.content, [call.name for call in message.tool_calls]) == ("Now.", ["now"])
     assert template.variables["enable_thinking"].default is True
@@ -57,7 +58,7 @@ def test_a_function_means_what_its_template_means(name):
     def render(messages, tools=None, add_generation_prompt=False, **switches):
         return template.render(messages, tools=tools, add_generation_prompt=add_generation_prompt, **switches).unwrap()
 
-    derived = ChatTemplate.from_renderer(render, switches=sorted(template.variables - known))
+    derived = ChatTemplate.from_renderer(render, variables=sorted(template.variables - known))
 
     assert derived.format == ChatTemplate.from_string(source).format
 
@@ -113,7 +114,7 @@ def test_a_function_gets_what_it_has_parameters_for():
         seen.append(switches)
         return f"{messages[-1]['content']}|"
 
-    template = ChatTemplate.from_renderer(render, switches=["mood"])
+    template = ChatTemplate.from_renderer(render, variables=["mood"])
     template.prepare(USER, mood="gay")
 
     assert seen[-1] == {"mood": "gay"}
@@ -132,7 +133,7 @@ def test_a_function_may_change_what_it_is_given():
         return messages[-1]["content"]
 
     messages, tools = [dict(USER[0])], [dict(TOOL)]
-    ChatTemplate.from_renderer(render).template.render(messages, tools=tools)
+    ChatTemplate.from_renderer(render)._with_tools.render(messages, tools=tools)
 
     assert (messages, tools) == (USER, [TOOL])
 
@@ -148,7 +149,8 @@ def test_a_function_may_change_what_it_is_given():
 def test_what_goes_wrong_is_in_the_rendering(render, told):
     """A function that raises, returns no text or too much of it, has refused."""
     assert (
-        ChatTemplate.from_renderer(render, limits=Limits(rendering_characters=1000)).template.render(USER).error == told
+        ChatTemplate.from_renderer(render, limits=Limits(rendering_characters=1000))._with_tools.render(USER).error
+        == told
     )
 
 
@@ -159,16 +161,16 @@ def test_what_goes_wrong_is_in_the_rendering(render, told):
 def test_what_is_no_renderer_is_refused(render, switches, told):
     """A renderer that can't be called with messages, or with a switch, is an error."""
     with pytest.raises(TemplateError, match=told):
-        ChatTemplate.from_renderer(render, switches=switches)
+        ChatTemplate.from_renderer(render, variables=switches)
 
 
 def test_templates_of_the_same_function_are_equal():
     """Function, switches, tokens and limits decide."""
-    one = ChatTemplate.from_renderer(written, eos_token="x").template
+    one = ChatTemplate.from_renderer(written, eos_token="x")._with_tools
 
-    assert one == ChatTemplate.from_renderer(written, eos_token="x").template == pickle.loads(pickle.dumps(one))
-    assert one != ChatTemplate.from_renderer(written).template
-    assert one != ChatTemplate.from_renderer(lambda messages: "").template
+    assert one == ChatTemplate.from_renderer(written, eos_token="x")._with_tools == pickle.loads(pickle.dumps(one))
+    assert one != ChatTemplate.from_renderer(written)._with_tools
+    assert one != ChatTemplate.from_renderer(lambda messages: "")._with_tools
     assert one != template_of("", eos_token="x")
     assert one.limited(Limits(rendering_characters=5)).render(USER).exhausted
 
@@ -179,7 +181,9 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
     ChatTemplate.from_renderer(lambda messages: messages[-1]["content"]).format.to_json()
     assert list(tmp_path.iterdir()) == []
-    assert ChatTemplate.from_renderer(written).template.digest != ChatTemplate.from_renderer(written).template.digest
+    assert (
+        ChatTemplate.from_renderer(written)._with_tools.digest != ChatTemplate.from_renderer(written)._with_tools.digest
+    )
 
 
 def test_bounds_hold_for_a_function():

@@ -9,11 +9,14 @@ from unrender.format import Format
 
 
 def turn_with(parameters):
-    return ChatTemplate.from_string("", format=Format()).turn(tools=[{"name": "f", "parameters": parameters}])
+    return ChatTemplate.from_string("", format=Format()).prepare_rendered(
+        tools=[{"name": "f", "parameters": parameters}]
+    )
 
 
 def said(turn: Turn, arguments, name="f"):
-    return turn.problems(ToolCall(name=name, arguments=arguments, id="1"))
+    tool = turn.request.tool(name)
+    return ToolCall(name=name, arguments_json=arguments, id="1", offered=tool is not None, tool=tool).problems()
 
 
 @cases
@@ -30,5 +33,5 @@ def test_problems_are_bounded():
 
 
 def test_a_call_of_another_tool_is_a_problem():
-    """A turn knows the tools of its calls."""
-    assert said(turn_with({}), "{}", "g") == ("expected a call of one of ['f'], found 'g'",)
+    """Nothing is known of its schema."""
+    assert said(turn_with({}), "{}", "g") == ("expected a call of a tool that was offered, found 'g'",)

@@ -9,7 +9,7 @@ import pytest
 from cases import cases
 from lines import shape_line
 
-from unrender import GrammarError, Limits, Tool
+from unrender import GrammarError, Limits
 from unrender.answer.build import calls_in_syntax
 from unrender.format import CallSyntax, Format, Slot
 from unrender.grammar import Grammar
@@ -29,6 +29,7 @@ from unrender.schema.shapes import (
     Union,
 )
 from unrender.schema.weights import Scale, Weight
+from unrender.types import Tool
 
 NULL, TEXT = Null(), Text()
 PATTERN = Text(pattern=Sequence((Literal("ab"), Literal("c"))))

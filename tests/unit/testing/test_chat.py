@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from engines import installed
 
-from unrender import ChatTemplate, MessageError, TemplateError
+from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.testing import Chat, broken_call, call
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
@@ -138,7 +138,7 @@ def test_mistakes_of_the_test_are_named(case):
     """A missing template and a malformed request are the library's own errors."""
     with pytest.raises(TemplateError, match=r"nowhere\.jinja"):
         Chat([TEMPLATES])("nowhere.jinja")
-    with pytest.raises(MessageError, match="tool_choice"):
+    with pytest.raises(RequestError, match="tool_choice"):
         case.given(tool_choice="maybe").output("").expect()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender import CallStatus, Message, ToolCall
+from unrender import Message, ToolCall
 from unrender.testing import broken_call, call
 from unrender.testing.chat import Expectation
 
@@ -13,8 +13,8 @@ def message(**parts):
     return Expectation.of(Message(**parts))
 
 
-def tool_call(name, arguments, status=CallStatus.COMPLETE):
-    return ToolCall(name=name, arguments=arguments, id="1", status=status)
+def tool_call(name, arguments, status="complete"):
+    return ToolCall(name=name, arguments_json=arguments, id="1", status=status)
 
 
 def test_equal_expectations_do_not_differ():
@@ -47,7 +47,7 @@ def test_the_difference_shows_white_space():
 
 def test_a_broken_call_is_compared_as_text():
     """A call that was cut off keeps its text, and is not a complete call."""
-    found = message(failed_calls=(tool_call("f", '{"a": "b', CallStatus.TRUNCATED),))
+    found = message(failed_calls=(tool_call("f", '{"a": "b', "truncated"),))
 
     assert Expectation(failed_calls=[broken_call("f", '{"a": "b')]).differences(found) == []
     assert Expectation(tool_calls=[call("f", a="b")]).differences(found)

@@ -9,7 +9,7 @@ from byte_tokenizer import byte_level
 
 from unrender import ChatTemplate
 from unrender.token_ids import PromptEncoder
-from unrender.training import attributed_conversation, attributed_prompt
+from unrender.training.attribution import attributed_conversation, attributed_prompt
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 MESSAGES = [

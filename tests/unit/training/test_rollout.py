@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from byte_tokenizer import byte_level
 
-from unrender import ChatTemplate, MessageError, TokenizerError
+from unrender import ChatTemplate, RequestError
+from unrender.errors import TokenizerError
 from unrender.token_ids import PromptEncoder
 from unrender.training import Rollout
 
@@ -199,7 +200,7 @@ def test_nothing_sampled_is_an_empty_answer(rollout, tokenizer):
 )
 def test_steps_in_another_order_are_errors(rollout, steps, problem):
     """Each says what was expected."""
-    with pytest.raises(MessageError) as raised:
+    with pytest.raises(RequestError) as raised:
         steps(rollout)
     assert problem in str(raised.value)
 

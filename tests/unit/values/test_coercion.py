@@ -7,8 +7,8 @@ import pickle
 import pytest
 from cases import cases
 
-from unrender import Tool
 from unrender.schema.shapes import Number, Text
+from unrender.types import Tool
 from unrender.values.coercion import ANY, ArgumentTypes, coerce
 
 SCHEMA = {

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from properties.families import RAW_LINES
 from splitting import splits
 
-from unrender import Tool
 from unrender.answer.build import calls_in
 from unrender.answer.follow import open_ends
 from unrender.limits import MAX_PARSED_DEPTH
+from unrender.types import Tool
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import Finder
 from unrender.values.raw import RawScanner, TagStyle, read_tree

@@ -11,10 +11,11 @@ import pytest
 from cases import cases
 from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
 
-from unrender import Parser, Request, Tool
+from unrender import Parser
 from unrender.answer.build import calls_in_syntax
 from unrender.answer.follow import open_ends
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
+from unrender.types import Request, Tool
 from unrender.values.unmarked_ends import Follow
 
 CALLS = CallSyntax(
@@ -53,7 +54,7 @@ def test_a_value_streams() -> None:
     reading = parser()
     reading.feed("[f(city=Rome, Italy and so")
 
-    assert reading.message.tool_calls[0].arguments == '{"city": "Rome, Italy and so'
+    assert reading.message.tool_calls[0].arguments_json == '{"city": "Rome, Italy and so'
 
 
 @pytest.mark.slow

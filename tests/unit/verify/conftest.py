@@ -29,7 +29,7 @@ SOURCE = """\
 def sound() -> Candidate:
     """Return the template with its format."""
     known = ChatTemplate.from_string(SOURCE)
-    return Candidate(template=known.template, format=known.format, capabilities=known.capabilities)
+    return Candidate(template=known._with_tools, format=known.format, capabilities=known.capabilities)
 
 
 def changed(old: str, new: str, **fields: Any) -> Candidate:

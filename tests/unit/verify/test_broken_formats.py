@@ -11,7 +11,8 @@ from unit.verify.test_verify import template_named
 
 from unrender import ChatTemplate
 from unrender.format import Format, Slot
-from unrender.verify import GRAMMARS, Verdict, verify
+from unrender.verify import Verdict, verify
+from unrender.verify.check import GRAMMARS
 
 TRIMS = beside(__file__, "trims.jinja")
 Break = Callable[[Format], Format]
@@ -32,7 +33,7 @@ def entry(*parts) -> Break:
 def failed(template: ChatTemplate, change: Break, **how) -> list[str]:
     """Return what fails of a template with its format changed; nothing may fail of its own."""
     assert verify(template, samples=2, **how).failed == ()
-    report = verify(ChatTemplate(template.loaded, format=change(template.format)), samples=2, **how)
+    report = verify(ChatTemplate(template._loaded, format=change(template.format)), samples=2, **how)
     return [finding.capability for finding in report.failed]
 
 

@@ -12,8 +12,9 @@ from unit.verify.conftest import SOURCE, sound
 
 from unrender import ChatTemplate, TemplateError
 from unrender.format import CallSyntax
-from unrender.verify import Verdict, check, verify, verify_format
+from unrender.verify import Verdict, check, verify
 from unrender.verify.axes import AXES
+from unrender.verify.check import verify_format
 from unrender.verify.hostile import structured_results
 
 IDS = ('<call name="', '<call id="\' ~ call.id ~ \'" name="')

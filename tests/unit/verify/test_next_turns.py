@@ -8,7 +8,8 @@ from random import Random
 import pytest
 from unit.verify.conftest import SOURCE
 
-from unrender import ChatTemplate, ExtendError, Turn
+from unrender import ChatTemplate, Turn
+from unrender.errors import ExtendError
 from unrender.verify import Verdict
 from unrender.verify.next_turns import check_append_only, check_next_turns
 

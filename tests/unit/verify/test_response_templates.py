@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from engines import installed
 
-from unrender import ChatTemplate, ExportError, read_response_template
-from unrender.verify import Verdict, verify_export
+from unrender import ChatTemplate
+from unrender.errors import ExportError
+from unrender.export import read_response_template
+from unrender.verify import Verdict
+from unrender.verify.response_templates import verify_export
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)
 REFUSED = {
@@ -73,4 +76,4 @@ def test_a_response_template_that_transformers_refuse_is_an_error() -> None:
     broken = read_response_template({"start_anchor_pattern": "(", "fields": {"content": {}}})
 
     with pytest.raises(ExportError, match="transformers refuses it"):
-        verify_export(own("plain").template, broken)
+        verify_export(own("plain")._with_tools, broken)

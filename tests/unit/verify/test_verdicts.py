@@ -6,7 +6,8 @@ import unicodedata
 
 import pytest
 
-from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, markdown
+from unrender.verify import Report, Verdict
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, markdown
 
 EXAMPLE = Counterexample(answer="<a>x", expected="x", found="<a>x", chunking="every 1")
 PASSED = CapabilityFinding(capability="content", verdict=Verdict.PASSED, held=2, total=2)

@@ -11,9 +11,11 @@ import pytest
 from cases import beside
 from engines import installed
 
-from unrender import ChatTemplate, FormatWarning
+from unrender import ChatTemplate
+from unrender.errors import FormatWarning
 from unrender.format import CallSyntax
-from unrender.verify import Counterexample, Verdict, diff, markdown, verify
+from unrender.verify import Verdict, verify
+from unrender.verify.verdicts import Counterexample, diff, markdown
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SWITCHED = beside(__file__, "switched.jinja")

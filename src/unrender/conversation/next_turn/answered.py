@@ -76,7 +76,7 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     broken = bool(whole.message.failed_calls) or reported
     if broken and unfinished == "error":
         raise ExtendError("the answer has a call that is not complete", "call")
-    written = tuple("" if call.id in whole.made_ids else call.id for call in whole.message.tool_calls)
+    written = tuple("" if call.id in whole._made_ids else call.id for call in whole.message.tool_calls)
     return Answered(
         message=turn.parse(answer) if turn.known_ids and any(written) else whole.message,
         written_ids=written,

@@ -33,7 +33,7 @@ from unrender.conversation.next_turn.stubs import (
 )
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
-from unrender.errors import MessageError, TemplateError
+from unrender.errors import RequestError, TemplateError
 from unrender.format import Format, ReasoningMode
 from unrender.freezing import content_key
 from unrender.limits import MAX_SLOW_RENDERINGS
@@ -223,7 +223,7 @@ class _Probing:
         if key not in self._known:
             try:
                 self._known[key] = written(self._writer, messages, asks=asks) if not self.is_over else None
-            except (TemplateError, MessageError):
+            except (TemplateError, RequestError):
                 self._known[key] = None
         return self._known[key]
 

@@ -99,7 +99,7 @@ class Extender:
         return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
-        """Return the turn after an answer. Raises `ExtendError` and `MessageError`."""
+        """Return the turn after an answer. Raises `ExtendError` and `RequestError`."""
         if turn.grammar is not None:
             raise ExtendError("a grammar made by hand does not tell how a template ends answers", "unproved")
         writer, before, request, asked = self._writing(turn, how)
@@ -130,12 +130,12 @@ class Extender:
             prompt=turn.prompt + answer + extended.text,
             request=request,
             format=writer.ended,
-            begun=begun_by(writer.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
-            continued=False,
-            injected=writer.injection,
+            prefill=begun_by(writer.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
+            is_continuation=False,
+            tool_prompt=writer.injection,
             media=(*turn.media, *media),
             thinking=writer.kwargs.thinking,
-            notes=(*told, *self._notes(made, new, remarks)),
+            warnings=(*told, *self._notes(made, new, remarks)),
             known_ids=(*turn.known_ids, *(call.id or "" for call in calls)),
             _source=following,
         )

@@ -128,7 +128,7 @@ def _with_word(answer: Said, old: str, new: str) -> Said:
 def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail | None:
     """Return a conversation and what is after its needle; None where the template does not write the needle once.
 
-    Raises `TemplateError` where the template refuses the conversation, and `MessageError` for media that it does not show.
+    Raises `TemplateError` where the template refuses the conversation, and `RequestError` for media that it does not show.
     """
     shown, _ = shown_media(messages, writer.template, writer.capabilities)
     writer, rendering = writer.taken(shown, asks=asks)

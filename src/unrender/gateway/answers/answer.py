@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from unrender import Event, Usage
+from unrender import Event
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.model import Model
@@ -20,6 +20,7 @@ from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.surfaces.surface import Ask, Surface
 from unrender.limits import MAX_ITEMS
+from unrender.openai import Usage
 
 _PAUSE = 0.2
 """Seconds before a job is sent again."""
@@ -63,7 +64,7 @@ class Answer:
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
         bound = engine.dialect and self.model.turns.constrain != "never"
-        heals = _HEALS if self.model.heals and bound and policy.calls == "complete" else 0
+        heals = _HEALS if self.model.heals and bound and policy.tool_calls == "complete" else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)

@@ -19,6 +19,8 @@ from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar,
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
 from unrender.limits import MAX_ITEMS
+from unrender.openai import Usage, message_of
+from unrender.types import Healing
 
 _HALF = "\ufffd"
 """The character that replaces a part of one."""
@@ -42,7 +44,7 @@ class Choice:
         self.healed: int = 0
         """The number of calls that broke and were healed."""
         self._turn, self._policy = turn, policy
-        self._heals = 0 if logprobs or turn.continued else heals
+        self._heals = 0 if logprobs or turn.is_continuation else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
         """The unsent events in which a call broke, and the number of tokens in their piece."""
         self.broken: int = 0
@@ -52,7 +54,7 @@ class Choice:
         """The stop text that has ended the content."""
         self.full: bool = False
         """The answer has as many calls as one may have."""
-        self.usage: unrender.Usage | None = None
+        self.usage: Usage | None = None
         """Token counts from the engine."""
         self._texts: list[str] = []
         self._stops = _Stops(stop) if stop else None
@@ -60,14 +62,14 @@ class Choice:
         """The events of a call that the prompt begins and this answer continues."""
         self._skipped = 0
         """Calls that were there before."""
-        if turn.continued:
+        if turn.is_continuation:
             # Text that was there before is not part of this answer, except a call that is still open: clients need its name.
             begun = [event for event in self.parser.feed("") if isinstance(event, _OF_CALLS)]
             ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
             self._before = [event for event in begun if event.index not in ended]
-            self._skipped = sum(call.status is not unrender.CallStatus.OPEN for call in self.parser.message.tool_calls)
+            self._skipped = sum(call.status != "open" for call in self.parser.message.tool_calls)
         # Otherwise the parser's own message says it all, and no event is kept.
-        self._own: list[unrender.Event] | None = [] if stop or turn.continued or self._heals else None
+        self._own: list[unrender.Event] | None = [] if stop or turn.is_continuation or self._heals else None
         """The events of this answer, where the parser's message holds more than those, or the parser may be replaced."""
         self._held = ""
         self._tokens = 0
@@ -110,13 +112,13 @@ class Choice:
         # After a stop text the parser has not seen the end: its last events would be of text that nobody wants.
         return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
 
-    def healing(self, engine: EngineCapabilities) -> tuple[unrender.Healing | None, EngineGrammar | None]:
+    def healing(self, engine: EngineCapabilities) -> tuple[Healing | None, EngineGrammar | None]:
         """Return the continuation of the broken call and its grammar, or None where it can't be healed."""
         self._heals -= 1
         found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
         return found, grammar_of(found, replace(engine, lazy=False)).grammar if found else None
 
-    def go_on(self, found: unrender.Healing) -> None:
+    def go_on(self, found: Healing) -> None:
         """Prepare for the rest of a healed call: keep the good part of the answer and drop what follows it."""
         kept = self.text[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
@@ -132,7 +134,7 @@ class Choice:
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return events, or hold them where a call broke in them that may be healed."""
-        if self._heals > 0 and any(self._turn.breaks(event, self.parser) for event in events):
+        if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
             self._broke = (events, tokens)
             return []
         return self._taken(events, tokens)
@@ -145,15 +147,15 @@ class Choice:
     @property
     def outcome(self) -> Outcome:
         """Message and finish reason of the choice. Read it after `finish`."""
-        message: unrender.Message = self.parser.message if self._own is None else unrender.message_of(self._own)
+        message: unrender.Message = self.parser.message if self._own is None else message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
         return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
 
     @property
-    def counted(self) -> unrender.Usage:
+    def counted(self) -> Usage:
         """The tokens of the choice, by the engine's count if it gives one."""
-        usage = self.usage or unrender.Usage(prompt_tokens=0, completion_tokens=self._tokens)
+        usage = self.usage or Usage(prompt_tokens=0, completion_tokens=self._tokens)
         whole = usage.completion_tokens
         # An answer that has thought to its end has no place where reasoning ended.
         reasoned = self._reasoned if self._reasoned is not None else whole if self._thinking else 0
@@ -161,7 +163,7 @@ class Choice:
 
     def content_logprobs(self) -> list[Mapping[str, Any]]:
         """Return the tokens of content that have become final since the last call."""
-        if not self._logprobs or self._logprobs[0][0] > (settled := self.parser.settled):
+        if not self._logprobs or self._logprobs[0][0] > (settled := self.parser._settled):
             return []
         found = []
         spans = self.parser.spans

@@ -49,7 +49,7 @@ class KeptAnswer:
     @property
     def own(self) -> int:
         """The bytes that no other answer holds."""
-        texts = (self.text, *self.turn.known_ids, *self.turn.notes, *self.place.thoughts)
+        texts = (self.text, *self.turn.known_ids, *self.turn.warnings, *self.place.thoughts)
         return _OWN + sum(map(getsizeof, texts)) + 8 * (len(texts) + len(self.parts))
 
 
@@ -80,8 +80,8 @@ class Conversations:
     def weighed(self, turn: Turn) -> tuple[Part, ...]:
         """Return the values that a turn references, with their weights; those that are kept already are not weighed again."""
         # It takes a while for a conversation that is new here, so it is done where prompts are made.
-        request, held = turn.request, turn.held()
-        parts = (turn.prompt, request.tools, request.response_schema, turn.injected, *turn.media, *held)
+        request, held = turn.request, turn._held()
+        parts = (turn.prompt, request.tools, request.response_schema, turn.tool_prompt, *turn.media, *held)
         return tuple(self._parts.get(id(part)) or Part(part, bytes_of(part)) for part in parts)
 
     def find(self, history: History) -> KeptAnswer | None:

@@ -72,7 +72,7 @@ class Model:
 
     def sent(self, turn: Turn) -> Turn:
         """Return the turn as it is sent to the engine."""
-        bos = self.turns.template.template.bos_token
+        bos = self.turns.template._with_tools.bos_token
         # Of an engine that writes "<s>" itself, the prompt's own "<s>" would be a second one.
         return replace(turn, prompt=turn.prompt.removeprefix(bos)) if self.found.doubled and bos else turn
 

@@ -12,11 +12,12 @@ import json
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 
-from unrender import Turn, Usage
+from unrender import Turn
 from unrender.gateway.answers.turns import HELLO, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
 from unrender.limits import MAX_SMALL
+from unrender.openai import Usage
 
 WORD = "unrender"
 """The only answer that the probe's grammar allows; no model gives it without a grammar."""
@@ -64,7 +65,7 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
     try:
         turn = await turns.turn(HELLO)
         async with asyncio.timeout(_SECONDS):
-            await _probe(turn, turns.template.template.bos_token, backend, found)
+            await _probe(turn, turns.template._with_tools.bos_token, backend, found)
     except (EngineError, Failure, TimeoutError):
         return
 

@@ -23,22 +23,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from unrender import (
-    CallStatus,
-    ChatTemplate,
-    ExtendError,
-    Format,
-    GrammarError,
-    Healing,
-    MessageError,
-    Policy,
-    Request,
-    SchemaWarning,
-    TemplateError,
-    Turn,
-    UnrenderError,
-)
+from unrender import ChatTemplate, Format, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
+from unrender.dialects.constraint import Engine
+from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.history import History, key_of, read_history
 from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
@@ -46,7 +34,10 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MAX_ITEMS, MAX_STORED
+from unrender.types import Healing, Request
 
+_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
+"""By dialect of an engine: an engine that `Turn.constraint` knows."""
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
 _WHOLE_REASONS = (None, "stop", "length")
@@ -73,8 +64,8 @@ Constrain = Literal["always", "required", "never"]
 "required": those that require a call or a response format."""
 Repairs = Literal["format", "offered", "none"]
 """The damaged calls that are repaired, in the words of `Policy`."""
-Calls = Literal["auto", "complete", "written"]
-"""The time to send a call. "complete": when it is complete. "written": as it is written; one that breaks stays an incomplete call.
+Calls = Literal["auto", "complete", "streamed"]
+"""The time to send a call. "complete": when it is complete. "streamed": as it is written; one that breaks stays an incomplete call.
 "auto": as it is written where a grammar guarantees it, else when it is complete."""
 Extend = Literal["on", "required", "off"]
 """Prompts that extend a kept answer instead of being rendered. "on": all whose conversation continues one. "required": likewise, and
@@ -126,15 +117,15 @@ class Prepared:
         # A call is guaranteed where a grammar binds the whole answer. Where the model may answer in text, a lazy grammar begins
         # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed
         # as one cannot be taken back.
-        bound = self.grammar is not None and self.turn.request.call_required
-        written = calls == "written" or (calls == "auto" and (bound or engine.obeys))
-        return Policy(calls="written" if written else "complete", repair=repair)
+        bound = self.grammar is not None and self.turn.request._call_required
+        written = calls == "streamed" or (calls == "auto" and (bound or engine.obeys))
+        return Policy(tool_calls="streamed" if written else "complete", repair=repair)
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
         """Return the parameters whose promise neither a grammar nor the engine enforces."""
         request = self.turn.request
         promises = {
-            "tool_choice": request.call_required,
+            "tool_choice": request._call_required,
             "response_format": request.response_schema is not None,
         }
         return [name for name, made in promises.items() if made and not self.grammar and not engine.obeys]
@@ -147,8 +138,8 @@ class Prepared:
         if not self.unbound(engine) or outcome.reason == "length":
             return ()
         request, message = self.turn.request, outcome.message
-        called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
-        if request.call_required:
+        called = any(call.status == "complete" for call in message.tool_calls)
+        if request._call_required:
             return () if called else (_NO_CALL,)
         if called or request.response_schema is None:
             return ()
@@ -244,7 +235,7 @@ class Turns:
         begun = time.monotonic()
         turn, origin, key = await self._prompts.run(client, lambda: self._keyed(ask, engine, shelf))
         rendered = time.monotonic()
-        plain = Prepared(turn=turn, origin=origin, warnings=turn.notes, prompt_seconds=rendered - begun)
+        plain = Prepared(turn=turn, origin=origin, warnings=turn.warnings, prompt_seconds=rendered - begun)
         if key is None:
             return plain
         found = self._grammars.get(key)
@@ -258,7 +249,7 @@ class Turns:
         return replace(
             plain,
             grammar=found.grammar,
-            warnings=(*turn.notes, *found.losses),
+            warnings=(*turn.warnings, *found.losses),
             grammar_result="cached" if cached else found.result,
             grammar_seconds=time.monotonic() - rendered,
         )
@@ -322,7 +313,7 @@ class Turns:
         except UnrenderError as error:  # which rendering says with the place in the whole conversation
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
-        turn = replace(turn, notes=tuple(_notes(kept.turn, turn, history.length)))
+        turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
         return turn, Origin(history=replace(history, end=end), reused=len(kept.turn.prompt) + len(kept.text))
 
     def _rendered(self, ask: Ask) -> Turn:
@@ -339,7 +330,7 @@ class Turns:
                 **variables,
             )
         # `tools[0].function: expected …`: what stands before the colon is the parameter that is wrong.
-        except MessageError as error:
+        except RequestError as error:
             where, colon, _ = str(error).partition(":")
             raise invalid(str(error), param=where if colon else None) from error
         except TemplateError as error:
@@ -354,20 +345,20 @@ class Turns:
 
     def _opened(self, prompt: str) -> str:
         """Return a text after the token that begins all prompts of the model, which engines are told not to add."""
-        bos = self.template.template.bos_token
+        bos = self.template._with_tools.bos_token
         return prompt if prompt.startswith(bos) or not self._writes_bos else bos + prompt
 
     @cached_property
     def _writes_bos(self) -> bool:
         """True when the template begins prompts with its first token."""
         with suppress(Failure):
-            return self._rendered(HELLO).prompt.startswith(self.template.template.bos_token)
+            return self._rendered(HELLO).prompt.startswith(self.template._with_tools.bos_token)
         return False
 
     def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
         request = turn.request
-        due = request.call_required or request.response_schema is not None
-        free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
+        due = request._call_required or request.response_schema is not None
+        free = request._calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain != "never") or (free and self.constrain == "always")
 
     def _keyed(
@@ -398,8 +389,8 @@ def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
 
 def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
     """Return the notes of a turn that was extended: those on the whole prompt, and those on new messages, of which `length` are before."""
-    lasting = [note for note in before.notes if not _NOTED.search(note)]
-    new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.notes]
+    lasting = [note for note in before.warnings if not _NOTED.search(note)]
+    new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
     return dict.fromkeys([*lasting, *new])
 
 
@@ -428,7 +419,7 @@ def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     tools = [tool.to_openai() for tool in request.tools or ()]
     said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
     choice = (request.tool_choice, request.parallel_tool_calls)
-    return turn.format, choice, json.dumps(said, sort_keys=True), turn.begun, engine.dialect, engine.lazy
+    return turn.format, choice, json.dumps(said, sort_keys=True), turn.prefill, engine.dialect, engine.lazy
 
 
 class Built(NamedTuple):
@@ -446,20 +437,15 @@ class Built(NamedTuple):
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
-    write: Mapping[str, Callable[[], str]] = {
-        "gbnf": turn.gbnf,
-        "lark": turn.lark,
-        "structural_tag": lambda: json.dumps(turn.structural_tag()),
-    }
-    if engine.dialect not in write:
+    if engine.dialect not in _ENGINES:
         return Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
-            text = write[engine.dialect]()
-            triggers = turn.triggers if engine.lazy and isinstance(turn, Turn) else ()
+            constraint = turn.constraint(_ENGINES[engine.dialect])
         except GrammarError as error:
             return Built(None, (f"not constrained: {error}",))
     # What a schema loses on its way into a grammar is said as warnings; the client is told each.
-    grammar = EngineGrammar(dialect=engine.dialect, text=text, triggers=triggers)
+    triggers = constraint.triggers if engine.lazy else ()
+    grammar = EngineGrammar(dialect=engine.dialect, text=constraint.grammar, triggers=triggers)
     return Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from unrender import GrammarError, Trigger, Turn, Usage
+from unrender import GrammarError, Turn
 from unrender.examples import example_answer
+from unrender.openai import Usage
+from unrender.types import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
 from unrender.gateway.backends.prompt_ids import PromptIds
+from unrender.openai import Usage
 
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})

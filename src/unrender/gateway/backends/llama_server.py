@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unrender import LoadedTemplates, TemplateError, TriggerKind, Usage
+from unrender import TemplateError
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece, free_cores
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, score
 from unrender.gateway.failure import invalid
+from unrender.openai import Usage
+from unrender.rendering.loading import LoadedTemplates
 
 LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "temperature": ("temperature", 1.0),
@@ -27,7 +29,7 @@ LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "repetition_penalty": ("repeat_penalty", 1.0),
 }
 """Common names → the engine's, with the value that changes nothing: the engine's own defaults are not OpenAI's."""
-_TRIGGERS = {TriggerKind.WORD: 1, TriggerKind.PATTERN: 2}
+_TRIGGERS = {"word": 1, "pattern": 2}
 _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 SLOTS = 4
 """Answers that are generated at a time by a server in this process; more wait."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unrender import Usage
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import SHOWN, Connection, HttpEngine, Reader, Said, event, score
+from unrender.openai import Usage
 
 _SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}

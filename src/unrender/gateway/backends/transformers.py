@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from unrender import Usage
 from unrender.gateway.backends.backend import (
     EngineCapabilities,
     EngineError,
@@ -26,6 +25,7 @@ from unrender.gateway.backends.backend import (
 )
 from unrender.gateway.failure import invalid
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
+from unrender.openai import Usage
 
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 """The values that change nothing: a model's own defaults are not OpenAI's."""

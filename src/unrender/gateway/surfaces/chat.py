@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import AfterValidator, Field
 
 import unrender
-from unrender import Delta
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, Whole, texts, wrong
 from unrender.gateway.surfaces.surface import (
@@ -34,8 +33,9 @@ from unrender.gateway.surfaces.surface import (
     quoted,
 )
 from unrender.gateway.surfaces.tools import InputText, Tools, check_strict, custom_arguments, plain_choice, read_tools
+from unrender.openai import Completion, Delta, Usage, deltas
 
-_COMPLETE = unrender.CallStatus.COMPLETE
+_COMPLETE = "complete"
 _DONE = b"data: [DONE]\n\n"
 """Ends a stream."""
 _HOLE = "\0text\0"
@@ -177,11 +177,11 @@ class _Chunks(Surface):
         super().__init__(ask, head)
         self._logprobs: dict[int, list[Mapping[str, Any]]] = {}
 
-    def _costs(self, usage: unrender.Usage) -> dict[str, Any]:
+    def _costs(self, usage: Usage) -> dict[str, Any]:
         """Return the chunk with the usage."""
         raise NotImplementedError
 
-    def finish(self, usage: unrender.Usage) -> bytes:
+    def finish(self, usage: Usage) -> bytes:
         """Return the usage, if the request asked for it, and the end of the stream."""
         self._usage = usage
         return (frame(self._costs(usage)) if self._ask.include_usage else b"") + _DONE
@@ -196,14 +196,14 @@ class ChatSurface(_Chunks):
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
-        self._completion = unrender.Completion(
+        self._completion = Completion(
             model=head.model, id=head.id, created=head.created, reasoning_field=head.reasoning_field
         )
         self._inputs: dict[tuple[int, int], InputText] = {}
         """Reads the text of each call of a custom tool, by choice and call."""
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
 
-    def _costs(self, usage: unrender.Usage) -> dict[str, Any]:
+    def _costs(self, usage: Usage) -> dict[str, Any]:
         return {**self._completion.usage_chunk(usage)}
 
     def begin(self) -> bytes:
@@ -236,8 +236,8 @@ class ChatSurface(_Chunks):
             what = str(event.index)
         else:
             custom = self._custom(index, event)
-            deltas = [cast(Delta, custom)] if custom else unrender.deltas([event])
-            return b"".join(frame(self._completion.chunk(index, delta)) for delta in deltas)
+            written = [cast(Delta, custom)] if custom else deltas([event])
+            return b"".join(frame(self._completion.chunk(index, delta)) for delta in written)
         before, after = self._splice(index, what)
         return before + quoted(event.text) + after
 
@@ -252,7 +252,7 @@ class ChatSurface(_Chunks):
                 call = {"custom": {"input": self._inputs[index, at].feed(text)}}
             # A whole call needs no word at its end; one that breaks says how, with empty text for clients that add it up.
             case unrender.ToolCallFinished(at, status) if (index, at) in self._inputs and status is not _COMPLETE:
-                call = {"custom": {"input": ""}, "status": status.value}
+                call = {"custom": {"input": ""}, "status": status}
             case _:
                 return None
         return {"tool_calls": [{"index": at, **call}]}
@@ -350,7 +350,7 @@ class CompletionsSurface(_Chunks):
         told = {"id": head.id, "object": "text_completion", "created": head.created, "model": head.model}
         return told | {"choices": choices}
 
-    def _costs(self, usage: unrender.Usage) -> dict[str, Any]:
+    def _costs(self, usage: Usage) -> dict[str, Any]:
         # Nothing is read here, so nothing is known of reasoning.
         told = {name: value for name, value in usage.to_openai().items() if name != "completion_tokens_details"}
         return self._body([]) | {"usage": told}

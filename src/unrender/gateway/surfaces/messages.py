@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 from pydantic_core import from_json
 
-import unrender
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, texts, wrong
 from unrender.gateway.surfaces.surface import (
@@ -32,6 +31,7 @@ from unrender.gateway.surfaces.surface import (
     quoted,
 )
 from unrender.gateway.surfaces.tools import read_tools
+from unrender.openai import Usage
 
 _SIGNATURE = "unrender"
 """Signature of thinking blocks: clients keep only signed ones, and nothing checks ours."""
@@ -233,7 +233,7 @@ class MessagesSurface(BlockSurface):
         """The kind of the open block; "" where none is."""
         self._before = b""
         """The open block's deltas up to their text."""
-        self._usage: unrender.Usage = unrender.Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
+        self._usage: Usage = Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
 
     def begin(self) -> bytes:
         """Return the message without content, followed by a ping."""
@@ -280,7 +280,7 @@ class MessagesSurface(BlockSurface):
         self._blocks[index] = self._blocks[index] | filled
         yield event("content_block_stop", index=index)
 
-    def finish(self, usage: unrender.Usage) -> bytes:
+    def finish(self, usage: Usage) -> bytes:
         """Return the reason why the message ended, its usage, and its end."""
         self._usage = usage
         # The other warnings were in `message_start`; what an answer lacks is known only at its end.

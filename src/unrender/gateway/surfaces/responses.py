@@ -36,6 +36,7 @@ from unrender.gateway.surfaces.surface import (
     quoted,
 )
 from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_tools
+from unrender.openai import Usage
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
@@ -408,7 +409,7 @@ class ResponsesSurface(BlockSurface):
         self._outcomes[index] = outcome
         return b"".join(self._stop(complete=outcome.finish_reason not in _INCOMPLETE))
 
-    def finish(self, usage: unrender.Usage) -> bytes:
+    def finish(self, usage: Usage) -> bytes:
         """Return the whole response, completed or cut off."""
         self._usage = usage
         response = self.body()
@@ -467,7 +468,7 @@ def _part(kind: str, text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _cost(usage: unrender.Usage) -> dict[str, Any]:
+def _cost(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": 0},

@@ -15,6 +15,7 @@ from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
 from unrender.gateway.schema import Object, Whole
 from unrender.gateway.surfaces.tools import Tools
 from unrender.limits import MAX_COUNT, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
+from unrender.openai import Usage, finish_reason
 
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """Name of the reasoning field in Chat Completions."""
@@ -174,7 +175,7 @@ class Outcome:
     @property
     def finish_reason(self) -> str:
         """Finish reason, in OpenAI's words."""
-        return unrender.finish_reason(self.message, self.reason)
+        return finish_reason(self.message, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +202,7 @@ class Surface:
         self._ask = ask
         self._head = head
         self._outcomes: dict[int, Outcome] = {}
-        self._usage: unrender.Usage | None = None
+        self._usage: Usage | None = None
 
     def begin(self) -> bytes:
         """Return the frames that come before all others."""
@@ -215,7 +216,7 @@ class Surface:
         """Return the frames that end a choice."""
         raise NotImplementedError
 
-    def finish(self, usage: unrender.Usage) -> bytes:
+    def finish(self, usage: Usage) -> bytes:
         """Return the frames that end the answer, after all choices have ended."""
         raise NotImplementedError
 
@@ -266,7 +267,7 @@ class BlockSurface(Surface):
             case unrender.ArgumentsText(call, text) if call == self._call:
                 yield from self._arguments(text)
             case unrender.ToolCallFinished(call, status) if call == self._call:
-                yield from self._stop(complete=status is unrender.CallStatus.COMPLETE)
+                yield from self._stop(complete=status == "complete")
             case _:
                 pass
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from unrender.errors import MalformedOutput
+from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_SLOW_TEXT, MAX_WORD
 from unrender.machine.call_events import NAMESPACE, begin_call, commit, complete_call, is_quoted, name_call
 from unrender.machine.events import ArgumentsText, BrokenText, Event, ToolCallFinished, ToolCallStarted
@@ -21,7 +21,6 @@ from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.repair.markers import Repair, Repaired
 from unrender.machine.repair.walk import read_damaged
-from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 
@@ -142,11 +141,11 @@ def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
     reader = Machine(program=machine.program, request=machine.request, ids=ids, roles={}, strict=True, pc=hub)
     try:
         events: list[Event | BrokenText] = [*reader.feed(found.text), *reader.finish()]
-    except MalformedOutput:
+    except ParseError:
         return None
     arguments = "".join(event.text for event in events if isinstance(event, ArgumentsText))
     match [event for event in events if not isinstance(event, ArgumentsText)]:
-        case [ToolCallStarted(name=name, id=id), ToolCallFinished(status=CallStatus.COMPLETE)]:
+        case [ToolCallStarted(name=name, id=id), ToolCallFinished(status="complete")]:
             written = "" if ids.made else id
         case _:
             return None

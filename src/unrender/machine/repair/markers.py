@@ -393,7 +393,7 @@ class MarkerWalk:
     # Names and words.
 
     def _name(self, after: str = "") -> bool:
-        names = sorted(self.request.tool_names, key=len, reverse=True)
+        names = sorted(self.request._tool_names, key=len, reverse=True)
         word = MARKER_WORDS.match(self.text, self.at)
         name = self.repair.tool(word.group(), self.request) if word else ""
         ends = word is None or name in ("", word.group())

@@ -130,7 +130,7 @@ class _Walk(MarkerWalk):
                 opened += "}" if part == "{" else "]"
             elif part == opened[-1:]:
                 opened = opened[:-1]
-            elif part in self.request.tool_names and text[max(at - MAX_BLANK, 0) : at].rstrip()[-1:] == ":":
+            elif part in self.request._tool_names and text[max(at - MAX_BLANK, 0) : at].rstrip()[-1:] == ":":
                 self.write(text[copied:at], copied)
                 self._quote(part, json.dumps(part), at)
                 copied = found.end()

@@ -277,7 +277,7 @@ function drawPrompt(turn) {
     ["preserved tokens", turn.preserved_tokens.join("  ")],
     ["grammar triggers", triggers.join("  ")],
     ["thinking", { true: "on", false: "off" }[turn.thinking] ?? "no switch"],
-    ["tools", turn.injected ? "described in the system message by unrender, as the template ignores them" : "rendered by the template"],
+    ["tools", turn.tool_prompt ? "described in the system message by unrender, as the template ignores them" : "rendered by the template"],
     ["mask", turn.mask],
     ["warnings", turn.warnings.join("\n")],
   ];
@@ -288,7 +288,7 @@ function drawPrompt(turn) {
 function promptParts(turn) {
   const points = Array.from(turn.prompt); // Python counts characters, JavaScript UTF-16 units.
   const total = points.length;
-  const begun = turn.begun && turn.prompt.endsWith(turn.begun) ? total - Array.from(turn.begun).length : total;
+  const begun = turn.prefill && turn.prompt.endsWith(turn.prefill) ? total - Array.from(turn.prefill).length : total;
   const history = Math.min(turn.history ?? begun, begun);
   const cuts = [...turn.written.map(([start, end]) => [start, end, "written"]), [history, begun, "generation"], [begun, total, "begun"]];
   const found = [];

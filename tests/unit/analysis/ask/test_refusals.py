@@ -61,4 +61,4 @@ def test_a_result_that_may_still_come_is_not_missing():
     turn = chat.prepare([asked, called, {"role": "tool", "tool_call_id": "call00000", "content": "noon"}])
 
     assert turn.prompt.endswith("<tool>noon</><assistant>")
-    assert turn.notes == ()
+    assert turn.warnings == ()

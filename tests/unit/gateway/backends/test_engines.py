@@ -11,7 +11,7 @@ import pytest
 from engine_server import MAKERS, EngineServer, events
 from serving import HELLO, TOOL, browser, corpus, openai_client, served, template
 
-from unrender.gateway import Backend, EngineError, EngineGrammar, Job
+from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 
 TEXTS = ("Hé", "llo ", "😀")
 LAST = {"content": "", "stop": True, "stop_type": "eos", "tokens_evaluated": 7, "tokens_predicted": 3}
@@ -161,12 +161,15 @@ def test_engine_is_asked(row):
 
 def test_llama_server_is_given_triggers():
     """Marker tokens are preserved, and a lazy grammar has its triggers."""
-    body = asked("llama-server", grammar=EngineGrammar(dialect="gbnf", text="root ::= x", triggers=TURN.triggers))
+    body = asked(
+        "llama-server",
+        grammar=EngineGrammar(dialect="gbnf", text="root ::= x", triggers=TURN.constraint("llama.cpp").triggers),
+    )
 
     assert body["prompt"] == TURN.prompt
     assert set(TURN.preserved_tokens) == set(body["preserved_tokens"])
     assert (body["grammar"], body["grammar_lazy"]) == ("root ::= x", True)
-    assert body["grammar_triggers"] == [{"type": 2, "value": TURN.triggers[0].value}]
+    assert body["grammar_triggers"] == [{"type": 2, "value": TURN.constraint("llama.cpp").triggers[0].value}]
 
 
 def test_llama_server_gets_no_second_bos():

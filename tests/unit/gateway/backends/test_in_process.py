@@ -146,7 +146,8 @@ def test_image_for_a_model_without_eyes_is_a_400(model):
     """llama.cpp understands how an image comes beside a prompt, and says in its own words that this model takes none."""
     from serving import RED, SHOWING, browser  # noqa: PLC0415
 
-    from unrender.gateway import Turns, app  # noqa: PLC0415
+    from unrender.gateway import app  # noqa: PLC0415
+    from unrender.gateway.answers.turns import Turns  # noqa: PLC0415
 
     image = {"type": "image_url", "image_url": {"url": RED}}
     request = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Red?"}, image]}]}
@@ -243,7 +244,7 @@ def test_stop_text_ends_the_answer(model):
 @each_alone
 def test_client_that_goes_frees_the_engine(model):
     """The model stops when the client leaves, and is free for the next answer; a closed connection costs no job."""
-    from unrender.gateway import Job  # noqa: PLC0415
+    from unrender.gateway.backends.backend import Job  # noqa: PLC0415
 
     turn = model.turns.template.prepare(HELLO)
 
@@ -269,11 +270,8 @@ def test_what_cannot_be_is_named(model, tmp_path):
     """A prompt that is too long, a refused grammar, and a directory without a model are errors that say so."""
     import openai  # noqa: PLC0415
 
-    from unrender.gateway import (  # noqa: PLC0415
-        EngineError,
-        EngineGrammar,
-        Failure,
-    )
+    from unrender.gateway.backends.backend import EngineError, EngineGrammar  # noqa: PLC0415
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     with pytest.raises(openai.BadRequestError, match="at most 2047 tokens"):
         asked(model, {"messages": [{"role": "user", "content": "x" * 3000}]})
@@ -286,7 +284,7 @@ def test_what_cannot_be_is_named(model, tmp_path):
 @pytest.mark.skipif(not (CLIENTS and installed("xllamacpp")), reason="llama.cpp is needed")
 def test_file_that_is_no_model_is_named(tmp_path):
     """A file that is not a model is an error that names it."""
-    from unrender.gateway import Failure  # noqa: PLC0415
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     path = tmp_path / "bad.gguf"
     path.write_bytes(b"GGUF nonsense")

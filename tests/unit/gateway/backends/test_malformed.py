@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from engine_server import Scripted
 
-from unrender import Usage
-from unrender.gateway import EngineError, Piece
+from unrender.gateway.backends.backend import EngineError, Piece
+from unrender.openai import Usage
 
 from .test_engines import KINDS, ROWS, Kind, job
 

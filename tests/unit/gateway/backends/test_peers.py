@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import importlib
-import json
 from typing import Any
 
 import pytest
@@ -53,10 +52,10 @@ def jobs():
     """Return a bare job, and one that asks for all that a job can."""
     from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where its packages are
 
-    from unrender.gateway import EngineGrammar, Job  # noqa: PLC0415
+    from unrender.gateway.backends.backend import EngineGrammar, Job  # noqa: PLC0415
 
     turn = template().prepare(HELLO, tools=[TOOL], tool_choice="required")
-    grammar = EngineGrammar(dialect="structural_tag", text=json.dumps(turn.structural_tag()))
+    grammar = EngineGrammar(dialect="structural_tag", text=turn.constraint("xgrammar").grammar)
     full: dict[str, Any] = {"grammar": grammar, "limit": 9, "sampling": SAMPLING, "seed": 3, "logprobs": 2}
     return [Job(turn=turn, request_id="r"), Job(turn=turn, request_id="r", **full)]
 

@@ -11,7 +11,7 @@ import pytest
 from engine_server import MAKERS, EngineServer, events
 from serving import HELLO, TOOL, template
 
-from unrender.gateway import EngineError, EngineGrammar, Job
+from unrender.gateway.backends.backend import EngineError, EngineGrammar, Job
 from unrender.gateway.backends.prompt_ids import PromptIds
 
 PATH = "/inference/v1/generate"

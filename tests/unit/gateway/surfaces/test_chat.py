@@ -9,8 +9,9 @@ import pytest
 import serving
 from serving import CALL, HELLO, TOOL, Told, chunked, corpus, openai_of, posted, served
 
-from unrender import ChatTemplate, Usage
-from unrender.gateway import Piece, Sampler
+from unrender import ChatTemplate
+from unrender.gateway.backends.backend import Piece, Sampler
+from unrender.openai import Usage
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 

@@ -9,8 +9,9 @@ import pytest
 import serving
 from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, posted, served, template
 
-from unrender import Usage
-from unrender.gateway import GatewayLimits, Piece
+from unrender.gateway.backends.backend import Piece
+from unrender.gateway.gateway import GatewayLimits
+from unrender.openai import Usage
 
 TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -74,7 +75,7 @@ def test_thinking_is_switched():
     def begun(**thinking):
         engine = Told("Hi")
         answer = asked(engine, thinking=thinking, max_tokens=2000)
-        return engine.jobs[0].turn.begun, answer.json().get("warnings", [])
+        return engine.jobs[0].turn.prefill, answer.json().get("warnings", [])
 
     off, _ = begun(type="disabled")
     on, warnings = begun(type="enabled", budget_tokens=1024)

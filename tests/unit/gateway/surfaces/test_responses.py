@@ -14,8 +14,9 @@ from openai.types.responses import Response
 from pydantic import BaseModel
 from serving import CALL, TOOL, WEATHER, Told, chunked, corpus, openai_of, posted, served, template
 
-from unrender import Usage
-from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Piece, Sampler
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece, Sampler
+from unrender.gateway.gateway import GatewayLimits
+from unrender.openai import Usage
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -72,7 +73,7 @@ def test_custom_tool_streams_its_text():
     tool: Any = {"type": "custom", "name": "run", "description": "Run code."}
     text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb \\"c\\""}}\n</tool_call>'
 
-    found = events(served(Told(chunked(text, 3)), tool_calls="written"), tools=[tool])
+    found = events(served(Told(chunked(text, 3)), tool_calls="streamed"), tools=[tool])
     whole = openai_of(served(Told(text))).responses.create(model="m", input="Hello", tools=[tool])
 
     deltas = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]
@@ -121,7 +122,7 @@ def test_summary_of_reasoning_is_what_was_thought():
 @pytest.mark.parametrize("last", [EngineError("cut off"), Piece("", 0, "length")])
 def test_items_that_were_begun_are_in_the_response(text, summary, last):
     """However an answer ends, its response holds every item that was added to it, with what was said of it last."""
-    application = served(Told([*chunked(text, 4), last]), tool_calls="written")
+    application = served(Told([*chunked(text, 4), last]), tool_calls="streamed")
 
     found = checked(application, tools=[FLAT], reasoning={"summary": summary})
 

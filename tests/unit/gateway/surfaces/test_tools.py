@@ -11,7 +11,7 @@ import pytest
 from engines import installed, lark_reader
 from serving import HELLO, Told, chunked, corpus, posted, served
 
-from unrender.gateway import EngineCapabilities
+from unrender.gateway.backends.backend import EngineCapabilities
 
 TEXTS = ["", "plain", 'a "b" \\ c\n', "\u0000é😀", "\\u0041", "{}"]
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
@@ -29,7 +29,7 @@ def called(arguments, size):
     text = f'<tool_call>\n{{"name": "run", "arguments": {arguments}}}\n</tool_call>'
     begin = text.index(arguments)
     pieces = [text[:begin], *chunked(arguments, size), text[begin + len(arguments) :]]
-    application = served(Told(pieces), tool_calls="written")
+    application = served(Told(pieces), tool_calls="streamed")
     answer = posted(application, CHAT, json={"messages": HELLO, "tools": [RUN], "stream": True})
     frames = [line.removeprefix("data: ") for line in answer.text.split("\n\n")[:-2]]
     calls = [call for frame in frames for call in json.loads(frame)["choices"][0]["delta"].get("tool_calls", ())]

@@ -21,7 +21,22 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import CallStatus, Message, MessageFields, ReasoningField
+from unrender.messages.wire import Message, MessageBody, MessageFields, ReasoningField, ToolBody, ToolCallBody
+from unrender.parser.message import message_of
+
+__all__ = [
+    "ChoiceStream",
+    "ChunkBody",
+    "Completion",
+    "CompletionBody",
+    "Delta",
+    "MessageBody",
+    "ToolBody",
+    "ToolCallBody",
+    "Usage",
+    "deltas",
+    "message_of",
+]
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
@@ -128,7 +143,7 @@ def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
     kept = _KEPT.get(reason)
     if kept is not None:
         return kept
-    complete = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+    complete = any(call.status == "complete" for call in message.tool_calls)
     return "tool_calls" if complete else "stop"
 
 
@@ -267,8 +282,8 @@ def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reason
                 yield {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
             case ArgumentsText(index, text):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
-            case ToolCallFinished(index, status) if status is not CallStatus.COMPLETE:
-                call: ToolCallDelta = {"index": index, "function": {"arguments": ""}, "status": status.value}
+            case ToolCallFinished(index, status) if status != "complete":
+                call: ToolCallDelta = {"index": index, "function": {"arguments": ""}, "status": status}
                 yield {"tool_calls": [call]}
             case _:
                 pass

@@ -21,11 +21,11 @@ from unrender.conversation.adapt import shown_media, with_names
 from unrender.conversation.messages import Conversation, Said, read_conversation
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
-from unrender.errors import MessageError, TemplateError, TemplateWarning
+from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.format import Format
 from unrender.messages.wire import Request
 from unrender.nodes import Role
-from unrender.parser.prompt_tail import after_header, prefill
+from unrender.parser.prompt_tail import after_header, read_prefill
 from unrender.parser.streaming import Parser
 from unrender.proof.split import common_suffix
 
@@ -76,11 +76,11 @@ def assistant_mask(
     """Render a conversation and return which characters the model wrote.
 
     It works for any template, and needs no `{% generation %}`. `template_kwargs` are variables of the template, as in
-    `ChatTemplate.prepare`. Raises `MessageError` for malformed messages and for a message whose borders the rendering
+    `ChatTemplate.prepare`. Raises `RequestError` for malformed messages and for a message whose borders the rendering
     does not show, and `TemplateError` when the template refuses.
     """
     offer, request = read_request(tools)
-    writer = template.writing(offer, request, template_kwargs)
+    writer = template._writing(offer, request, template_kwargs)
     rendered, full = _taken(writer, messages)
     for note in rendered.writer.notes:
         warnings.warn(note, TemplateWarning, stacklevel=2)
@@ -104,7 +104,7 @@ def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
     start = _start(rendered, full, index)
     end = None if start is None else _end(rendered, full, index, start)
     if start is None or end is None or start > end:
-        raise MessageError(
+        raise RequestError(
             f"messages[{index}]: cannot tell where the rendering of this answer {'ends' if start is not None else 'begins'}; "
             "the template keeps no prefix, and shows no text of the message; "
             f"try it at the end of a conversation: assistant_mask(template, messages[:{index + 1}])"
@@ -136,7 +136,7 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
         if full.startswith(prompt):
             return len(prompt)
         # The prompt ends in `<bot><think>`, and the history has `<bot>Hi`: both have the header.
-        header = prompt.removesuffix(prefill(rendered.writer.ended, prompt))
+        header = prompt.removesuffix(read_prefill(rendered.writer.ended, prompt))
         if full.startswith(header):
             return len(header)
     place = _place(rendered, full, index, _before_thought)
