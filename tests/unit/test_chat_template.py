@@ -168,7 +168,7 @@ def test_continued_arguments_after_an_empty_thought(template):
 
     turn = template.prepare([USER, {"role": "assistant", "content": begun}], tools=[TOOL], continue_final_message=True)
 
-    assert turn.begun.startswith("<think>\n\n</think>")
+    assert turn.prefill.startswith("<think>\n\n</think>")
     [call] = turn.parse('ris"}}</call>').tool_calls
     assert call.arguments == '{"city": "Paris"}'
     assert turn.constraint("llama.cpp").grammar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unrender.conversation.messages import Conversation, Said
-from unrender.format import Format
+from unrender.format import Format, ReasoningMode
 from unrender.messages.wire import Request
 from unrender.proof.split import common_prefix
 
@@ -37,8 +37,10 @@ class CutOut:
     def read_after(self, format: Format) -> str:
         """Return the text after which a parser reads the answer."""
         # `<bot><think>` is the prompt, and the history has `<bot>so</think>Hi`: only the prompt begins the thought.
+        # Where no marker does, as in `<bot>My steps:`, its words do.
         opened, begun = format.reasoning.opened_in, self.prompt.removeprefix(self.start)
-        unmarked = self.said.reasoning and opened(begun) and not opened(self.answer)
+        begins = begun.strip() if format.reasoning.mode is ReasoningMode.DELIMITER else opened(begun)
+        unmarked = self.said.reasoning and begins and not opened(self.answer)
         return self.prompt if unmarked else self.start
 
 

@@ -76,6 +76,8 @@ def read(
     """Read chunks after a prompt, as an answer to a request."""
     parser = Parser(format, request, grammar=grammar, prompt=prompt, ids=numbered_id)
     begun = parser.message.reasoning
+    # The parser holds back the line break after `My steps:`, which is the prompt's as well.
+    begun += prompt[len(prompt.rstrip()) :] if begun else ""
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     events += parser.finish()
     reported = any(isinstance(event, Malformed) for event in events)

@@ -169,6 +169,10 @@ def _past_headers(candidate: Candidate, found: CutOut) -> tuple[str, str]:
     """Return the text before an answer and the answer, without any headers with which it begins."""
     start, text = found.start, found.answer
     headers = [header for header in candidate.format.turn.headers if header]
+    # `…<turn><system>Be brief.<turn><bot>` is the prompt, and the history has `…<turn><bot>Hi`: what both have ends inside the header.
+    rests = (header[at:] for header in headers for at in range(1, len(header)) if start.endswith(header[:at]))
+    rest = next((rest for rest in rests if text.startswith(rest)), "")
+    start, text = start + rest, text.removeprefix(rest)
     # `…<end><bot>` is the prompt, and the history has `…<over><bot>Hi`: what both have ends before the header.
     if not any(header in start[start.rfind(candidate.question) :] for header in headers):
         at = min((text.index(header) for header in headers if header in text), default=0)

@@ -220,6 +220,21 @@ def test_history_extends_prompts_or_not(name, kind, verdict):
     assert report.failed == ()
 
 
+@pytest.mark.parametrize("name", ["delimiter", "reminded"])
+def test_words_of_the_prompt_alone_refute_nothing(name):
+    """A prompt may begin a thought, or remind the model, in words that no history has: answers come after all of them."""
+    reminded = (
+        "{% for m in messages %}<turn><{{ m.role }}>{{ m.content }}<end>{% endfor %}"
+        "{% if add_generation_prompt %}<turn><system>Be brief.<end><turn><assistant>{% endif %}"
+    )
+    template = template_named(name) if name == "delimiter" else ChatTemplate.from_string(reminded)
+
+    report = verify(template, samples=1)
+
+    assert report.failed == ()
+    assert verdicts(report.findings)["content"] is Verdict.PASSED
+
+
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ x.y.z }}"])
 def test_nothing_fails_of_what_writes_nothing(source):
     """A template that writes nothing has no capability to observe, and that is all."""
