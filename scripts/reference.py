@@ -418,7 +418,7 @@ def checks(path: Path) -> dict[str, Any]:
 
 def rewrites(path: Path) -> str:
     """Return what a template writes otherwise once more is said, and after what; "" if it only appends."""
-    witness = ChatTemplate.from_file(path)._continuation.witness
+    witness = ChatTemplate.from_file(path).continuation.witness
     return "" if witness is None else witness.why
 
 

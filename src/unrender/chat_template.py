@@ -228,17 +228,12 @@ class ChatTemplate:
         return self._format
 
     @property
-    def grammar(self) -> Grammar | None:
-        """The grammar made by hand that answers are read and written with, if one was given."""
-        return self._grammar
-
-    @property
     def capabilities(self) -> Capabilities:
         """The messages and tools that the template renders, and the shape that it needs them in."""
         return self.analysis.capabilities
 
     @property
-    def _continuation(self) -> Continuation:
+    def continuation(self) -> Continuation:
         """The text between an answer and the next one where tools are offered, and whether the template only appends."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
 

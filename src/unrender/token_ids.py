@@ -11,7 +11,7 @@ a special token is the text cut inside that spelling. So no tokenizer's own swit
 >>> class Letters:  # any tokenizer of tokenizers or transformers will do
 ...     def decode(self, ids, **options):
 ...         return "".join(map(chr, ids))
->>> parser = ChatTemplate.from_string("{{ messages[-1].content }}").parser()
+>>> parser = ChatTemplate.from_string("{{ messages[-1].content }}").prepare_rendered().parser()
 >>> TokenParser(parser, Letters(), special_ids=()).feed([72, 105])
 [ContentText(text='Hi')]
 """

@@ -193,7 +193,7 @@ class Turn(Constrained):
         """Special tokens that an engine must not strip from the output, since the parser reads them."""
         return self.format.preserved_tokens
 
-    def samples(self, seed: int = 0) -> Iterator[str]:
+    def _samples(self, seed: int = 0) -> Iterator[str]:
         """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))

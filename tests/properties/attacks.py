@@ -82,7 +82,7 @@ def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)
-            return tuple(dict.fromkeys(islice(turn.samples(), SAMPLES)))
+            return tuple(dict.fromkeys(islice(turn._samples(), SAMPLES)))
     except GrammarError:
         return ("",)
 

@@ -207,7 +207,7 @@ def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
     if isinstance(source, Format):
         return None, source
     template = source if isinstance(source, ChatTemplate) else ChatTemplate.from_pretrained(source)
-    if template.grammar is not None:
+    if template._grammar is not None:
         raise RequestError("a reader reads by a format; this template has a grammar made by hand")
     return template, None
 

@@ -116,7 +116,7 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
         "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
         "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
-        "continuation": _continuation_data(template._continuation),
+        "continuation": _continuation_data(template.continuation),
         "checks": report.to_dict(),
         "evidence": [asdict(evidence) | {"split": asdict(evidence.split)} for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
@@ -173,7 +173,7 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     print_heading("Capabilities", "what the template does with a conversation")
     print_rows(field_texts(analysis.capabilities))
     print_heading("Next turn", "what the template writes after an answer")
-    print_rows([*template._continuation.rows()])
+    print_rows([*template.continuation.rows()])
     print_heading("Checks", "answers that the template wrote, parsed back")
     print_rows([_finding_row(finding) for finding in report.findings])
     print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")

@@ -23,8 +23,7 @@ from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import plain_item
 from unrender.errors import RequestError
-from unrender.freezing import content_key
-from unrender.json_values import checked_list, checked_object, json_type
+from unrender.json_values import checked_list, checked_object, content_key, json_type
 from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 

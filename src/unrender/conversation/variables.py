@@ -19,8 +19,7 @@ from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Said
 from unrender.errors import RequestError
-from unrender.freezing import frozen
-from unrender.json_values import checked_list, checked_object
+from unrender.json_values import checked_list, checked_object, frozen
 from unrender.limits import MAX_LISTED
 from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
 

@@ -21,7 +21,7 @@ class Dialect(StrEnum):
     STRUCTURAL_TAG = "structural_tag"
 
 
-DIALECTS: Mapping[str, Dialect] = {
+DIALECT_OF: Mapping[str, Dialect] = {
     "llama.cpp": Dialect.GBNF,
     "llguidance": Dialect.LARK,
     "sglang": Dialect.STRUCTURAL_TAG,
@@ -33,7 +33,7 @@ DIALECTS: Mapping[str, Dialect] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """What an engine needs in order to write nothing but an answer that is allowed."""
+    """The grammar of an answer in an engine's language, and what the engine needs to use it."""
 
     grammar: str
     """The grammar: GBNF for llama.cpp, Lark for llguidance, the JSON of a structural tag for the others."""

@@ -17,7 +17,7 @@ from unrender import nodes
 from unrender.answer.build import answer_of, calls_of, ending, own_calls
 from unrender.answer.nodes import Calls
 from unrender.cache import SHARED, bytes_of
-from unrender.dialects.constraint import DIALECTS, Dialect
+from unrender.dialects.constraint import DIALECT_OF, Dialect
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
 from unrender.dialects.lowering.context_free import bounded_nesting
@@ -27,9 +27,9 @@ from unrender.dialects.structural_tag import is_long, write_ebnf, write_structur
 from unrender.dialects.triggers import Trigger, triggers_of
 from unrender.errors import GrammarError, RequestError, SchemaWarning
 from unrender.format import Format
-from unrender.freezing import thawed
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import Identity, ends_of, stopped_at, written_for
+from unrender.json_values import thawed
 from unrender.limits import MAX_DOCUMENT, STANDARD, Limits
 from unrender.messages.wire import Request
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
@@ -256,9 +256,9 @@ def grammar_for(answer: Remainder, engine: str) -> str:
     Raises `RequestError` for an engine that is not known, and `GrammarError` as `Remainder` does. Each keyword that is not enforced
     is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
-    if engine not in DIALECTS:
-        raise RequestError(f"engine: expected one of {', '.join(DIALECTS)}; found {engine!r:.60}")
-    dialect = DIALECTS[engine]
+    if engine not in DIALECT_OF:
+        raise RequestError(f"engine: expected one of {', '.join(DIALECT_OF)}; found {engine!r:.60}")
+    dialect = DIALECT_OF[engine]
     found: Written = _cached(answer, dialect, lambda: answer.written(dialect))
     for item in found.unsupported:
         warnings.warn(str(item), SchemaWarning, stacklevel=3)

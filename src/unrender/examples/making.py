@@ -182,7 +182,7 @@ def _written(turn: Turn, plan: _Plan) -> str | None:
     """Return a text that the turn's parser reads as the message; None where no draw gave one."""
     narrowed = replace(turn, request=_narrowed(turn, plan))
     begun, kept = turn.parse(""), None
-    for drawn in islice(narrowed.samples(), MAX_LISTED):
+    for drawn in islice(narrowed._samples(), MAX_LISTED):
         try:
             text = _reworded(narrowed, drawn, plan)
             message = _read(turn, text)

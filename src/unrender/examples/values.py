@@ -17,10 +17,9 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.format import Format
-from unrender.freezing import thawed
 from unrender.grammar import Grammar, conforms
 from unrender.grammar import schema as value_of
-from unrender.json_values import JsonSchema
+from unrender.json_values import JsonSchema, thawed
 from unrender.limits import MAX_PLACES, MAX_SHOWN, MAX_SHOWN_ITEMS, MAX_SMALL
 from unrender.messages.wire import Request
 from unrender.turn import Turn

@@ -36,7 +36,7 @@ from unrender.export.response_calls import (
     turn_ends,
 )
 from unrender.format import Format, ReasoningMode, Slot
-from unrender.freezing import thawed
+from unrender.json_values import thawed
 from unrender.values.notations import notation_of
 
 Target = Literal["transformers", "vllm"]

@@ -70,7 +70,7 @@ class Renderer:
     @property
     def is_prefix_stable(self) -> bool:
         """True if the template only appends to what it has written, whatever messages hold."""
-        return bool(self._template._continuation.append_only)
+        return bool(self._template.continuation.append_only)
 
     def render(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False

@@ -18,7 +18,7 @@ from typing import Any
 
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.transcript import missing_variable
-from unrender.freezing import thawed
+from unrender.json_values import thawed
 from unrender.lint.conversations import (
     ANSWER,
     ASSISTANT,

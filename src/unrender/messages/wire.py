@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, NotRequired, TypedDict
 
 from unrender.errors import RequestError
-from unrender.freezing import content_key, frozen, thawed
-from unrender.json_values import JsonSchema, check_values, checked_list, checked_object
+from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which callers hand reasoning over; the first that holds text counts."""

@@ -20,8 +20,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from unrender.errors import GrammarError
-from unrender.freezing import FrozenDict, frozen
-from unrender.json_values import JsonSchema
+from unrender.json_values import FrozenDict, JsonSchema, frozen
 
 T = TypeVar("T")
 

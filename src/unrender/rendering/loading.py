@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from unrender.errors import TemplateError
-from unrender.freezing import frozen
+from unrender.json_values import frozen
 from unrender.limits import MAX_FILE, MAX_GGUF_DEPTH, MAX_GGUF_VALUES, MAX_SHOWN
 
 _log = logging.getLogger("unrender.template")

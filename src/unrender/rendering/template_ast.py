@@ -16,7 +16,7 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.idtracking import VAR_LOAD_RESOLVE
 from jinja2.visitor import NodeTransformer
 
-from unrender.freezing import frozen
+from unrender.json_values import frozen
 from unrender.limits import Limits
 from unrender.rendering.cost import Exhausted
 from unrender.rendering.cost_guards import guard_integer

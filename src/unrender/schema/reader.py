@@ -23,8 +23,7 @@ from typing import Any
 
 from unrender.cache import SHARED, bytes_of
 from unrender.errors import GrammarError
-from unrender.freezing import content_key, thawed
-from unrender.json_values import JsonSchema, json_type
+from unrender.json_values import JsonSchema, content_key, json_type, thawed
 from unrender.limits import MAX_CONJUNCTS, MAX_FEW, MAX_OPTIONS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_PARTS, Limits
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless

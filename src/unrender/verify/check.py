@@ -64,7 +64,7 @@ def verify_quickly(template: ChatTemplate, *, progress: Callable[[str], None] | 
 
     The report on a derived format is kept on disk, as the analysis is.
     """
-    derived = template.grammar is None and template.format == template.analysis.format
+    derived = template._grammar is None and template.format == template.analysis.format
     found: Report | None = stored.load(template._with_tools, Report) if derived else None
     if found is None:
         found = verify(template, samples=_FEW, only=QUICK_CHECKS, progress=progress)

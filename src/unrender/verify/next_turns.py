@@ -34,7 +34,7 @@ _TRIES = 3
 def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFinding:
     """Compare the text after answers of all kinds, followed by results and questions."""
     asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, tools)))
-    if template.grammar or (found := next(asked, None)) is None:
+    if template._grammar or (found := next(asked, None)) is None:
         return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
     candidate, prepared = found
     bare = template.prepare_rendered(prepared.prompt, tools=candidate.tools)
@@ -46,7 +46,7 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
 
 def check_append_only(template: ChatTemplate) -> CapabilityFinding:
     """Return whether the template writes nothing otherwise that it has written, and the shortest conversation where it does."""
-    witness = template._continuation.witness
+    witness = template.continuation.witness
     verdict = Verdict.PASSED if witness is None else Verdict.FAILED
     return CapabilityFinding(capability=APPEND_ONLY, verdict=verdict, reason="" if witness is None else str(witness))
 

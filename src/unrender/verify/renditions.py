@@ -72,7 +72,7 @@ class Candidate:
             eos_token=eos_token,
             format=template.format._ended_by(eos_token),
             capabilities=template.capabilities,
-            grammar=template.grammar,
+            grammar=template._grammar,
             gave_up=bool(template.analysis.given_up),
         )
 

@@ -20,7 +20,7 @@ def size(**properties: object) -> int:
 @cases
 def test_what_is_generated_obeys_the_schema(schema: object) -> None:
     """Every text of the rules is JSON, and valid."""
-    for text in islice(turn_of(c.schema(schema)).samples(), 60):
+    for text in islice(turn_of(c.schema(schema))._samples(), 60):
         jsonschema.validate(json.loads(text), schema)
 
     assert c.unsupported_keywords(schema) == ()

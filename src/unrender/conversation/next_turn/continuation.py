@@ -35,7 +35,7 @@ from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import RequestError, TemplateError
 from unrender.format import Format, ReasoningMode
-from unrender.freezing import content_key
+from unrender.json_values import content_key
 from unrender.limits import MAX_SLOW_RENDERINGS
 from unrender.machine.ids import id_maker, numbered_id
 from unrender.rendering.cost import now

@@ -16,7 +16,7 @@ from unrender.answer.follow import after_closer, after_entries, after_part, afte
 from unrender.answer.literals import is_distinctive, is_sign, tokens, without_fences
 from unrender.answer.nodes import Answer, ArgumentsPart, Calls, Element, Elements, Marker, literal_of
 from unrender.format import Containers, Envelope, Slot
-from unrender.freezing import FrozenDict
+from unrender.json_values import FrozenDict
 from unrender.machine.arguments import (
     BeginCall,
     CloseTag,

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from unrender.answer.literals import holds_token
 from unrender.answer.nodes import Answer, Calls, ContentPart, Marker, ReasoningPart
-from unrender.freezing import FrozenDict
+from unrender.json_values import FrozenDict
 from unrender.machine.arguments import Commit
 from unrender.machine.compile import Code
 from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries

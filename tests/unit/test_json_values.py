@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from unrender.freezing import FrozenDict, FrozenList, content_key, frozen, thawed
+from unrender.json_values import FrozenDict, FrozenList, content_key, frozen, thawed
 
 DATA: dict[str, Any] = {"a": [1, {"b": None}], "c": {"d": ["e"]}}
 CHANGES: dict[str, Callable[[Any], Any]] = {
