@@ -495,7 +495,7 @@ def _first_words(path: Path) -> str:
 def words() -> str:
     """Return the words that a Format may hold, for the end of the glossary."""
     return (
-        "What may be in [a Format](reference/api/unrender.format.md), generated from the code's tables.\n\n"
+        "What may be in [a Format](reference/api/unrender.md#unrender.Format), generated from the code's tables.\n\n"
         "## Parts of a Format\n\n"
         + "".join(map(enum_table, FORMAT))
         + "## Parts of an output, dialects\n\n"
