@@ -158,12 +158,11 @@ _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
 _BOOSTED: Mapping[str, int] = {
-    "installation": 4,
-    "howto/debug": 5,
-    "howto/": 3,
-    "tutorial": 3,
-    "gallery": 2,
-    "reference/api/unrender.md": 4,
+    "installation": 8,
+    "howto/debug": 8,
+    "howto/": 6,
+    "tutorial": 6,
+    "reference/api/unrender.md": 2,
 }
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
 OUTPUT = (Role, Dialect)
