@@ -103,7 +103,7 @@ REDIRECTS: Mapping[str, str] = {
     "howto/train": "howto/training-masks.html#many-turns-trl-verl-skyrl-and-others",
     "howto/verify": "howto/lint.html#verify-the-format",
     "reference/engines": "installation.html#tested-engines-and-libraries",
-    "reference/errors": "howto/debug.html#errors-by-their-text",
+    "reference/errors": "howto/debug.html#error-messages",
     "reference/formats": "gallery.html",
     "reference/limits": "explanation/security.html#all-limits",
     "reference/response-template": "howto/transformers.html#test-it",
