@@ -87,7 +87,7 @@ REDIRECTS: Mapping[str, str] = {
     "explanation/grammar-worth": "explanation/performance.html#what-a-grammar-is-worth",
     "howto/any-renderer": "howto/declared-formats.html#use-a-model-without-a-jinja-template",
     "howto/engine-parsers": "howto/vllm.html#replace-vllms-or-sglangs-parsers",
-    "howto/explain": "howto/debug.html#see-why-an-output-was-read-as-it-was",
+    "howto/explain": "howto/debug.html#see-the-reason",
     "howto/export": "howto/transformers.html#export-a-response-template",
     "howto/grammar-by-hand": "howto/declared-formats.html#write-a-format-by-hand",
     "howto/index": "tutorial.html",
