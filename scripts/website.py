@@ -158,11 +158,11 @@ _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
 _BOOSTED: Mapping[str, int] = {
-    "installation": 8,
-    "howto/debug": 8,
-    "howto/": 6,
-    "tutorial": 6,
-    "reference/api/unrender.md": 2,
+    "installation": 5,
+    "howto/debug": 6,
+    "howto/": 4,
+    "tutorial": 4,
+    "reference/api/unrender.md": 3,
 }
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
 OUTPUT = (Role, Dialect)
