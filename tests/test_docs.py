@@ -103,7 +103,7 @@ def test_links_lead_to_headings(page: Path) -> None:
 
 def test_errors_are_worded_as_the_page_says() -> None:
     """Each text of the page of errors is in the source, but for what differs from case to case."""
-    page = (ROOT / "docs" / "howto" / "debug.md").read_text(encoding="utf-8").partition("## Errors by their text")[2]
+    page = (ROOT / "docs" / "howto" / "debug.md").read_text(encoding="utf-8").partition("## Error messages")[2]
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     source = re.sub(r'"\s*\n\s*f?"', "", source)
     texts = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)

@@ -89,6 +89,7 @@ class Format:
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are read, in order of preference, never generated."""
     spellings: tuple[Spelling, ...] = ()
+    """Other texts for the markers above, e.g. `<thought>` for `<think>`: read, never generated."""
     ignored: tuple[str, ...] = ()
     """Markers that say nothing, dropped wherever they are between parts."""
     undeclared_reasoning: bool = True
