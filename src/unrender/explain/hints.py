@@ -120,6 +120,7 @@ def _stripped(case: Case) -> Iterator[Advice]:
     elif seen:
         yield f"{seen[0]!r} closes a call that nothing opened: {openers[0]!r} is missing", fix
     elif case.nearest is None and (begun := _begun_as_its_own(case)):
+        fix += "; if the model opens calls otherwise, add its syntax to the format's `tolerated`"
         yield f"{_listed(begun)} looks called, but {openers[0]!r}, which opens calls, is not in the output", fix
 
 
