@@ -266,11 +266,11 @@ class Media:
     part: Mapping[str, Any]
     """The part as the caller gave it."""
     message: int
-    """The message that it is in, counted from 0."""
+    """The index of its message."""
 
     @property
     def data(self) -> Any:
-        """The part's data: a URL, or what stands in its place."""
+        """The part's data: a URL, or an equivalent."""
         return _value(self.part, self.kind)
 
 

@@ -30,7 +30,7 @@ __all__ = ["DEFAULT_FORMAT", "Plan", "ToolPrompt", "call_form", "plan_tools"]
 AUTO = "auto"
 NONE = "none"
 DEFAULT_FORMAT = "tool-call-json"
-"""The declared format that is used when the template writes no calls and none was named."""
+"""The default declared format for templates that write no calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,9 @@ class ToolPrompt:
     """The text about tools that is added to a prompt because the template ignores them."""
 
     format_name: str
-    """The declared format whose call syntax is asked for; empty when it is the template's own."""
+    """The declared format whose call syntax is described; empty if it's the template's own."""
     text: str
-    """The text that was put into the system message."""
+    """The text added to the system message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Reads settings, from a TOML file or the command line, into models, limits and keys.
+"""Reads models, limits and keys from a TOML file or the command line.
 
-Rules: a setting that is unknown or of the wrong type is an error that names it. Secrets may be named by the environment
-variable that holds them, so that they need not be in a file.
+Rules: an unknown setting, or one of the wrong type, is an error that names it. A secret can be the name of an environment variable, so that
+it isn't in a file.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ _TWINS: Mapping[str, str] = {
 
 
 def read_file(path: str, *, check: bool = False) -> Config:
-    """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` that names the wrong setting."""
+    """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` with the name of an invalid setting."""
     try:
         return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), check=check)
     except OSError as error:
@@ -267,7 +267,7 @@ def read_file(path: str, *, check: bool = False) -> Config:
 
 
 def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
-    """Read settings that are already parsed, as `read_file` does. Raises `Failure` that names the wrong setting."""
+    """Read settings that are already parsed, as `read_file` does. Raises `Failure` with the name of an invalid setting."""
     try:
         return _read(settings, check=check)
     except Failure as failure:

@@ -1,4 +1,4 @@
-"""Builds the ASGI application: lists its paths, and answers those that generate nothing.
+"""Builds the ASGI application: its routes, and the responses that need no generation.
 
 Those are models, formats, prompts, stored answers, counts, and what is wrong with a path or a request before it is read.
 """
@@ -49,11 +49,11 @@ def app(
     origins: Sequence[str] = (),
     store: str = "",
 ) -> Starlette:
-    """Return the gateway as an ASGI application, to be served or mounted into another one.
+    """Return the gateway as an ASGI application, which you can serve, or mount into another one.
 
     The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which
-    needs the extra `otel`. Pages from `origins` may read answers in a browser ("*" for all). `store` is a file for the answers of
-    Responses, within `limits.store_bytes`.
+    needs the extra `otel`. `origins` are the allowed CORS origins ("*" for all). `store` is a file for stored answers of the Responses API,
+    within `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),

@@ -1,4 +1,4 @@
-"""Keeps text that has been read as long as it is needed, and tells which role each stretch of the output has."""
+"""Keeps the text read so far as long as it's needed, with the role of each part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unrender.values.resumable import Resumable
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The role of a piece of the output; `start` and `end` count characters from the output's beginning."""
+    """The role of a piece of the output; `start` and `end` are character indices in the output."""
 
     role: Role
     start: int
