@@ -430,7 +430,7 @@ class ChatTemplate:
         from unrender.export import response_template_of  # noqa: PLC0415 -- loaded when it is used
 
         if self._grammar is not None:
-            raise ExportError("a grammar made by hand cannot be written as a response template")
+            raise ExportError("a handwritten grammar can't be exported as a response template")
         return response_template_of(self.format._ended_by(self._loaded.eos_token), target=target)
 
     def __repr__(self) -> str:

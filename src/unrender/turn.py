@@ -420,7 +420,7 @@ class Turn(Constrained):
         _check_words(answer=answer, thoughts=thoughts, unfinished=unfinished)
         if self._source is None:
             raise ExtendError(
-                "the turn was made by hand: expected one of ChatTemplate.prepare or prepare_rendered", "state"
+                "expected a turn of ChatTemplate.prepare or prepare_rendered, found one created directly", "state"
             )
         asked = {
             "tools": tools,

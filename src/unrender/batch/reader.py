@@ -174,7 +174,9 @@ class Reader:
 
     def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
         if self._template is None:
-            raise RequestError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
+            raise RequestError(
+                "messages: a format can't render a prompt; pass a template to the reader, or add prompts to the rows"
+            )
         tools = self._tools_of(row)
         turn = self._template.prepare(messages, tools=tools, **self._variables)
         return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
@@ -208,7 +210,7 @@ def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
         return None, source
     template = source if isinstance(source, ChatTemplate) else ChatTemplate.from_pretrained(source)
     if template._grammar is not None:
-        raise RequestError("a reader reads by a format; this template has a grammar made by hand")
+        raise RequestError("expected a template with a format, found one with a handwritten grammar")
     return template, None
 
 

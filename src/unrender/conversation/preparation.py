@@ -85,9 +85,7 @@ def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None
     if grammar is not None:
         check_request(request)
         if tool_format not in (AUTO, NONE):
-            raise RequestError(
-                f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}"
-            )
+            raise RequestError(f"tool_format: not supported with a handwritten grammar, found {tool_format!r}")
         return NONE
     if not isinstance(tool_format, str):
         raise RequestError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")

@@ -146,7 +146,9 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
         reason = str(error).partition("\n")[0]
         raise RequestError(f"{where}: the hints of {function.__name__}() give no JSON Schema: {reason}") from error
     if schema.get("type") != "object":
-        raise RequestError(f"{where}: {function.__name__}() takes arguments by position alone; a call names them")
+        raise RequestError(
+            f"{where}: {function.__name__}() takes arguments by position only; a call passes them by name"
+        )
     summary, described = read_docstring(inspect.getdoc(function) or "")
     properties = schema.get("properties", {})
     for name in properties.keys() & described.keys():

@@ -162,7 +162,7 @@ class Format:
         version = data.get("version")
         if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(
-                f"{data_in_words(version)} is not supported; this release reads 1 and {FORMAT_VERSION}",
+                f"{data_in_words(version)} is not supported; expected 1 or {FORMAT_VERSION}",
                 "format.version",
             )
         if version == 1:

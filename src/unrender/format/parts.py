@@ -401,7 +401,7 @@ def _envelope(function: Skeleton, listed: bool) -> Envelope | None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs) or "" in found:
-        raise ValueError("a key is empty or occurs twice")
+        raise ValueError("a key is empty or duplicated")
     return found
 
 

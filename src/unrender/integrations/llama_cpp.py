@@ -277,7 +277,7 @@ class _Grammar:
         self._tokens["id"] = numpy.arange(len(self._tokens))
         self._sampler = library.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
         if not self._sampler:
-            raise GrammarError("llama.cpp does not read the grammar of the calls")
+            raise GrammarError("llama.cpp rejects the grammar of the calls")
         # The sampler is C's: Python does not free it. An answer may be left in its middle, so no `finally` would do.
         weakref.finalize(self, library.llama_sampler_free, self._sampler)
 

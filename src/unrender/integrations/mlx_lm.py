@@ -52,7 +52,7 @@ def _markers(format: Format) -> tuple[str, str]:
     outer, inner, inner_end, outer_end = tools.markers
     start, end = (outer, outer_end) if outer.strip() else (inner, inner_end)
     if not start.strip():
-        raise ExportError("tool parser: calls have no marker that opens them, which MLX-LM looks for")
+        raise ExportError("tool parser: MLX-LM needs a start marker for calls, found none")
     return start.strip(), end.strip()
 
 

@@ -76,7 +76,7 @@ def begun_machine(
         machine.pc = CONTENT_HUB
     events = machine.feed(prefill)
     if grammar is not None and any(isinstance(event, Malformed) for event in events):
-        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the grammar does not read")
+        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the grammar doesn't allow")
     machine.strict = transcript.strict
     return machine, events
 
@@ -294,7 +294,7 @@ class Parser(Resumable):
             if finished:
                 parser.finish("length" if length_limited else None)
         except (ParseError, GrammarError, ValueError) as error:
-            raise StateError(f"state.fed: expected what a parser has read, found that it is refused: {error}") from None
+            raise StateError(f"state.fed: expected text that the parser accepts: {error}") from None
         calls.make = maker
         digest = message_digest(parser._fold.message)
         saved.require("message", digest, f"{digest}, the digest of the message that the text makes")
@@ -324,7 +324,7 @@ class Parser(Resumable):
         if not isinstance(text, str):
             raise TypeError(f"feed(): expected text, found {type(text).__name__}")
         if self._finished:
-            raise ValueError("feed() after finish(): the output has ended")
+            raise ValueError("feed() can't be called after finish()")
         tail = self._leave_flow()
         self._transcript.add(text, special)
         if special is False:

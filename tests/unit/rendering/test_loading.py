@@ -203,13 +203,13 @@ HOSTILE_FILES = {
     "arrays in arrays": (
         "a.gguf",
         b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1) + b"x" + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 5000,
-        "expected at most 4 arrays inside each other",
+        "expected at most 4 nested arrays",
     ),
     "arrays in an array that is read": (
         "a.gguf",
         b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 23) + b"tokenizer.chat_template" + struct.pack("<I", 9)
         + struct.pack("<IQ", 9, 1) * 5000,
-        "expected at most 4 arrays inside each other",
+        "expected at most 4 nested arrays",
     ),
 }  # fmt: skip
 

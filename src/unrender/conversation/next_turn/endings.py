@@ -69,7 +69,7 @@ class Ending:
             # The template writes more before the end of a call than its format knows, e.g. an id.
             at = tail.index(closer or section_end) + len(closer)
         if at is None:
-            raise ExtendError("the template ends calls otherwise than its format says", "unproved")
+            raise ExtendError("the template ends calls differently from its format", "unproved")
         # After a first call, templates that forget what was before may not write the end of the section.
         whole = at + (behind(tail[at:], section_end) or 0)
         whole += self._wrapped(tail[whole:])

@@ -116,7 +116,7 @@ def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     # Some templates write it before the last question: then earlier turns are before it, which no system message holds.
     marks = ends_of_turn(format, *format.turn.headers)
     if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
-        raise ExtendError("the template writes the system message again, and it is not known", "state")
+        raise ExtendError("the template repeats the system message, which is unknown", "state")
     return found[0]
 
 

@@ -108,11 +108,11 @@ class Stub:
                 made = written(self.writer, (*self.before, said, *new), asks=asks, needle=word)
                 later = written(self.writer, (*self.later, said, *new), asks=asks, needle=word) if self.by else None
             except TemplateError as error:
-                raise ExtendError(f"the template refuses what is said: {error}", "messages") from error
+                raise ExtendError(f"the template rejects the messages: {error}", "messages") from error
             if made is not None:
                 break
         if made is None:
-            raise ExtendError("the template does not write an answer once, as it was given", "unproved")
+            raise ExtendError("the template doesn't write the answer exactly once and unchanged", "unproved")
         if later is None:
             return made
         tail = recounted(made.tail, later.tail, self.by)

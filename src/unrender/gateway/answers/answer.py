@@ -195,7 +195,7 @@ class Answer:
                 await pieces.aclose()
                 raise
             await asyncio.sleep(_PAUSE)
-        raise AssertionError("a job is sent at least once")
+        raise AssertionError("expected at least one attempt")
 
     def _job(self, index: int) -> Job:
         ask = self.ask

@@ -284,17 +284,17 @@ class Turns:
     def _extended(self, ask: Ask, history: History | None, shelf: Shelf, images: str) -> tuple[Turn, Origin]:
         """Return the turn that goes on from a kept answer. Raises `_NotExtended`."""
         if history is None:
-            raise _NotExtended("continued", "an answer that is to be written on is not kept")
+            raise _NotExtended("continued", "an answer with a prefill isn't kept")
         if history.answer is None:
-            raise _NotExtended("new", "there is no answer to continue")
+            raise _NotExtended("new", "the conversation has no answer to continue")
         news = ask.messages[history.length :]
         if not news:
             raise _NotExtended("no_news", "expected a message after the last answer")
         if images != "shown" and any(_marked(message) is not message for message in news):
-            raise _NotExtended("media", "images are shown by a mark of the engine's")
+            raise _NotExtended("media", "the engine has its own image placeholder")
         kept = shelf.all.find(history)
         if kept is None:
-            raise _NotExtended("not_kept", "the conversation up to its last answer is not one that was kept")
+            raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
         # A client may have named the calls anew; the prompt holds the names that the answer gave them.
         names = dict(zip(history.calls, kept.calls, strict=True))
         own = tuple(_renamed(message, names) for message in news)

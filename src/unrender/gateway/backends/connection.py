@@ -147,7 +147,7 @@ class Connection:
                     raise EngineError(said, where=where, status=response.status, transient=transient)
                 yield response
         except TimeoutError as error:
-            raise EngineError("the engine does not respond", where=where, transient=response is None) from error
+            raise EngineError("the engine doesn't respond", where=where, transient=response is None) from error
         except aiohttp.ClientError as error:
             # Until the first byte of its answer is here, the job may be sent again.
             begun = response is not None and bool(response.content.total_bytes)

@@ -209,7 +209,7 @@ def _text_of(content: str | Sequence[Block], where: str) -> str:
 
 def _text(block: Block, where: str) -> str:
     if block.type != "text" or block.text is None:
-        raise wrong(f"{where}.type", "text, since prompts are text alone", block.type)
+        raise wrong(f"{where}.type", "text, since prompts can only contain text", block.type)
     return block.text
 
 

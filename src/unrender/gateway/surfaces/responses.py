@@ -248,7 +248,7 @@ _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 def _text(part: Item, where: str) -> str:
     text = part.refusal if part.type == "refusal" else part.text if part.type in _TEXTS else None
     if not isinstance(text, str):
-        raise wrong(f"{where}.type", "text, since prompts are text alone", part.type)
+        raise wrong(f"{where}.type", "text, since prompts can only contain text", part.type)
     return text
 
 

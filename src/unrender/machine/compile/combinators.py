@@ -37,7 +37,7 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
     try:
         return _compiled(stopped_at(grammar, ends), ends)
     except RecursionError:
-        raise GrammarError("the grammar's nodes are nested too deeply; name the inner ones as rules") from None
+        raise GrammarError("the grammar's nodes are nested too deeply; define rules for the inner ones") from None
 
 
 def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
