@@ -76,8 +76,8 @@ _RATE = 50.0
 @click.option(
     "--constrain",
     type=click.Choice(["always", "required", "never"]),
-    help="When to send the engine a grammar: with any tools or response format (the default), only if a call or a " "format is required, or
-    never.",
+    help="When to send the engine a grammar: with any tools or response format (the default), only if a call or a "
+    "format is required, or never.",
 )
 @click.option(
     "--config", metavar="FILE", type=click.Path(), help="Settings in TOML, for several models, keys and limits."
