@@ -29,7 +29,7 @@ _LENGTH = 9
 
 
 def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
-    """Return a random id of so many letters and digits; its last one tells the position, see `is_made_for`."""
+    """Return a random id of the given length; its last character encodes the position, see `is_made_for`."""
     # Asking the system nine times would cost more than reading a short call.
     number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
     while len(found) < length:
@@ -94,7 +94,7 @@ class CallIds(Resumable):
         self.taken: dict[str, int] = dict.fromkeys(known, -1)
         """The call of the answer that has an id; -1 for one before it."""
         self.made: list[str] = []
-        """The ids that the model did not write, in the order in which they were given."""
+        """The generated ids, in order."""
 
     def give(self, index: int, name: str, written: str) -> str:
         """Return the id of the call at `index` in the answer; `written` is the id that the model wrote, if any.

@@ -78,7 +78,7 @@ class ReadText(Resumable):
 
 
 def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role) -> None:
-    """Give all text from `start` to `end` the role `role`; the spans are given by their roles and ends.
+    """Set the role of all text from `start` to `end`; spans are represented by their roles and ends.
 
     >>> roles, ends = [Role.CONTENT, Role.MARKER], [2, 9]
     >>> relabel(roles, ends, 4, 6, Role.CONTENT)

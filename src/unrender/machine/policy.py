@@ -67,7 +67,7 @@ USUAL = Policy()
 
 
 def instead_of_call(request: Request, name: str) -> str:
-    """Return what the request wanted instead of a call of tool `name`; "" when the call is as wanted.
+    """Return a description of the call that the request required instead of tool `name`; "" if the call is allowed.
 
     >>> instead_of_call(Request(tool_choice="named", named_tool="now"), "then")
     "a call of 'now'"
@@ -78,7 +78,7 @@ def instead_of_call(request: Request, name: str) -> str:
 
 
 def instead_of_silence(request: Request, calls: int) -> str:
-    """Return what the request wanted instead of an answer with only `calls` calls; "" when it is as wanted."""
+    """Return a description of the calls that the request required, if an answer has only `calls` calls; "" if that's allowed."""
     return _wanted(request) if not calls and request._call_required else ""
 
 
