@@ -7,7 +7,7 @@ This module decides what a template has to be helped with, and which call syntax
 syntax, whoever offers the tools; a declared syntax is used when there is none, or when it was asked for by name. `wording` says
 tools and syntax in words; `concede` writes them, and earlier calls and results, into the conversation.
 
-Never break this rule: a template is helped only with what it does not do itself.
+Rule: a template gets help only for features that it doesn't have.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Plan:
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
-    """Return what has to be done about tools in place of a template with this format and these capabilities.
+    """Plan the help with tools for a template with this format and these capabilities.
 
     `source` is the template's. `tool_format` is "auto"; "none", which leaves everything to the template; or the name of
     a declared format, which is then used no matter what the template does. Raises `RequestError` for any other name.

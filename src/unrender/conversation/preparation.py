@@ -1,7 +1,7 @@
 """Prepares a turn: reads a conversation and a request, and renders the prompt.
 
-What depends on the template alone is worked out once for all equal templates. What depends on the tools is worked out once
-for all requests with the same tools.
+Results that depend only on the template are cached for all equal templates. Results that depend on the tools are cached for all requests
+with the same tools.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def prepare_turn(
 
 
 def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
-    """Return how a description of tools asks for calls; a `grammar` made by hand says so itself.
+    """Return the call syntax for the description of tools; a handwritten `grammar` has its own.
 
     Raises `RequestError` for what is no name, and whatever `check_request` raises.
     """

@@ -18,7 +18,7 @@ from unrender.parser.streaming import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The place where reading a call, or another part, could not go on."""
+    """The position where parsing a call, or another part, failed."""
 
     begun: int
     """The beginning of the part, counted in characters of the output."""

@@ -26,7 +26,7 @@ class Step:
     """None for the end of the output."""
     events: tuple[Event, ...]
     held: int
-    """Characters that are held back after this chunk, since what follows may change their meaning."""
+    """Number of characters that are buffered after this chunk, because later text may change their meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,7 @@ class Paths:
         return answered({**said, "malformed": broken, "warnings": turn.warnings})
 
     async def count(self, request: Request) -> Response:
-        """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
+        """Return the token count of a `/v1/messages` prompt, or an estimate if the engine can't count."""
         ask = messages.read_conversation(await self._read(request))
         turn = await self._turn(request, ask)
         counted, exact = await self._model(request, ask.model).count(turn.prompt)
@@ -236,7 +236,7 @@ class Paths:
         return answered(status, STATUSES[Kind.BUSY] if problems else 200)
 
     async def problems(self) -> list[str | None]:
-        """Return the problem of each model, None where it is ready. Probes an engine when it is first ready."""
+        """Return the problem of each model; None for a model that is ready. Probes an engine when it is first ready."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
     async def _turn(self, request: Request, ask: Ask) -> Turn:

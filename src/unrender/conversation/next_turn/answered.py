@@ -48,10 +48,10 @@ class Answered:
 
 
 def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collection[str]) -> Answered:
-    """Read an answer to a turn; `ends` are texts that end one, beside those that its format knows.
+    """Parse a turn's answer; `ends` are end-of-turn texts in addition to those of its format.
 
-    Raises `ExtendError` for a call that was begun and is not complete, unless that counts as text, for text after the end of
-    the turn, and for an end inside a thought.
+    Raises `ExtendError` for an incomplete call, unless it counts as text, for text after the end of the turn, and for an end inside
+    reasoning.
     """
     # Reasoning that is asked for as content is a thought all the same. The answer's own ids may be those of earlier calls.
     turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))

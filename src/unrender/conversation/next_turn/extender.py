@@ -1,4 +1,4 @@
-"""Extends a prompt by the answer to it, and by what is said next.
+"""Extends a prompt with its answer and the next messages.
 
 Strategy: the template writes a short conversation that ends as the long one does: its system message, a question, an answer of
 the same kind with the same calls, ids and names, and the new messages. What it writes after the last word of that answer is what
@@ -59,7 +59,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """Makes the turn after one; it knows the template, and what the template was told."""
+    """Creates the next turn; has the template and its arguments."""
 
     write: Callable[..., Writer]
     """`ChatTemplate.writing`, which knows the documents and the call syntax to describe."""
@@ -67,7 +67,7 @@ class Extender:
     """The request, by the names that `ChatTemplate.prepare` has for it."""
     variables: Mapping[str, Any]
     history: History | None = None
-    """None where the prompt was rendered elsewhere."""
+    """None if the prompt was rendered elsewhere."""
     system: Conversation = ()
     """The messages of the system at the beginning of the conversation, as far as they are known."""
     thought: bool = False
@@ -175,7 +175,7 @@ class Extender:
         end: Conversation,
         how: Extending,
     ) -> Stub:
-        """Return the beginning of a conversation that goes on as this one does. Raises `ExtendError` where none is certain to.
+        """Return the start of a conversation that continues like this one. Raises `ExtendError` where none is certain to.
 
         Of the two writers, one wrote the prompt, and the other writes the next one.
         """

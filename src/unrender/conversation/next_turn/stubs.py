@@ -1,4 +1,4 @@
-"""Writes short conversations that end as long ones do, and finds what a template writes after an answer.
+"""Renders short conversations that end like long ones, and finds the text that a template writes after an answer.
 
 An answer here is of one kind, with words that stand for its texts and values; the last of them is `NEEDLE`, and nothing comes
 after it but what ends the answer.
@@ -88,7 +88,7 @@ def recounted(first: str, later: str, by: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stub:
-    """The beginning of a short conversation that goes on as a long one does."""
+    """The start of a short conversation that continues like a long one."""
 
     writer: Writer
     before: Conversation
@@ -99,7 +99,7 @@ class Stub:
     """The number of calls more that the long conversation has, for a template that counts them."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
-        """Return how it goes on. Raises `ExtendError` where the template does not write the needle once, or refuses."""
+        """Return the text after it. Raises `ExtendError` where the template does not write the needle once, or refuses."""
         made = later = None
         # Somebody may have said the needle.
         for word in (needle, needle[::-1]):

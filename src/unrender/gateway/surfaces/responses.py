@@ -204,7 +204,7 @@ class _Items(Conversation):
             self.add_parts(item.role, said)
 
     def _answer(self) -> dict[str, Any]:
-        """Return the assistant's message that goes on, or a new one."""
+        """Return the assistant message to continue, or a new one."""
         if not self.messages or self.messages[-1]["role"] != "assistant":
             self.add("assistant", "")
         return self.messages[-1]
@@ -422,7 +422,7 @@ class ResponsesSurface(BlockSurface):
         return response | {"incomplete_details": {"reason": reason} if reason else None}
 
     def failed(self, failure: Failure) -> bytes:
-        """Return the response as failed, with what there is of it."""
+        """Return the incomplete response as failed."""
         # By this code agents shorten the conversation.
         error = {"code": CONTEXT if failure.code == CONTEXT else "server_error", "message": failure.message}
         stopped = b"".join(self._stop(complete=False))
