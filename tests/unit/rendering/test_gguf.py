@@ -127,7 +127,7 @@ def test_no_length_is_believed(read, broken):
 
 def test_the_number_of_pairs_is_not_believed(read):
     """A pair that is announced and not there is missed."""
-    with pytest.raises(TemplateError, match="break off at byte 38$"):
+    with pytest.raises(TemplateError, match="is truncated at byte 38$"):
         read(pair("a", UINT8, b"\x05"), count=2)
 
 
