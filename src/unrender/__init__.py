@@ -1,10 +1,10 @@
-"""Chat templates, read backwards: formats, streaming parsers, grammars.
+"""Formats, streaming parsers and grammars, derived from chat templates.
 
 >>> from unrender import ChatTemplate
 >>> ChatTemplate.from_string("{{ messages[-1].content }}").prepare([{"role": "user", "content": "Hi"}]).prompt
 'Hi'
 
-Names are imported when they are first used, so that `import unrender` stays light.
+Names are imported on first use, so that `import unrender` is fast.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Turns conversations into prompts and a model's answers into messages: the facade that most users touch.
+"""Turns conversations into prompts, and a model's answers into messages: the main entry point of the library.
 
-Strategy: a template is analysed once, when something of the result is first asked for, and all templates of the process
-with the same digest share the analysis. What is said in one turn is a `Turn`: the prompt, and how to read the answer to it.
+Strategy: a template is analysed once, on first use, and all templates of the process with the same digest share the analysis. A `Turn`
+represents one answer: its prompt, and how to parse it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ReasoningFormat = Literal["auto", "none"]
 
 
 class ChatTemplate:
-    """A model's chat template, read in both directions.
+    """A model's chat template, which renders prompts and parses answers.
 
     >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
     >>> template = ChatTemplate.from_string(source)
@@ -47,19 +47,17 @@ class ChatTemplate:
     >>> turn.parse("Hi!").to_openai()
     {'role': 'assistant', 'content': 'Hi!'}
 
-    Make one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation: you get
-    a `Turn`, which has the prompt, reads the answer (`parse`, or `parser` for a stream), and writes grammars that keep an
-    engine to the format. Where an engine renders the prompt, `prepare_rendered` makes the same from the prompt's tail.
-    `format` is how answers are written, `analysis` says how that was found, and `response_template` exports it.
+    Create one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation: you get a `Turn`, which
+    has the prompt, parses the answer (`parse`, or `parser` for a stream), and writes grammars for engines. If the engine renders the
+    prompt, use `prepare_rendered` with the end of the prompt. `format` describes the model's answers, `analysis` shows how it was derived,
+    and `response_template` exports it.
 
-    `format` is used instead of the one that analysis would derive. A `grammar` made by hand (see `unrender.grammar`)
-    describes answers that no format can describe: parsers, grammars and samples come from it, and the format only says
-    what the prompt begins and what ends a turn. `limits` bound the cost of each rendering, of the analysis, and of the
-    grammars of one turn. With `cache=False` no analysis is read from disk or kept there.
+    `format` replaces the derived format. A handwritten `grammar` (see `unrender.grammar`) describes answers that don't fit into a format:
+    parsers, grammars and samples come from it, and the format only provides the prefill and the end of a turn. `limits` bound the cost of
+    each rendering, of the analysis, and of the grammars of one turn. `cache=False` turns off the analysis cache on disk.
 
-    Raises `TemplateError` when the source does not compile, or is larger than the limits allow, and `GrammarError` when
-    the grammar cannot be read. Analysis takes every template that compiles. It raises `FormatError`, naming the file,
-    when one of the user's declared formats is malformed.
+    Raises `TemplateError` if the source doesn't compile or exceeds the limits, and `GrammarError` if the grammar is invalid. Every template
+    that compiles can be analysed. The analysis raises `FormatError`, naming the file, if one of the user's declared formats is malformed.
     """
 
     def __init__(
@@ -101,12 +99,11 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
-        Where there are several, `tool_use` is used for requests with tools, and `default` for others. `chat_template` names
-        the one to use for both, e.g. "rag".
+        If there are several templates, `tool_use` is used for requests with tools, and `default` for others. `chat_template` selects one
+        for both, e.g. "rag".
 
-        What analysis finds is kept on disk for later processes, unless `cache` is False or the environment's
-        `UNRENDER_CACHE` is `off`. Raises `TemplateError`, naming the path and what was looked for, when there is no
-        template, or none of that name.
+        The analysis is cached on disk, unless `cache` is False or the environment variable `UNRENDER_CACHE` is `off`. Raises
+        `TemplateError`, with the path and the expected files, if there's no template, or none with that name.
         """
         return cls(
             load_pretrained(path_or_id).named(chat_template), format=format, grammar=grammar, cache=cache, limits=limits
@@ -128,8 +125,8 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load a `.jinja`, `.json` or `.gguf` file. Tokens given here replace those in the file.
 
-        `special_tokens` are further ones, as in `from_string`, and `chat_template` is as in `from_pretrained`. Raises
-        `TemplateError` when the file is missing or holds no such template.
+        `special_tokens` are additional tokens, as in `from_string`, and `chat_template` is as in `from_pretrained`. Raises `TemplateError`
+        if the file is missing or contains no such template.
         """
         loaded = load_file(path).named(chat_template)
         loaded = replace(
@@ -153,9 +150,9 @@ class ChatTemplate:
         cache: bool = True,
         limits: Limits = STANDARD,
     ) -> ChatTemplate:
-        """Make a chat template from its Jinja source, with the tokens that the source writes.
+        """Create a chat template from its Jinja source and the special tokens that the source uses.
 
-        `special_tokens` are those beside BOS and EOS, as in a tokenizer's `special_tokens_map`.
+        `special_tokens` are the tokens other than BOS and EOS, as in a tokenizer's `special_tokens_map`.
 
         >>> source = "{% for m in messages %}{{ m.content + sep_token }}{% endfor %}"
         >>> template = ChatTemplate.from_string(source, special_tokens={"sep_token": "<sep>"})
@@ -181,14 +178,13 @@ class ChatTemplate:
         format: Format | None = None,
         limits: Limits = STANDARD,
     ) -> ChatTemplate:
-        """Make a chat template from a function that writes conversations, for models without a Jinja template.
+        """Create a chat template from a function that renders conversations, for models without a Jinja template.
 
-        `render(messages, …)` gets OpenAI's messages and returns the whole text, special tokens included. By name it also
-        gets whatever it has parameters for: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`. Name
-        the variables that it takes in `**keywords` in `variables`. Without a parameter `add_generation_prompt` it must write
-        what asks for an answer whenever the last message is not the assistant's. An exception counts as a refusal. The
-        function runs without a limit of time, and its analysis is not kept on disk. Raises `TemplateError` when it takes
-        no messages.
+        `render(messages, …)` gets messages in OpenAI's format and returns the complete text, including special tokens. It also gets a
+        keyword argument for each of its other parameters: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`. If it
+        takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, it must write the generation
+        prompt whenever the last message isn't the assistant's. An exception means that it rejects the conversation. The function has no
+        time limit, and its analysis isn't cached on disk. Raises `TemplateError` if it takes no messages.
 
         >>> def render(messages, add_generation_prompt=True):
         ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
@@ -206,7 +202,7 @@ class ChatTemplate:
 
     @property
     def analysis(self) -> Analysis:
-        """The analysis of the template that is used when tools are given."""
+        """The analysis of the template for requests with tools."""
         return self._analysis_of(self._with_tools)
 
     def _analysis_of(self, template: Template) -> Analysis:
@@ -216,10 +212,10 @@ class ChatTemplate:
 
     @property
     def format(self) -> Format:
-        """The format of answers: derived from the template, or as given.
+        """The format of answers, derived from the template or passed by the caller.
 
-        The first use runs the analysis. It gives up what does not hold for the template's own answers, each time with a
-        `FormatWarning`. A grammar made by hand says how answers are written, so it comes without warnings.
+        The first use runs the analysis. It drops findings that don't hold for the template's own answers, each with a `FormatWarning`. With
+        a handwritten grammar there are no such warnings.
         """
         if self._format is None:
             for claim in self.analysis.given_up if self._grammar is None else ():
@@ -229,12 +225,12 @@ class ChatTemplate:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The messages and tools that the template renders, and the shape that it needs them in."""
+        """The messages and tools that the template supports, and the form that it needs."""
         return self.analysis.capabilities
 
     @property
     def continuation(self) -> Continuation:
-        """The text between an answer and the next one where tools are offered, and whether the template only appends."""
+        """The text that the template writes between two answers if tools are offered, and whether it's append-only."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
 
         return continuation_of(probing(self._writing))
@@ -260,34 +256,32 @@ class ChatTemplate:
         tool_format: str | None = "auto",
         **template_kwargs: Any,
     ) -> Turn:
-        """Render a conversation in OpenAI's form and return the turn that answers it.
+        """Render a conversation in OpenAI's format and return the turn that answers it.
 
-        Messages are brought into the shape that the template wants; they may be objects of OpenAI's SDK. Tools may also
-        be functions, pydantic models, and Anthropic's or MCP's. Further keyword arguments are variables of the
-        template (see `variables`), or hold some: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`,
-        `reasoning_effort` and `thinking_budget` become the template's own switch and amount. None counts as left out.
+        Messages are converted to the form that the template needs; they may be objects of OpenAI's SDK. Tools may also be functions,
+        pydantic models, or tools in Anthropic's or MCP's format. Further keyword arguments are variables of the template (see `variables`),
+        or a dict of them: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and `thinking_budget` are
+        translated to the template's own variables. None is the same as leaving an argument out.
 
-        The same request suits every template. What one does not show as it was said is in the turn's `warnings`, each
-        also given as a `TemplateWarning`: a variable that nobody reads, an amount of thinking, documents. A misspelled argument
-        is an error.
+        The same request works with every template. If the template can't use part of the request, such as a variable, an amount of thinking
+        or documents, this is listed in the turn's `warnings` and issued as a `TemplateWarning`. A misspelled argument is an error.
 
-        `reasoning_format="none"` leaves reasoning, markers included, in the content. `continue_final_message` lets the
-        model continue the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The
-        parsed message is then the whole turn, including the text that was already there.
+        `reasoning_format="none"` leaves reasoning in the content, including its markers. `continue_final_message` lets the
+        model continue the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The parsed message is
+        then complete, including the text before the continuation.
 
-        If the template ignores tools, they are described in the system message, and calls and results of earlier turns
-        are written as text. `tool_format` is the call syntax that this description asks for. "auto" is the template's
-        own, or JSON in tags. The name of a declared format is that one, even if the template would offer tools itself.
-        "none" describes nothing.
+        If the template ignores tools, they are described in the system message, and calls and results of earlier turns are written as text.
+        `tool_format` selects the call syntax of this description: "auto" is the template's own, or JSON in tags; the name of a declared
+        format selects that format, even if the template supports tools; "none" adds no description.
 
-        What a model wrote in earlier turns is never refused, not even a broken call. Where the template refuses a
-        conversation, or drops a message, it gets the same in other words or roles if that helps, with a note.
+        Earlier answers are never rejected, not even with a broken call. If the template rejects a conversation or drops a message, the
+        messages are rearranged or get other roles, if that helps, with a warning.
 
-        Raises `RequestError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
-        own words, when the template refuses the conversation. No argument is changed.
+        Raises `RequestError`, with the path, if an argument is malformed, and `TemplateError`, with the template's message, if the template
+        rejects the conversation. Arguments are never modified.
 
-        With a grammar made by hand no tools are described, and only content can be continued, since the grammar alone
-        says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
+        With a handwritten grammar, no tools are described, and only content can be continued. `response_format` and
+        `reasoning_format="none"` then raise `GrammarError`.
         """
         from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- loaded when it is used
         from unrender.conversation.preparation import prepare_turn  # noqa: PLC0415
@@ -362,13 +356,12 @@ class ChatTemplate:
         tool_format: str | None = "auto",
         **template_kwargs: Any,
     ) -> Turn:
-        """Return the turn that answers a prompt that was rendered elsewhere, e.g. inside an engine.
+        """Return the turn for a prompt that was rendered elsewhere, e.g. by an engine.
 
-        `prompt` may be the prompt's tail: it shows whether reasoning is already open. With `is_continuation`, everything after the
-        last header is an answer that the model goes on with, and part of the message. As in `prepare`, nothing is a call
-        without `tools`; here a tool may be listed twice. `known_ids` are the ids of the calls in the conversation, one for
-        each call. What else the prompt was rendered with, as `prepare` takes it, is for `Turn.next` alone. Raises
-        `RequestError` as `prepare` does.
+        `prompt` may be the end of the prompt, which shows whether reasoning is already open. With `is_continuation`, the text after the
+        last header is an answer that the model continues, and part of the message. As in `prepare`, nothing is a call without `tools`;
+        here, a tool may be listed twice. `known_ids` are the ids of earlier calls in the conversation, one for each call. Other arguments
+        that the prompt was rendered with, as in `prepare`, are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
         >>> ChatTemplate.from_string(source).prepare_rendered("<user>Hello</><assistant>").parse("Hi!</>").content
@@ -429,15 +422,15 @@ class ChatTemplate:
         return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 
     def response_template(self, *, target: Target = "transformers") -> Exported:
-        """Return the format as a response template, which an engine reads.
+        """Return the format as a response template for an engine.
 
-        `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, which says what is
-        in the way, when the format cannot be expressed.
+        `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, with the reason, if the format can't be
+        expressed.
         """
         from unrender.export import response_template_of  # noqa: PLC0415 -- loaded when it is used
 
         if self._grammar is not None:
-            raise ExportError("a grammar made by hand cannot be written as a response template")
+            raise ExportError("a handwritten grammar can't be exported as a response template")
         return response_template_of(self.format._ended_by(self._loaded.eos_token), target=target)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""Defines every exception that unrender raises: for callers' mistakes, never for model text.
+"""Defines every exception that unrender raises. They report callers' mistakes, never model output.
 
-Model output is nobody's mistake: lenient parsing raises nothing, and strict parsing raises `ParseError` alone.
+A lenient parser never raises on model output, and a strict parser raises only `ParseError`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ class UnrenderError(Exception):
 
 
 class TemplateError(UnrenderError):
-    """The template could not be loaded, compiled or rendered; the message says where and why."""
+    """The template couldn't be loaded, compiled or rendered; the message gives the place and the reason."""
 
 
 class RequestError(UnrenderError):
-    """A message, tool or request given by the caller is malformed; the message names the place."""
+    """A message, tool or request is malformed; the error message has its path."""
 
 
 class FormatError(UnrenderError):
     """A `Format` (or its JSON) is inconsistent.
 
-    `where` is the path of the wrong field, e.g. `format.reasoning.end`; "" when it is not a single field.
+    `where` is the path of the invalid field, e.g. `format.reasoning.end`; "" if it isn't a single field.
     """
 
     def __init__(self, message: str, where: str = "") -> None:
@@ -30,29 +30,29 @@ class FormatError(UnrenderError):
 
 
 class FormatVersionError(FormatError):
-    """The JSON of a `Format` has a version that this release does not read."""
+    """The JSON of a `Format` has a version that this release doesn't support."""
 
 
 class StateError(UnrenderError):
-    """A parser's saved state cannot be continued with this release, format and request; the message says why."""
+    """A parser's saved state doesn't belong to this release, format and request; the message gives the reason."""
 
 
 class GrammarError(UnrenderError):
-    """A grammar cannot be built or expressed in the requested dialect."""
+    """A grammar can't be built, or can't be expressed in the requested dialect."""
 
 
 class ExportError(UnrenderError):
-    """A `Format` cannot be written as another system's description of formats, or such a description is malformed."""
+    """A `Format` can't be exported as a response template, or a response template is malformed."""
 
 
 class TokenizerError(UnrenderError):
-    """A tokenizer cannot encode a prompt as it must be: it does not tell its special tokens, or cannot spell one in ordinary tokens."""
+    """A tokenizer can't encode a prompt: it doesn't list its special tokens, or can't spell one in ordinary tokens."""
 
 
 class ExtendError(UnrenderError):
-    """A prompt cannot be extended by what comes after it; the message says why.
+    """A prompt can't be extended; the message gives the reason.
 
-    `reason` is a word: "answer", "call", "messages", "state", "thoughts", "tools" or "unproved".
+    `reason` is one of "answer", "call", "messages", "state", "thoughts", "tools" and "unproved".
     """
 
     def __init__(self, message: str, reason: str) -> None:
@@ -61,29 +61,29 @@ class ExtendError(UnrenderError):
 
 
 class UnrenderWarning(UserWarning):
-    """Base of all warnings given by unrender."""
+    """Base of all warnings issued by unrender."""
 
 
 class FormatWarning(UnrenderWarning):
-    """A finding about a template does not hold for its own answers.
+    """A finding about a template doesn't hold for its own answers.
 
-    The format claims less because of it, and the message says what.
+    The finding was dropped from the format; the message names it.
     """
 
 
 class TemplateWarning(UnrenderWarning):
-    """The template cannot do what was asked for, so that has no effect; the message names it."""
+    """Part of a request has no effect, because the template doesn't support it; the message names it."""
 
 
 class SchemaWarning(UnrenderWarning):
-    """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
+    """A grammar doesn't enforce a keyword of a JSON Schema; the message names the tool, the path and the keyword."""
 
 
 class ParseError(UnrenderError):
-    """Strict parsing met text that the format does not allow.
+    """A strict parser found text that the format doesn't allow.
 
-    `position` counts characters from the start of the output, `expected` says what the format allows there, in the
-    user's words, and `context` is the text around the position.
+    `position` is the index of the character in the output, `expected` lists what the format allows there, and `context` is the surrounding
+    text.
     """
 
     def __init__(self, position: int, expected: str, context: str) -> None:

@@ -100,7 +100,7 @@ _SHARED_ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 def _refuse_change(*_: Any, **__: Any) -> NoReturn:
-    raise TypeError("this is shared and cannot be changed; copy it with `unrender.json_values.thawed`")
+    raise TypeError("this value is shared and immutable; copy it with `unrender.json_values.thawed`")
 
 
 class FrozenDict(dict[Any, Any]):
@@ -139,7 +139,7 @@ def frozen(value: Any) -> Any:
     True
     >>> frozen({"a": [1]})["a"].append(2)
     Traceback (most recent call last):
-    TypeError: this is shared and cannot be changed; copy it with `unrender.json_values.thawed`
+    TypeError: this value is shared and immutable; copy it with `unrender.json_values.thawed`
     """
     return value if type(value) in _FROZEN else _copied(value, FrozenDict, FrozenList)
 

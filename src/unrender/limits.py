@@ -9,7 +9,7 @@
 Traceback (most recent call last):
 unrender.errors.TemplateError: template, line 1: the template needs more than 1000 steps
 
-Rules: a limit has one name, here, which may bound several things of about the same size; who needs it imports it.
+Rules: each limit has one name, defined here, and may bound several things of about the same size.
 """
 
 from __future__ import annotations
@@ -23,52 +23,53 @@ from dataclasses import dataclass
 class Limits:
     """Limits for one template: each rendering, the analysis, and the grammar of one request.
 
-    Exceeding one of a rendering or of the source is a `TemplateError`. The analysis leaves what it has no room for at its default, with a
-    diagnostic. A tool that is too large takes any arguments, with a `SchemaWarning`; tools that are too large together are a `GrammarError`.
+    If a rendering or the source exceeds a limit, it's a `TemplateError`. If the analysis does, the remaining fields keep their defaults,
+    with a diagnostic. A tool that is too large accepts any arguments, with a `SchemaWarning`; tools that are too large together are a
+    `GrammarError`.
     """
 
     rendering_steps: int = 2_000_000  # steps
-    """Rounds of loops, calls, filters, look-ups and outputs of one rendering."""
+    """Steps of one rendering: loop iterations, calls, filters, lookups and outputs."""
     rendering_characters: int = 10_000_000  # characters
-    """Characters of the output, and of any text made on the way; all texts together may be ten times as long."""
+    """Characters of the output, and of any intermediate text; all texts together may be ten times as long."""
     rendering_items: int = 200_000  # items
-    """Items of any list made on the way; all lists together may be 25 times as long."""
+    """Items of any intermediate list; all lists together may be 25 times as long."""
     rendering_seconds: float = 1.0  # seconds
-    """Processor time of the rendering thread, so that a busy machine changes nothing."""
+    """CPU time of the rendering thread, so that the load of the machine doesn't matter."""
     template_characters: int = 200_000  # characters
-    """Characters of the template itself."""
+    """Characters of the template's source."""
     template_nodes: int = 30_000  # nodes
-    """Expressions and statements of the template. Jinja's compiler needs about a second for so many."""
+    """Expressions and statements in the template's source. Jinja's compiler needs about a second for this number."""
     template_scopes: int = 500_000  # names
-    """Statements that open a scope or a branch, times names: for each, the compiler looks at all names."""
+    """Statements that open a scope or a branch, times names, because the compiler checks all names for each of them."""
     analysis_renderings: int = 400  # renderings
-    """Probes that are rendered."""
+    """Number of rendered probes."""
     analysis_characters: int = 3_000_000  # characters
-    """Characters of all renderings together, which are kept in memory."""
+    """Total characters of all renderings, which are kept in memory."""
     analysis_searched: int = 1_000_000  # characters
-    """Characters decoded and values compared in the search for calls in these renderings."""
+    """Characters decoded and values compared while searching these renderings for calls."""
     analysis_seconds: float = 3.0  # seconds
-    """Processor time of the thread, from the first probe on."""
+    """CPU time of the thread, from the first probe."""
     probe_steps: int = 50_000  # steps
     """Steps of one rendering of the analysis."""
     probe_characters: int = 100_000  # characters
-    """Characters of one rendering of the analysis, and of any text made on the way."""
+    """Characters of one rendering of the analysis, and of any intermediate text."""
     probe_items: int = 10_000  # items
-    """Items of any list made on the way by one rendering of the analysis."""
+    """Items of any intermediate list in one rendering of the analysis."""
     probe_seconds: float = 0.25  # seconds
-    """Processor time of one rendering of the analysis."""
+    """CPU time of one rendering of the analysis."""
     tool_parts: int = 50_000  # parts
-    """Shapes, values and places in patterns that one tool's schema may unfold into; a response schema may as well."""
+    """Shapes, values and pattern positions in the expansion of one tool's schema, or of a response schema."""
     tool_characters: int = 500_000  # characters
     """Characters of the names, values and patterns in one tool's schema."""
     tool_depth: int = 64  # levels
-    """Levels of a tool's lists and objects; of a schema less is read."""
+    """Nesting depth of a tool's lists and objects; schemas are read less deeply."""
     grammar_parts: int = 100_000  # parts
-    """Parts of all tools of a request together."""
+    """Total parts of all tools of a request."""
     grammar_characters: int = 2_000_000  # characters
-    """Characters of all tools of a request together."""
+    """Total characters of all tools of a request."""
     grammar_steps: int = 1_000_000  # steps
-    """Steps to join free text with what may follow it."""
+    """Steps to combine free text with the parts that may follow it."""
 
 
 STANDARD = Limits()
@@ -76,11 +77,11 @@ STANDARD = Limits()
 # A process and its files.
 
 CACHE_BYTES = 128_000_000  # bytes
-"""Weight of all that is kept for later requests: what is read of templates, tools and schemas, and what is made of them."""
+"""Bytes of the cache for later requests: parsed templates, tools and schemas, and results computed from them."""
 MAX_STORED = 256  # entries
 """Analyses on disk, and grammars of one model in the gateway; the oldest go first."""
 MAX_FILE = 64_000_000  # bytes
-"""Bytes of a model's file that is read whole, of a string in a GGUF file, of a line of a batch, and of the token ids
+"""Bytes of a model file that is read completely, of a string in a GGUF file, of a line of a batch, and of the token ids
 that the gateway keeps for one engine."""
 MAX_DOCUMENT = 1_000_000  # characters
 """Bytes of a user's format or of a stored analysis; characters of a drawn answer and of a text in the playground; steps to read a prefill,
@@ -88,36 +89,36 @@ of which each character takes at least one."""
 MAX_GGUF_VALUES = 5_000_000  # values
 """Pairs and items of arrays in a GGUF file that are read or skipped one by one; the largest vocabularies need a fifth."""
 MAX_GGUF_DEPTH = 4  # levels
-"""Arrays inside each other in a GGUF file; known files have none."""
+"""Nesting depth of arrays in a GGUF file; known files have none."""
 
 # Values and requests.
 
 MAX_DEPTH = 500  # levels
-"""Levels of lists and objects inside each other in a message, a tool, or a template's value. Hashing deeper ones
+"""Nesting depth of lists and objects in a message, a tool, or a template's value. Hashing deeper ones
 overflows Python's stack, which ends the process."""
 MAX_PARSED_DEPTH = 512  # levels
-"""Levels of lists and objects in an argument that is read. Python's json module fails near 1,000."""
+"""Nesting depth of lists and objects in a parsed argument. Python's json module fails near 1,000."""
 MAX_VALUES = 1_000_000  # lists and objects
 """Lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools
-"""More tools than any prompt holds."""
+"""Tools of one request, more than fit into any prompt."""
 MAX_MESSAGES = 10_000  # messages
-"""Messages of one request, or of a prompt that numbers them; entries of the cache folder that are looked at."""
+"""Messages of one request, or of a prompt that numbers them; entries checked in the cache folder."""
 MAX_COUNT = 10**9
-"""Repetitions that an engine counts by itself, and tokens of an answer."""
+"""Repetitions that an engine can count, and tokens of an answer."""
 
 # Rendering.
 
 MAX_INTEGER_BITS = 8192  # bits
-"""An integer that a template computes. Python itself refuses to print much longer ones."""
+"""Bits of an integer that a template computes. Python itself refuses to print much longer ones."""
 MAX_SLOW_TEXT = 100_000  # characters
-"""A text that a template searches or wraps by means that need microseconds for each character, or that all known formats are tried on."""
+"""Characters of a text that a template searches or wraps with a slow filter, or that is parsed with all known formats."""
 MAX_SLOW_LIST = 400_000  # weight
-"""A list that a template sorts: sorting compares everything inside."""
+"""Characters of all items in a list that a template sorts, since sorting compares them."""
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons
-"""Comparisons of characters, where a text is searched naively."""
+"""Character comparisons in a naive text search."""
 MAX_SLOW_RENDERINGS = 2  # renderings
-"""One conversation is rendered again to check what it shows: all that takes the time of so many. As many probes may take all of theirs."""
+"""Renderings of one conversation, measured in the time of the slowest one; also the number of probes that may reach their own limits."""
 
 # Formats and their analysis.
 
@@ -125,13 +126,13 @@ MAX_MARKER = 1_000  # characters
 """Longest marker, or other text of a Format; text before a name or an answer in which attributes and headers are looked for, and
 tokens of a prompt's tail that an engine shows."""
 MAX_LAYOUT = 32  # characters
-"""White space at either end of a marker, or between two tokens of JSON: a model cannot run on for ever."""
+"""Whitespace at either end of a marker, or between two JSON tokens, so that a model can't write it forever."""
 MAX_TEXT = 16_000  # characters
 """Characters of all markers of a Format together, and of one `why`."""
 MAX_ITEMS = 128  # entries
 """Entries of a list of a Format, beginnings of a prompt that are compared, and calls of one answer in the gateway."""
 MAX_PARTS = 32  # parts
-"""Parts of a skeleton, numbers that a schema leaves out one by one, groups inside each other in a pattern, and rounds whose calls a grammar
+"""Parts of a skeleton, single numbers that a schema excludes, nesting depth of groups in a pattern, and rounds whose calls a grammar
 counts."""
 MAX_INDEX = 1_000_000
 """Largest number of the first call."""
@@ -150,11 +151,11 @@ MAX_SCHEMA_DEPTH = 48  # levels
 MAX_GRAMMAR_DEPTH = 64  # levels
 """Levels of a value that are compared with its schema, and of nested structural tags; deeper ones are EBNF."""
 MAX_SCHEMA_PARTS = 50_000  # subschemas
-"""Subschemas that are read for one schema."""
+"""Subschemas read for one schema."""
 MAX_CONJUNCTS = 200  # subschemas
-"""Subschemas that hold for one value."""
+"""Subschemas that apply to one value."""
 MAX_JUDGED = 100_000  # shapes
-"""Shapes that are compared with one value and its parts; beyond that everything is admitted."""
+"""Shapes compared with one value and its parts; beyond this, any value is allowed."""
 MAX_OPTIONS = 256  # options
 """Combinations of the branches of several subschemas, items that are written out, beginnings of a node that are listed, and names of
 arguments that are looked for."""
@@ -179,7 +180,7 @@ MAX_STEPS = 2_000_000  # steps
 MAX_KNOWN_STATES = 512  # entries
 """Sets of states of one pattern, and classes of characters of one alphabet, that are remembered."""
 MAX_EXCLUDED_WORD = 100  # characters
-"""Longer words are not told apart from others."""
+"""Characters of a word that a grammar can exclude."""
 MAX_COMPARED = 200_000  # parts
 """Beginnings that are compared in one grammar, and parts of ranges that are written to weigh one schema."""
 MAX_PIECES = 5_000  # pieces
@@ -188,9 +189,9 @@ MAX_PIECES = 5_000  # pieces
 # Reading answers.
 
 MAX_HEAD = 12  # characters
-"""Characters of a literal that the fast path looks at: what agrees in so many is left to the instructions."""
+"""Characters of a literal that the fast path compares; longer matches are left to the instructions."""
 MAX_NAME = 1200  # characters
-"""Tool or argument name."""
+"""Characters of a tool's or an argument's name."""
 MAX_BLANK = 64  # characters
 """White space held back at a boundary, and markers that are looked for at the ends of a value."""
 MAX_CONTEXT = 4096  # characters
@@ -198,20 +199,20 @@ MAX_CONTEXT = 4096  # characters
 MAX_WORD = 256  # characters
 """Number or bare word, and text between the brace of a broken call and its closing brace. JSON numbers rarely exceed 25."""
 MAX_WORDS = 128  # characters
-"""Run of words in a call's header that the parser ignores."""
+"""Characters of a call's header that the parser ignores."""
 MAX_STACK = 100_000  # entries
-"""Rules, choices, loops and tags of a grammar made by hand that are open at once."""
+"""Rules, choices, loops and tags of a handwritten grammar that are open at once."""
 MAX_GIVEN_BACK = 64  # characters
-"""Characters that a grammar made by hand may give back in all, for each character read; what needs more is malformed."""
+"""Characters of backtracking in a handwritten grammar per character read; text that needs more is malformed."""
 FREE_REREADS = 8_192  # characters
-"""Characters that may be read again whatever the text's length; then what breaks off is text as it is."""
+"""Characters that may be parsed again, regardless of the text's length; after that, a broken call is plain text."""
 
 # What is shown.
 
 MAX_SHOWN = 200  # characters
-"""Characters of a path, a name, a value or a question that a text repeats."""
+"""Characters quoted from a path, a name, a value or a question."""
 MAX_REMARK = 2000  # characters
-"""Characters of an error, of warnings or of evidence: a hostile one must not bury what else was said."""
+"""Characters of an error, of warnings or of evidence, so that a hostile one can't hide the others."""
 MAX_SHOWN_ITEMS = 20  # items
 """Literals, problems, warnings, tools or tokens that one text shows, and items of a list in an example."""
 MAX_LISTED = 100  # items

@@ -1,8 +1,8 @@
-"""Writes events and messages as bodies of OpenAI's Chat Completions: chunks of a stream, or one completion.
+"""Converts events and messages to OpenAI's Chat Completions format: chunks of a stream, or one completion.
 
 Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`).
-Rules: the finish reason never contradicts the calls, "tool_calls" exactly where there is a call to execute. The chunks of a
-stream add up to the completion. At run time bodies are plain dicts; their types are for type checkers.
+Rules: the finish reason is "tool_calls" exactly if there's a call to execute. The chunks of a stream add up to the completion. At run time,
+bodies are plain dicts; their types are for type checkers.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ _KEPT: Mapping[str | None, FinishReason] = {
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
-"""Engines' reasons that hold whatever the message says."""
+"""Finish reasons of engines that apply regardless of the message."""
 
 
 def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
@@ -149,14 +149,14 @@ def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The tokens of an answer, as its engine counts them."""
+    """Token counts of an answer, as reported by its engine."""
 
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int | None = None
-    """Those of the completion that are reasoning; None where nobody counted."""
+    """Completion tokens that are reasoning; None if they weren't counted."""
     cached_tokens: int | None = None
-    """Those of the prompt that came from a cache; None where nobody counted."""
+    """Prompt tokens that came from a cache; None if they weren't counted."""
 
     def to_openai(self) -> UsageBody:
         """Return the body's `usage`."""
@@ -174,21 +174,21 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """The common part of all bodies of one request: the fields of a `chat.completion` other than its choices."""
+    """The common fields of all bodies of one request: everything in a `chat.completion` except its choices."""
 
     model: str
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
-    """Seconds since 1970."""
+    """Unix timestamp in seconds."""
     reasoning_field: ReasoningField = "reasoning_content"
-    """The name under which reasoning is sent; `reasoning` is what vLLM and OpenRouter call it."""
+    """The name of the reasoning field; vLLM and OpenRouter use `reasoning`."""
 
     def body(
         self, messages: Iterable[Message], *, reasons: Iterable[str | None] = (), usage: Usage | None = None
     ) -> CompletionBody:
-        """Return the `chat.completion` of finished messages, with one choice for each.
+        """Return the `chat.completion` for finished messages, with one choice per message.
 
-        `reasons` are the engine's finish reasons, choice by choice; a missing one counts as None.
+        `reasons` are the engine's finish reasons in the order of the choices; a missing one counts as None.
         """
         said = iter(reasons)
         choices = [self._choice(index, message, next(said, None)) for index, message in enumerate(messages)]
@@ -244,7 +244,7 @@ class ChoiceStream:
         self._begun = False
 
     def chunks(self, events: Iterable[Event]) -> Iterator[ChunkBody]:
-        """Yield the chunks of more events. The first time, the chunk with the role comes before them."""
+        """Yield the chunks for more events. The first call yields the chunk with the role before them."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for delta in deltas(events, reasoning_field=field):
@@ -264,8 +264,8 @@ class ChoiceStream:
 def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
     """Yield one OpenAI delta for each event that has one.
 
-    The id, type and name of a call come once, then fragments of its arguments. A failed call that was given as it was
-    written ends with a `status`, a field of our own. The deltas of a whole answer add up to `Message.to_openai`.
+    The first delta of a call has its id, type and name, and later ones have fragments of its arguments. A streamed call that fails ends
+    with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to `Message.to_openai`.
 
     >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
     [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \

@@ -1,11 +1,10 @@
-"""Reads answers from token ids, and encodes pieces of a prompt as token ids.
+"""Parses answers from token ids, and encodes pieces of a prompt as token ids.
 
-Strategy: ids are decoded a few at a time; a character that is not all there yet is held until it is (incremental
-detokenisation). The ids of special tokens are told apart from text that only spells them, so a quoted `<|im_end|>` ends
-nothing.
+Strategy: ids are decoded a few at a time, and an incomplete character is buffered (incremental detokenisation). Ids of special tokens are
+distinguished from text that only spells them, so a quoted `<|im_end|>` doesn't end the turn.
 
-Pieces of a prompt are encoded in one go, as if they were one text, so merges are those of the rendered prompt. Only where a body spells
-a special token is the text cut inside that spelling. So no tokenizer's own switch is needed.
+Pieces of a prompt are encoded together, so that merges are the same as for the rendered prompt. If a body spells a special token, the text
+is split inside that spelling. So the tokenizer doesn't need an option for this.
 
 >>> from unrender import ChatTemplate
 >>> class Letters:  # any tokenizer of tokenizers or transformers will do
@@ -31,11 +30,11 @@ from unrender.limits import MAX_FEW
 __all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
 
 _HALF = "\ufffd"
-"""Text that decoders write for half a character."""
+"""Text that decoders write for an incomplete character."""
 _PROBES = ("x", " x", "\nx")
-"""Texts that show whether an anchor keeps a tokenizer from adding a space to what follows."""
+"""Texts to test whether an anchor stops a tokenizer from adding a space to the following text."""
 _ANCHORS = 8
-"""Special tokens that are tried as an anchor."""
+"""Maximum number of special tokens to try as an anchor."""
 
 
 class Decoder(Protocol):
@@ -84,9 +83,9 @@ class Detokenizer:
 class TokenParser:
     """Feeds a parser with token ids.
 
-    `special_ids` are the ids of special tokens; by default those that the tokenizer knows. A marker that is none of these
-    tokens, `<call>` in a vocabulary without it, is read in ordinary text: the model can write it in no other way. No id makes it raise, unless
-    the tokenizer itself refuses an id that it does not know.
+    `special_ids` are the ids of special tokens; the default is all special tokens of the tokenizer. A marker that isn't a special token,
+    such as `<call>` in a vocabulary without it, is recognised in ordinary text. It never raises for an id, unless the tokenizer itself
+    does.
     """
 
     __slots__ = ("_decoded", "_special", "parser")
@@ -105,7 +104,7 @@ class TokenParser:
         return self.parser.message
 
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
-        """Take more ids; return the events that are final now."""
+        """Parse more ids and return the new events."""
         events: list[Event] = []
         ordinary: list[str] = []
         for token in [ids] if isinstance(ids, int) else ids:
@@ -119,7 +118,7 @@ class TokenParser:
         return [*events, *self._feed("".join(ordinary))]
 
     def finish(self, reason: str | None = None) -> list[Event]:
-        """End the output; `reason` is the engine's finish reason, as `Parser.finish` takes it."""
+        """End the output and return the last events; `reason` is the engine's finish reason, as in `Parser.finish`."""
         return [*self._feed(self._decoded.flush()), *self.parser.finish(reason)]
 
     def _feed(self, text: str) -> list[Event]:
@@ -127,9 +126,9 @@ class TokenParser:
 
 
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of all tokens that were added to `tokenizer` (of transformers or tokenizers), special or not.
+    """Return the ids of all added tokens of `tokenizer` (of transformers or tokenizers), special or not.
 
-    Many tokenizers do not mark their tokens for calls and reasoning as special. Those are still tokens, not text.
+    Many tokenizers don't mark their tokens for calls and reasoning as special. They are still tokens, not text.
     """
     named = getattr(tokenizer, "all_special_ids", ())  # None for one that the vocabulary does not have.
     return frozenset({*map(int, _added(tokenizer)), *(id for id in named if id is not None)})
@@ -153,11 +152,11 @@ class Encoded(NamedTuple):
 class PromptEncoder:
     """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
 
-    A piece is a text, and whether it is a body: words of a message. In bodies the texts of special tokens are ordinary text; the
-    tokenizer finds special tokens only in the other pieces, the template's scaffold. All tokens that were added to a vocabulary count
-    as special, but those that are white space alone. Nothing is added: no BOS, no EOS.
+    A piece is a text, with a flag for message bodies. In bodies, the texts of special tokens are ordinary text. The tokenizer finds special
+    tokens only in the other pieces, which the template wrote. All added tokens of a vocabulary count as special, except those that are only
+    whitespace. No BOS or EOS is added.
 
-    Raises `TokenizerError` when the tokenizer does not say which tokens were added.
+    Raises `TokenizerError` if the tokenizer doesn't list its added tokens.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -182,18 +181,18 @@ class PromptEncoder:
         self._anchor, self._anchor_length = self._anchor_of(list(self.special_tokens))
 
     def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
-        """Return the ids of a whole prompt. Raises `TokenizerError` when a body cannot be encoded as ordinary text."""
+        """Return the ids of a complete prompt. Raises `TokenizerError` if a body can't be encoded as ordinary text."""
         return self._encoded(list(pieces), whole=True)
 
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
-        """Return the ids of text that follows ids which stay as they are; SentencePiece adds no space to it.
+        """Return the ids of text that follows existing ids; SentencePiece adds no space to it.
 
         Raises `TokenizerError` as `prompt` does.
         """
         return self._encoded(list(pieces), whole=False)
 
     def spelled(self, text: str) -> str | None:
-        """Return the first text of a special token that `text` spells; None where it spells none."""
+        """Return the first special token that `text` spells; None if there is none."""
         found = self._special.search(text)
         return found and found[0]
 

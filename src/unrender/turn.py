@@ -1,6 +1,6 @@
-"""Defines one turn: the prompt that asks for an answer, how the answer is read, and what may be generated.
+"""Defines a turn: the prompt, the parser of the answer, and its grammars.
 
-What constrains an answer depends on format, request and prefill alone, so turns that agree in these share it.
+The constraints of an answer depend only on the format, request and prefill, so turns with the same ones share them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
-"""Treatment of thoughts in the prompt that the template would leave out, in the words of trainers."""
+"""Treatment of reasoning in the prompt that the template would leave out; trainers use the same names."""
 Unfinished = Literal["error", "text"]
 """Treatment of an incomplete call in an answer: an error, or text."""
 
@@ -98,22 +98,23 @@ class Constrained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healing(Constrained):
-    """A call that broke, cut where it was still good, and what may follow there: the model goes on from `prompt`.
+    """A broken call, cut after its valid part, with a prompt and a grammar for the rest.
 
-    The answer is then the text up to `cut`, and what the model adds.
+    The complete answer is the text up to `cut`, followed by the new text of the model.
     """
 
     cut: int
-    """The character of the answer at which it was cut."""
+    """Index of the character where the answer is cut."""
     name: str
-    """The tool that the call names."""
+    """The name of the tool."""
     turn: Turn
-    """The turn with the prompt to go on from: the first prompt, and the answer up to the cut. Its own grammars are those of an answer."""
+    """The turn that continues the call: its prompt is the first prompt and the answer up to the cut. Its own grammars are those of a
+    complete answer."""
     _remainder: Remainder = field(repr=False)
 
     @property
     def prompt(self) -> str:
-        """The prompt to go on from."""
+        """The prompt to continue."""
         return self.turn.prompt
 
     @property
@@ -135,41 +136,41 @@ class Extending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Constrained):
-    """One turn: the prompt that asks for an answer, and how the answer is read."""
+    """One answer of the model: its prompt, parser and grammars."""
 
     prompt: str
     """The rendered prompt, generation prompt included."""
     request: Request
-    """Tools, tool choice and other constraints of the answer."""
+    """The tools, tool choice and other constraints of the answer."""
     format: Format
-    """The format of the answer, with the template's own end-of-sequence token among the ends of a turn."""
+    """The format of the answer; its end-of-turn markers include the template's end-of-sequence token."""
     prefill: str = ""
-    """The part of the answer that the prompt already contains: `<think>\\n`, an empty thought, or the text to continue."""
+    """The part of the answer that the prompt already contains: `<think>\\n`, empty reasoning, or the text to continue."""
     is_continuation: bool = False
-    """True when `prefill` is an answer that the model continues. It is then part of the message."""
+    """True if `prefill` is an answer that the model continues. It's then part of the message."""
     tool_prompt: ToolPrompt | None = None
-    """The words in the prompt that describe the tools, for a template that ignores them; None when it takes tools."""
+    """The description of the tools in the prompt, for a template that ignores tools; None if it supports them."""
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
-    """True when the model thinks in this turn, as asked or by the template's default; None where that is unknown."""
+    """True if the model thinks in this turn, by request or by the template's default; None if unknown."""
     warnings: tuple[str, ...] = ()
-    """Parts that the prompt shows otherwise than they were said, or not at all. `prepare` gives each as a `TemplateWarning`, too."""
+    """Parts of the request that the prompt shows differently, or not at all. `prepare` also issues each as a `TemplateWarning`."""
     known_ids: tuple[str, ...] = ()
     """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
     grammar: Grammar | None = None
-    """A grammar made by hand that says how the answer is written, instead of the format."""
+    """A handwritten grammar of the answer, which replaces the format."""
     limits: Limits = STANDARD
     """Limits of the grammar of the answer."""
     _source: Extender | None = field(default=None, compare=False, repr=False)
-    """The maker of the next turn: the template, and what it was told. None for a turn that was made by hand."""
+    """The template and its arguments, to create the next turn; None for a turn that was created directly."""
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message.
+        """Stop texts for the engine, e.g. `<|im_end|>`. They aren't part of the message.
 
-        A text that also ends reasoning or begins a call is left out, where this answer may have one: otherwise generation
-        would stop there. If no text is left, the model's own end of sequence has to do.
+        A text that also ends reasoning or starts a call is left out if this answer may contain one: otherwise, generation would stop there.
+        If no text is left, generation ends at the model's own end-of-sequence token.
         """
         inside = tuple(self._unfinished())
         return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
@@ -190,7 +191,7 @@ class Turn(Constrained):
 
     @property
     def preserved_tokens(self) -> tuple[str, ...]:
-        """Special tokens that an engine must not strip from the output, since the parser reads them."""
+        """Special tokens that an engine must not strip from the output, because the parser needs them."""
         return self.format.preserved_tokens
 
     def _samples(self, seed: int = 0) -> Iterator[str]:
@@ -206,13 +207,12 @@ class Turn(Constrained):
         ids: IdMaker | None = None,
         special_tokens: Collection[str] | None = None,
     ) -> Parser:
-        """Return a parser for one answer. It has read the part of the answer that the prompt already contains.
+        """Return a parser for one answer, which starts after the prefill.
 
-        A strict parser raises `ParseError` at the first text that the format does not allow; otherwise no text is
-        an error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's
-        name; by default they are random, so that no other call of the conversation, or of another request, has the
-        same. `special_tokens` are the texts of the tokenizer's special tokens, for callers who tell `feed` which text
-        is special; by default those that the format knows.
+        A strict parser raises `ParseError` at the first text that the format doesn't allow; otherwise, no text raises an error. `ids` is a
+        function from a call's position in the conversation, counted from 0, and the tool's name to its id. By default, ids are random and
+        unique. `special_tokens` are the texts of the tokenizer's special tokens, by default those in the format. They matter only if you
+        pass `special` to `feed`.
         """
         return Parser(
             self.format,
@@ -229,14 +229,14 @@ class Turn(Constrained):
         )
 
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
-        """Return a parser for this turn from a state that `Parser.state` returned, perhaps in another process.
+        """Return a parser for this turn from a state of `Parser.state`, possibly of another process.
 
-        Raises `StateError` when the state belongs to another turn's format, tools or grammar, or was changed.
+        Raises `StateError` if the state belongs to another format, tools or grammar, or was modified.
         """
         return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
-        """Return the message that a whole answer means. No text raises an error. `ids` is as for `parser`."""
+        """Parse a complete answer into a message. It never raises on model output. `ids` is as in `parser`."""
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
@@ -249,9 +249,9 @@ class Turn(Constrained):
         policy: Policy | None = None,
         ids: IdMaker | None = None,
     ) -> AnswerStream[Event]:
-        """Return the events of an answer whose text comes in chunks, from an iterable or an async iterable.
+        """Return the events of an answer that arrives in chunks, from an iterable or an async iterable.
 
-        Its `message` is the message so far; the parser is finished where the chunks end. `strict`, `policy` and `ids` are as for
+        The result's `message` is the message so far. The parser is finished after the last chunk. `strict`, `policy` and `ids` are as in
         `parser`.
 
         >>> from unrender import ChatTemplate
@@ -273,10 +273,10 @@ class Turn(Constrained):
         ids: IdMaker | None = None,
         reasoning_field: ReasoningField = "reasoning_content",
     ) -> AnswerStream[ChunkBody]:
-        """Return the bodies of OpenAI's `chat.completion.chunk` for an answer whose text comes in chunks, ready to send.
+        """Return OpenAI's `chat.completion.chunk` objects for an answer that arrives in chunks.
 
-        The first has the role, the last the finish reason. `model` is the name to send, and `reasoning_field` the name of reasoning;
-        `policy` and `ids` are as for `parser`.
+        The first has the role, and the last has the finish reason. `model` is the model name, and `reasoning_field` the name of the
+        reasoning field; `policy` and `ids` are as in `parser`.
 
         >>> from unrender import ChatTemplate
         >>> bodies = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered().openai_chunks(["Hi"], model="m")
@@ -293,12 +293,12 @@ class Turn(Constrained):
         return AnswerStream(parser, chunks, added=lambda text: choice.chunks(parser.feed(text)), finished=finished)
 
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
-        r"""Return how the model can mend the first call of its answer that broke; None where there is nothing to mend.
+        r"""Return a way to continue from the first broken call of an answer; None if no call can be healed.
 
-        A call broke if it could not be read, or if it does not obey its tool's schema; a call that was repaired did not. Nothing can be
-        mended where the tool is not offered, where the token limit has cut the call off (`finish_reason` is then "length"), where no more
-        calls were allowed, for a grammar made by hand, and where nothing of the call is good, its name included. Nothing is added to what
-        the model has written. `text` is the answer up to here or to its end, and `policy` that by which it is read.
+        A call is broken if it can't be parsed, or if its arguments don't match the tool's schema; a repaired call isn't broken. A call
+        can't be healed if the tool isn't offered, if the token limit cut it off (`finish_reason` is "length"), if no more calls were
+        allowed, with a handwritten grammar, or if not even its name is valid. No text is added to the model's. `text` is the answer so far
+        or the complete one, and `policy` is used to parse it.
 
         >>> from unrender import ChatTemplate
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
@@ -374,7 +374,7 @@ class Turn(Constrained):
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """The pieces that `next` appended to the last prompt and its answer; empty for a first turn."""
+        """The pieces that `next` appended after the last prompt and answer; empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
     def _held(self) -> Iterator[Any]:
@@ -396,21 +396,20 @@ class Turn(Constrained):
         reasoning_format: Any = None,
         **variables: Any,
     ) -> Turn:
-        """Return the turn after an answer: its prompt is this prompt, the answer, and what the template writes after it.
+        """Return the next turn, whose prompt is this prompt, the answer, and the text that the template writes after it.
 
-        `answer` is the model's text as it was sampled, with or without the end of the turn. `messages` are what is said after
-        it: results, users, system messages, as for `prepare`. A result finds its call by id, then by name, then in order.
-        Nothing of the prompt or of the answer is changed, so `appended` is all that an engine has to read. Whatever else the
-        template would have changed of earlier turns is in `warnings`, each a `TemplateWarning` too.
+        `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after it: tool results, user
+        messages, system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The prompt and the
+        answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to earlier turns
+        are in `warnings`, and issued as `TemplateWarning`s.
 
-        `thoughts` is what is done where the template would leave out thoughts that the prompt holds: they stay ("all"), or
-        that is an error ("template"), or an error where a user is among the messages ("tool_cycle"). `unfinished="text"`
-        lets a call that is not complete count as text. `restate=False` leaves out a system message and tools that the
-        template writes once more. What is not said of the request is as in this turn; `variables` may change what does not
-        change the prompt so far, e.g. `enable_thinking`.
+        `thoughts` decides what happens if the template would leave out reasoning in the prompt: "all" keeps it, "template" raises an error,
+        and "tool_cycle" raises an error if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
+        leaves out a system message and tools that the template repeats. Other parts of the request are the same as in this turn.
+        `variables` may change if they don't affect the prompt so far, e.g. `enable_thinking`.
 
-        Raises `ExtendError`, with a reason that is a word, where it is not certain what the template writes: render the
-        whole conversation with `prepare` then. Raises `RequestError` as `prepare` does.
+        Raises `ExtendError`, with a `reason`, if it isn't certain what the template would write: in that case, render the whole
+        conversation with `prepare`. Raises `RequestError` as `prepare` does.
 
         >>> from unrender import ChatTemplate
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -421,7 +420,7 @@ class Turn(Constrained):
         _check_words(answer=answer, thoughts=thoughts, unfinished=unfinished)
         if self._source is None:
             raise ExtendError(
-                "the turn was made by hand: expected one of ChatTemplate.prepare or prepare_rendered", "state"
+                "expected a turn of ChatTemplate.prepare or prepare_rendered, found one created directly", "state"
             )
         asked = {
             "tools": tools,
@@ -466,7 +465,7 @@ class _Broken:
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
-"""By argument of `Turn.next`: the words that it may be."""
+"""The allowed values of `Turn.next`'s arguments."""
 
 
 def _check_words(**given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Types of what is handed in and out: tools and requests, media, triggers, spans, what a call lacks to be good."""
+"""Types of arguments and results: tools, requests, media, triggers, spans, healings."""
 
 from unrender.conversation.adapt import Media
 from unrender.conversation.offer import ToolPrompt

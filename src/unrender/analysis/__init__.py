@@ -1,6 +1,6 @@
-"""Derives a Format from a template: it renders probes, compares what is written, and proves what it concludes.
+"""Derives a Format from a template: it renders probes, compares the renderings, and verifies its findings.
 
-In comes a `Template`, out goes an `Analysis`: format, capabilities, evidence for both, and what could not be determined.
+In: a `Template`. Out: an `Analysis` with the format, capabilities, evidence for both, and diagnostics.
 Open `derivation` first: its `analyze` goes through all steps. `ask` renders conversations with needles in them, `find` makes
 findings of the texts, and `proof`, which `verify` uses as well, weakens the format until it reads the template's own answers.
 `rebuilding` writes answers again from what was found, `additions` fills in what no answer shows, `evidence` says why, and
@@ -52,7 +52,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Why a part of the format is what it is: a comparison of two renderings, and what it showed."""
+    """The evidence for a part of the format: a comparison of two renderings, and its result."""
 
     part: str
     """The field, e.g. `reasoning.start`."""
@@ -67,7 +67,7 @@ class Evidence:
 
     @property
     def split(self) -> Split:
-        """The common start of both texts, what is only in each, and their common end."""
+        """The common prefix of both texts, their different middle parts, and their common suffix."""
         from unrender.proof.split import calculate_diff_split  # noqa: PLC0415 -- only who looks at it needs it
 
         return calculate_diff_split(self.left.text, self.right.text)

@@ -1,4 +1,4 @@
-"""Completes a derived format with what no answer shows: declared formats, and the prompt's own example of a call.
+"""Completes a derived format from declared formats, and from an example call in the prompt.
 
 A marker with an evident typing error is read without it, too.
 
@@ -52,7 +52,7 @@ _EXAMPLE = re.compile(
 )
 """Every part is bounded: a prompt is somebody else's, and nothing interrupts a search."""
 _FAR = 200
-"""Characters beside an example in which its markers are."""
+"""Number of characters around an example to search for its markers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Example:
 
 
 def find_example(prober: Prober) -> Example | None:
-    """Return the call syntax that the prompt gives an example of; None where it gives none, or several."""
+    """Return the call syntax of the prompt's example; None if there is no example, or several."""
     prompt = prober.render([user()], tools=prober.offered, prompt=True) if prober.offered else None
     if prompt is None:
         return None

@@ -136,7 +136,7 @@ def _capabilities(prober: Prober, fmt: Format, turns: Turns) -> Capabilities:
 
 
 def witness_of(prober: Prober) -> Witness:
-    """Return what a template shows of its own answers."""
+    """Return the analysis of a template's answers."""
     request = request_of()
     return Witness(
         shown=cut_outs(prober, request),
@@ -190,8 +190,8 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
 def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Findings:
     """Go through all steps once, from the frame of a turn to its calls; the `weaker` modes of calls that say most are left out.
 
-    The header may begin with the end of the turn before: of `<end><bot>`, `<bot>` is kept. Where nothing ends an answer, the
-    marker that opens the next turn shows that it is over.
+    The header may begin with the end of the turn before: of `<end><bot>`, `<bot>` is kept. If an answer has no end marker, the start marker
+    of the next turn ends it.
     """
     # Each step needs the ones before it: without the header no answer is known, without answers no reasoning, and what is
     # around content and calls can be told only once the markers of reasoning are known.
@@ -250,7 +250,7 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
 def _joints(
     turns: Turns, frame: TurnFrame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
 ) -> dict[str, Any]:
-    """Return what is between the parts of a turn, and whether its calls come first; `lead` is the space before a wrapper."""
+    """Return the joints between the parts of a turn, and whether its calls come first; `lead` is the space before a wrapper."""
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
     empty = reasoning.reasoning.empty
     # Where no rendering shows reasoning before calls, the joint is the one before content. But where content follows an empty
@@ -271,7 +271,7 @@ def _joints(
 
 
 def _token(appended: str) -> str:
-    """Return what follows a whole conversation where that is one more token: `<bye>` may end an answer, `Bye` does not."""
+    """Return the text after a whole conversation, if it's one more token: `<bye>` may end an answer, `Bye` does not."""
     return appended.strip() if is_tag(appended.strip()) and lexemes(appended.strip()) == [appended.strip()] else ""
 
 
@@ -281,7 +281,7 @@ def _space(opening: str | None) -> str:
 
 
 def _settle(found: _Findings, doubts: Mapping[str, str]) -> tuple[Format, tuple[str, ...]]:
-    """Give up what is refuted or still carries a needle; return the format and what was given up, in words."""
+    """Drop findings that are refuted or contain a needle; return the format and descriptions of the dropped findings."""
     fmt = found.format
     given_up: list[str] = []
     if calls_are_refuted(doubts, fmt):

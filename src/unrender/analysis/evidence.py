@@ -1,4 +1,4 @@
-"""Says why a format is what it is: collects the comparisons that are evidence for it, and logs the decisions.
+"""Collects the comparisons that are evidence for a format, and logs the decisions.
 
 Rules: a comparison shows two renderings that differ in one respect, with the name of the heuristic that decided where there
 was a choice. What one of the two does not show is left out.

@@ -50,7 +50,7 @@ _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for pac
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for what is kept on disk, which need not exist yet; None when nothing is kept.
+    """Return the cache folder, which may not exist yet; None if the cache is off.
 
     `UNRENDER_CACHE` names it, or is `off`; else it is in the user's cache folder.
     """
@@ -78,7 +78,7 @@ def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
 
 
 def load(template: Template, kind: Any = Analysis) -> Any:
-    """Return what is stored of a template: a value of `kind`; None when nothing is stored, or when it cannot be trusted."""
+    """Return a template's stored value of `kind`; None if nothing valid is stored."""
     try:
         path = _path(template, kind)
         return None if path is None else _read(kind, json.loads(read_regular(path, most=MAX_DOCUMENT)))
@@ -115,7 +115,7 @@ def _path(template: Template, kind: type = Analysis) -> Path | None:
 
 @cache
 def _release() -> str:
-    """Return what names the code that analyses, also where it is edited in place: all of it, so that none is forgotten."""
+    """Return a digest of all code of the analysis, so that edits invalidate the cache."""
     files = (f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in code_files())
     return "\n".join((__version__, sys.version, *files))
 

@@ -1,9 +1,9 @@
-"""Reads many recorded answers into columns, for the engines that people read tables with.
+"""Reads recorded answers in bulk into columns, for dataframe libraries and data engines.
 
-In: batches of tables (`columns`). Out: the same rows with the message that each answer means. Open `reader` first: it reads a
-batch, row by row (`rows`).
+In: batches of tables (`columns`). Out: the same rows, each with its parsed message. Open `reader` first: it reads a batch row by row
+(`rows`).
 
-Rules: no row raises; a row that cannot be read gets a status and a reason. Files and processes are the engines' work.
+Rules: no row raises; a row that can't be read gets a status and a reason. The data engine handles files and processes.
 """
 
 from unrender.batch.reader import Reader

@@ -1,8 +1,8 @@
-"""Reads columns of recorded answers into columns of their meaning, for any engine that hands out batches.
+"""Parses columns of recorded answers into columns of messages, for any data engine that works in batches.
 
-Strategy: what a worker is sent is plain data, the derived format among it, so that no worker analyses a template. What decides how an
-answer is read is its tools and what its prompt has begun; few answers differ in these. A parser is made for each once, where it is
-used, and copied for every answer.
+Strategy: a pickled reader is plain data and includes the derived format, so that no worker analyses a template. How an answer is parsed
+depends only on its tools and its prefill, and few answers differ in these. Each worker creates one parser per combination, and copies it
+for every answer.
 
 >>> reader = Reader(ChatTemplate.from_string("{{ messages[-1].content }}"))
 >>> reader({"text": ["Hello"]})["content"]
@@ -31,32 +31,32 @@ from unrender.types import Request
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
 _PARSERS = 1_000
-"""Parsers that are kept, each for other tools or another beginning."""
+"""Number of cached parsers, one for each combination of tools and prefill."""
 _QUESTION = [{"role": "user", "content": "Hello"}]
-"""The conversation of an answer whose row shows none."""
+"""Default conversation for rows without one."""
 
 
 class Reader:
     """Reads batches of recorded answers: `datasets.map(reader, batched=True)`, Ray Data's `map_batches(reader)`, and others.
 
     `source` is a template, a format, or what `ChatTemplate.from_pretrained` takes. `tools` are those of every row that has
-    none of its own; None when they are not known: then any name is a tool's. `prefill` is what the generation prompt has
-    written of each answer where a row does not show it; by default what the template's own writes.
+    none of its own; None if they aren't known: any name then counts as a tool. `prefill` is the part of the answer that the generation
+    prompt contains, for rows without a prompt. The default is the prefill of the template's generation prompt.
 
-    These name the columns that are read, where the batch has them:
+    These arguments name the columns to read, if the batch has them:
 
-    - `text`: the answer as the model wrote it, with its special tokens. In a row without it, it is the last of `messages`.
-    - `prompt`: the rendered prompt, or its tail, which shows whether reasoning is open; a list in it counts as `messages`.
-    - `messages`: the conversation, as a list or as JSON. It is rendered for each row, which costs more than reading.
+    - `text`: the answer as the model wrote it, with its special tokens. Without it, the last of `messages` is the answer.
+    - `prompt`: the rendered prompt, or its end, which shows whether reasoning is open. A list is treated as `messages`.
+    - `messages`: the conversation, as a list or as JSON. It's rendered for each row, which takes longer than parsing.
     - `tools_column`: the row's tools, as a list or as JSON; `finish_reason`: the engine's own.
 
-    A batch comes back with these columns added, their names after `prefix`: `content` and `reasoning`; `tool_calls`, the
-    complete calls in OpenAI's form; `status`, see `Status`; and `warnings`, sentences. Calls and warnings are lists as JSON
-    text, so that every batch has the same types; with `nested="structs"` they are lists, calls as structs of `id`, `name`
-    and `arguments` (JSON text). Ids of calls are made from the text of the answer, so they are the same in every run.
+    The returned batch has these additional columns, with names prefixed by `prefix`: `content` and `reasoning`; `tool_calls`, the complete
+    calls in OpenAI's format; `status`, see `Status`; and `warnings`. Calls and warnings are JSON text, so that every batch has the same
+    types. With `nested="structs"` they are lists, and calls are structs of `id`, `name` and `arguments` (JSON text). Call ids are computed
+    from the text of the answer, so they're the same in every run.
 
-    Raises `RequestError` for malformed `tools`, `TemplateError` where no template is found. No row makes it
-    raise: one that cannot be read has the status "unreadable", and its warning says why. `template_kwargs` are the
+    Raises `RequestError` for malformed `tools`, and `TemplateError` if no template is found. Rows never raise: a row that can't be read has
+    the status "unreadable", and a warning gives the reason. `template_kwargs` are the
     template's own variables, for rows with messages.
     """
 
@@ -100,7 +100,7 @@ class Reader:
 
     @property
     def prefill(self) -> str:
-        """The beginning that the generation prompt has written of an answer, used for rows that do not show it."""
+        """The prefill for rows that don't show one."""
         if self._begun is None and self._template is not None:
             self._begun = self._template.prepare(_QUESTION, tools=self._tools or None, **self._variables).prefill
         elif self._begun is None:
@@ -128,7 +128,7 @@ class Reader:
         return given.extended({self._prefix + name: column for name, column in columns.items()})
 
     def read(self, record: Mapping[str, Any]) -> Reading:
-        """Return what one row means: its values by column name. Raises nothing."""
+        """Parse one row, a mapping from column names to values. Never raises."""
         try:
             return self._read(row_of({role: record.get(name) for role, name in self._columns.items()}))
         except UnrenderError as error:
@@ -174,7 +174,9 @@ class Reader:
 
     def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
         if self._template is None:
-            raise RequestError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
+            raise RequestError(
+                "messages: a format can't render a prompt; pass a template to the reader, or add prompts to the rows"
+            )
         tools = self._tools_of(row)
         turn = self._template.prepare(messages, tools=tools, **self._variables)
         return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
@@ -208,7 +210,7 @@ def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
         return None, source
     template = source if isinstance(source, ChatTemplate) else ChatTemplate.from_pretrained(source)
     if template._grammar is not None:
-        raise RequestError("a reader reads by a format; this template has a grammar made by hand")
+        raise RequestError("expected a template with a format, found one with a handwritten grammar")
     return template, None
 
 

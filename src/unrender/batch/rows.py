@@ -1,4 +1,4 @@
-"""Says how well one recorded answer could be read, and why not better."""
+"""Defines how well one recorded answer was parsed, with the reasons."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from unrender import Malformed, Message, RequestError
 from unrender.limits import MAX_SHOWN_ITEMS
 
 _QUOTED = 80
-"""Characters of the model's text that a warning repeats."""
+"""Maximum number of characters of the model's text that a warning quotes."""
 
 
 class Status(StrEnum):
     """Outcome of reading an answer."""
 
     COMPLETE = "complete"
-    """All of it, as the format writes it or near enough."""
+    """The whole answer was parsed, possibly with tolerated deviations."""
     TRUNCATED = "truncated"
-    """It ends in a call, or the engine says that it was cut off."""
+    """The answer ends inside a call, or the engine's finish reason says that it was cut off."""
     MALFORMED = "malformed"
-    """Something in it is not what the format writes; the rest was read."""
+    """Part of the answer doesn't match the format; the rest was parsed."""
     UNREADABLE = "unreadable"
-    """The row has no answer, or its tools or messages cannot be used; nothing was read."""
+    """The row has no answer, or its tools or messages are invalid; nothing was parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,10 +78,10 @@ _PARTS, _MARGIN = 8, 13
 @request_options
 @click.argument("conversation", type=InputPath())
 @click.option(
-    "--answer", metavar="FILE", type=InputPath(), help="The model's raw answer, instead of one that is made up."
+    "--answer", metavar="FILE", type=InputPath(), help="File with the model's raw answer, instead of a generated one."
 )
-@click.option("--seed", default=0, show_default=True, help="Another seed makes up another answer.")
-@click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the generated answer.")
+@click.option("--prompt", "only_prompt", is_flag=True, help="Print only the exact prompt.")
 @json_option
 def preview_command(
     conversation: str, *, request: RequestOptions, answer: str | None, seed: int, only_prompt: bool, as_json: bool
@@ -89,8 +89,7 @@ def preview_command(
     """Render a request, make up a valid answer, and parse it.
 
     CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI
-    server. The request's tools and choices are used where no option is given. The exit code is 1 when a part of the
-    answer could not be read.
+    server. Options override the request's tools and choices. The exit code is 1 if part of the answer couldn't be parsed.
     """
     request = _with_body(request, conversation)
     turn = request.turn()
@@ -158,9 +157,8 @@ def _show_text(title: str, summary: str, text: str) -> None:
 def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json: bool) -> None:
     """Parse a model's output, and print the message.
 
-    OUTPUT is a file, by default standard input. Without --tools, any name counts as a tool's.
-    With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line
-    is JSON. The exit code is 1 when a part of the output could not be read.
+    OUTPUT is a file, by default standard input. Without --tools, any name counts as a tool. --stream prints events instead, one per line,
+    as the output arrives; with --json, each line is JSON. The exit code is 1 if part of the output couldn't be parsed.
     """
     turn = request.turn()
     if request.tools is None and request.tool_choice == "auto":
@@ -197,10 +195,10 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
 )
 @json_option
 def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
-    """Find the tool calls that a server left in the content or the reasoning of MESSAGE, without its template.
+    """Find tool calls that a server left in the content or the reasoning of MESSAGE, without a template.
 
-    MESSAGE is a JSON file (- for standard input): an assistant's message, or the response of an OpenAI server. The message is
-    printed as it should have been. The exit code is 1 when it has no call, neither as it is nor as text.
+    MESSAGE is a JSON file (- for standard input): an assistant message, or the response of an OpenAI server. The command prints the
+    corrected message. The exit code is 1 if it has no calls.
     """
     body = json_of(message)
     if isinstance(body, dict) and isinstance(body.get("choices"), list) and body["choices"]:
@@ -221,13 +219,11 @@ def chunks(source: BufferedIOBase) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-@click.command(short_help="Explain why an answer is parsed so.")
+@click.command(short_help="Explain how an answer is parsed.")
 @conversation_options
 @click.argument("output", type=InputPath())
-@click.option(
-    "--prompt", metavar="FILE", type=InputPath(), help="The prompt that the model was really given, or its tail."
-)
-@click.option("--program", is_flag=True, hidden=True, help="Print the parser's instructions instead, one on a line.")
+@click.option("--prompt", metavar="FILE", type=InputPath(), help="File with the model's actual prompt, or its end.")
+@click.option("--program", is_flag=True, hidden=True, help="Print the parser's instructions instead, one per line.")
 @all_option
 @json_option
 def explain_command(
@@ -235,8 +231,8 @@ def explain_command(
 ) -> None:
     """Explain how an output is parsed, where parsing stopped, and how to fix it.
 
-    OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The
-    exit code is 1 when something can't be parsed, or looks wrong.
+    OUTPUT is a file with the model's raw output, or - for standard input. Calls are found only with --tools. The exit code is 1 if
+    something can't be parsed, or looks wrong.
     """
     if program:
         lines = listing(request.turn().parser())
@@ -321,13 +317,12 @@ def _show_parts(explanation: Explanation, *, everything: bool) -> None:
 
 @click.command(short_help="Print a grammar for engines.")
 @conversation_options
-@click.option("--dialect", type=click.Choice(list(_ENGINES)), required=True, help="What the grammar is written in.")
+@click.option("--dialect", type=click.Choice(list(_ENGINES)), required=True, help="Dialect of the grammar.")
 def grammar_command(*, request: RequestOptions, dialect: str) -> None:
     """Print the grammar that constrains an answer to the derived format.
 
-    The grammar starts where the prompt ends: after the conversation in --messages, or after a single question. Parts of
-    a tool's schema that the dialect cannot express are listed on standard error; there the grammar allows more than the
-    schema.
+    The grammar starts after the prompt: the conversation in --messages, or a single question. Parts of a tool's schema that the dialect
+    can't express are listed on standard error; for these, the grammar allows more than the schema.
     """
     grammar = request.turn().constraint(_ENGINES[dialect]).grammar
     if dialect == "structural-tag":

@@ -37,16 +37,16 @@ _DONE = "[DONE]"
 """Last event of OpenAI's streams."""
 
 
-@click.command(short_help="Show what came out when.")
+@click.command(short_help="Show the events of each chunk.")
 @conversation_options
 @click.argument("chunks", type=InputPath())
 @json_option
 def replay_command(chunks: str, *, request: RequestOptions, as_json: bool) -> None:
-    """Feed recorded chunks to the parser, event by event, and try all other chunkings.
+    """Show the events for recorded chunks, and compare other chunkings.
 
-    CHUNKS is a JSON list, a file with a JSON value on each line, or a recorded event stream (`data:` lines); - is standard input. A
-    chunk is a string, an object with `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 when
-    another chunking gives another result.
+    CHUNKS is a JSON list, a file with one JSON value per line, or a recorded event stream (`data:` lines); - is standard input. A
+    chunk is a string, an object with `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 if another
+    chunking gives another result.
     """
     result = replay(request.turn().parser, read_chunks(chunks))
     if as_json:

@@ -48,9 +48,9 @@ def examining_options(command: Command) -> Command:
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help=f"Give a template up after so long.  [default: {DEFAULT_SECONDS:g}, for several]",
+        help=f"Time limit per template.  [default: {DEFAULT_SECONDS:g}, for several]",
     )
-    return decorated(command, timeout, jobs_option("How many at a time."), json_option)
+    return decorated(command, timeout, jobs_option("Number of parallel jobs."), json_option)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
             result = ask(names[0])
         return [Outcome(name=names[0], result=result, seconds=time.monotonic() - started)]
     if STANDARD_STREAM in names:
-        raise BadInput("-: standard input is examined alone, and without --timeout; name a file instead")
+        raise BadInput("-: standard input can't be combined with other templates or --timeout; name a file instead")
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     found: dict[str, Outcome[T]] = {}
     for name in dict.fromkeys(names):

@@ -54,15 +54,15 @@ _EXAMPLES = ("chat_template.jinja", "tools.json", "answer.txt")
 @click.command("example", short_help="Write files to try the commands on.")
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 def example_command(folder: str) -> None:
-    """Write a template, tools and a model's answer into FOLDER, by default the current one: files to try the commands on.
+    """Write example files into FOLDER, by default the current one: a template, tools and a model's answer.
 
-    They are chat_template.jinja, tools.json and answer.txt. Where one of them is already there with another content,
-    nothing is written, and the exit code is 2.
+    They are chat_template.jinja, tools.json and answer.txt. If one of them exists with other content, nothing is written, and the exit code
+    is 2.
     """
     files = {name: (_EXAMPLE / name).read_text(encoding="utf-8") for name in _EXAMPLES}
     for path in (Path(folder) / name for name in files):
         if path.exists() and read_text(str(path)) != files[path.name]:
-            raise BadInput(f"{path}: exists already, and is another file; name another folder")
+            raise BadInput(f"{path}: exists with other content; choose another folder")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -76,7 +76,7 @@ def example_command(folder: str) -> None:
 @template_argument
 @template_name_option
 def show_command(template: str, *, template_name: str | None) -> None:
-    """Print the derived format as JSON, to be kept, compared or edited."""
+    """Print the derived format as JSON, to save, compare or edit."""
     print_json(load(template, name=template_name).format.to_dict())
 
 
@@ -87,7 +87,7 @@ def show_command(template: str, *, template_name: str | None) -> None:
 def diff_command(before: str, after: str, *, as_json: bool) -> None:
     """Compare the formats of A and B, each a template or a file written by `unrender format show`.
 
-    Every part that differs is named as in the Format. The exit code is 1 when anything differs.
+    Differences are listed by field. The exit code is 1 if there are any.
     """
     found = differences(_format(before), _format(after))
     if as_json:
@@ -117,9 +117,8 @@ def _format(source: str) -> Format:
 def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
-    With FILES (- for standard input), check these instead, as if they were in effect. The exit code is 1 when a file is
-    malformed, when its name is taken, or when an answer that its grammars generate cannot be read, and 2 when a file
-    cannot be.
+    With FILES (- for standard input), check these instead. The exit code is 1 if a file is malformed, if its name is taken, or if an answer
+    generated from its grammars can't be parsed. It is 2 if a file can't be read.
     """
     found = [_checked(file) for file in files] if files else list(declared_formats())
     if as_json:
@@ -182,16 +181,16 @@ def _data(item: Declared | _Wrong) -> dict[str, str]:
     type=click.Choice(get_args(Target)),
     default="transformers",
     show_default=True,
-    help="Whose name reasoning has; SGLang takes vLLM's.",
+    help="Engine whose field names to use; SGLang uses vLLM's.",
 )
 @click.option(
     "--write",
     "config",
     metavar="FILE",
     type=InputPath(),
-    help="Put it into this tokenizer_config.json instead of printing it; - reads one and prints it.",
+    help="Write it into this tokenizer_config.json instead of printing it; - reads one from standard input.",
 )
-@click.option("--check", "checks", is_flag=True, help="Let transformers read the template's renderings with it.")
+@click.option("--check", "checks", is_flag=True, help="Test it with transformers on rendered answers.")
 @click.option(
     "--declared", metavar="FILE", type=InputPath(), callback=read_json, help="Check this response template instead."
 )
@@ -208,9 +207,9 @@ def export_command(
 ) -> None:
     """Print the format as a Hugging Face response template.
 
-    Parts that the response template cannot express are listed on standard error. A format whose calls it cannot express
-    at all is refused with exit code 2. With --check or --declared, which need transformers, the result of the check is
-    printed instead; if transformers reads an answer otherwise than unrender, the exit code is 1 and nothing is written.
+    Parts that the response template can't express are listed on standard error. If it can't express the calls at all, the exit code is 2.
+    --check and --declared need transformers, and print the result of the check instead; if transformers parses an answer differently, the
+    exit code is 1 and nothing is written.
     """
     loaded = load(template, name=template_name)
     if declared is None:

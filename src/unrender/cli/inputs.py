@@ -252,9 +252,9 @@ Decorator = Callable[[Command], Command]
 
 template_argument = click.argument("template", type=InputPath())
 all_option = click.option("--all", "everything", is_flag=True, help="Print everything, not one screen.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 template_name_option = click.option(
-    "--template-name", metavar="NAME", help="Which template, where a model has several, e.g. tool_use."
+    "--template-name", metavar="NAME", help="Name of the template, if a model has several, e.g. tool_use."
 )
 set_option = click.option(
     "--set",
@@ -279,7 +279,7 @@ _REQUEST: tuple[Decorator, ...] = (
         callback=_choice,
         help="auto, none, required, or a tool's name.",
     ),
-    click.option("--parallel/--no-parallel", default=True, help="Whether several calls may be written."),
+    click.option("--parallel/--no-parallel", default=True, help="Allow several calls in one answer."),
     click.option(
         "--response-format",
         metavar="FORMAT",

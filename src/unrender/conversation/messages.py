@@ -69,7 +69,7 @@ class Said:
 
     role: str
     content: Any = None
-    """Text, a list of parts, an object that the template reads by itself, or None."""
+    """Text, a list of parts, an object that the template itself handles, or None."""
     reasoning: str = ""
     calls: tuple[SaidCall, ...] = ()
     answers: str | None = None
@@ -148,7 +148,7 @@ class _Reader:
         self.notes: list[str] = []
 
     def read(self, message: Any, where: str) -> Iterator[Said]:
-        """Yield what a message is in OpenAI's form."""
+        """Yield the messages that a message becomes in OpenAI's format."""
         role, content = self._role(message, where), message.get("content")
         place = f"{where}.content"
         placed = [(part, f"{place}[{k}]") for k, part in enumerate(content)] if isinstance(content, list) else []
@@ -355,7 +355,7 @@ def _is_shown(part: Any, types: Collection[str]) -> bool:
 
 
 def _holds(part: _Part) -> bool:
-    """Return whether a part holds what it shows."""
+    """Return whether a part contains its data."""
     kind = MEDIA_TYPES.get(part["type"])
     return kind is None or "source" in part or any(form.format(kind) in part for form in MEDIA_FORMS)
 

@@ -7,7 +7,7 @@ This module decides what a template has to be helped with, and which call syntax
 syntax, whoever offers the tools; a declared syntax is used when there is none, or when it was asked for by name. `wording` says
 tools and syntax in words; `concede` writes them, and earlier calls and results, into the conversation.
 
-Never break this rule: a template is helped only with what it does not do itself.
+Rule: a template gets help only for features that it doesn't have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["DEFAULT_FORMAT", "Plan", "ToolPrompt", "call_form", "plan_tools"]
 AUTO = "auto"
 NONE = "none"
 DEFAULT_FORMAT = "tool-call-json"
-"""The declared format that is used when the template writes no calls and none was named."""
+"""The default declared format for templates that write no calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,9 @@ class ToolPrompt:
     """The text about tools that is added to a prompt because the template ignores them."""
 
     format_name: str
-    """The declared format whose call syntax is asked for; empty when it is the template's own."""
+    """The declared format whose call syntax is described; empty if it's the template's own."""
     text: str
-    """The text that was put into the system message."""
+    """The text added to the system message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Plan:
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
-    """Return what has to be done about tools in place of a template with this format and these capabilities.
+    """Plan the help with tools for a template with this format and these capabilities.
 
     `source` is the template's. `tool_format` is "auto"; "none", which leaves everything to the template; or the name of
     a declared format, which is then used no matter what the template does. Raises `RequestError` for any other name.

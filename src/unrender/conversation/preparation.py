@@ -1,7 +1,7 @@
 """Prepares a turn: reads a conversation and a request, and renders the prompt.
 
-What depends on the template alone is worked out once for all equal templates. What depends on the tools is worked out once
-for all requests with the same tools.
+Results that depend only on the template are cached for all equal templates. Results that depend on the tools are cached for all requests
+with the same tools.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def prepare_turn(
 
 
 def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
-    """Return how a description of tools asks for calls; a `grammar` made by hand says so itself.
+    """Return the call syntax for the description of tools; a handwritten `grammar` has its own.
 
     Raises `RequestError` for what is no name, and whatever `check_request` raises.
     """
@@ -85,9 +85,7 @@ def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None
     if grammar is not None:
         check_request(request)
         if tool_format not in (AUTO, NONE):
-            raise RequestError(
-                f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}"
-            )
+            raise RequestError(f"tool_format: not supported with a handwritten grammar, found {tool_format!r}")
         return NONE
     if not isinstance(tool_format, str):
         raise RequestError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")

@@ -1,10 +1,10 @@
-"""Finds calls that a server left in the text of a message, for callers who have neither its template nor its raw output.
+"""Finds calls that a server left in the text of a message, for callers who have neither the template nor the raw output.
 
 In: a message and the offered tools. Out: the message with its calls, by the one format that reads them. The formats are data:
 the declared ones, and the syntaxes of `formats/markers/calls.json`.
 
-Rules: nothing is called that is not offered, or whose arguments its schema refuses. Calls begin a line, or begin with a special token,
-and end the text. Where two formats read different calls, and neither reads all that the other does, there is none.
+Rules: a call's tool must be offered, and its arguments must match the schema. Calls start a line, or start with a special token, and end
+the text. If two formats find different calls, and neither finds all calls of the other, there is no call.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class _Reading:
 
 
 def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
-    r"""Return the known format in which a text calls some of these tools; None when there is none, or in doubt.
+    r"""Return the format in which a text calls these tools; None if there is none, or more than one.
 
-    Known are the declared formats, and those of `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises
-    `RequestError` for tools that cannot be read.
+    It tries the declared formats, and those of `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises
+    `RequestError` for malformed tools.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> detect_format('<tool_call>{"name": "now", "arguments": {}}</tool_call>', tools).tools.call_end
@@ -56,10 +56,10 @@ def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
 
 
 def rescue(message: Any, tools: Sequence[Any]) -> Message:
-    r"""Return an assistant's message with the calls that its content, or the end of its reasoning, holds as text.
+    r"""Return an assistant message with the calls that its content, or the end of its reasoning, contains as text.
 
-    A message that has calls, or holds none without doubt, comes back as it is. `message` is OpenAI's, as a dict or an
-    object of its SDK. Raises `RequestError` for a message or tools that cannot be read.
+    A message that already has calls, or contains no unambiguous call, is returned unchanged. `message` is a dict in OpenAI's format, or an
+    object of its SDK. Raises `RequestError` for a malformed message or tools.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> message = {"role": "assistant", "content": 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'}

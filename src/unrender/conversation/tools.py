@@ -1,4 +1,4 @@
-"""Reads tools in any form that people have, and what a request asks of the answer.
+"""Parses tools in all supported forms, and the constraints of a request.
 
 Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic
 models, functions with type hints and a docstring, and objects of those SDKs.
@@ -119,7 +119,7 @@ def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
 
 @kept(5_000)
 def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
-    """Describe a pydantic model; it is asked again when it was built again."""
+    """Describe a pydantic model; a rebuilt model is described again."""
     schema = without_titles(model.model_json_schema())
     description = schema.pop("description", "")
     return {"type": "function", "function": {"name": model.__name__, "description": description, "parameters": schema}}
@@ -146,7 +146,9 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
         reason = str(error).partition("\n")[0]
         raise RequestError(f"{where}: the hints of {function.__name__}() give no JSON Schema: {reason}") from error
     if schema.get("type") != "object":
-        raise RequestError(f"{where}: {function.__name__}() takes arguments by position alone; a call names them")
+        raise RequestError(
+            f"{where}: {function.__name__}() takes arguments by position only; a call passes them by name"
+        )
     summary, described = read_docstring(inspect.getdoc(function) or "")
     properties = schema.get("properties", {})
     for name in properties.keys() & described.keys():

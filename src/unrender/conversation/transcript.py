@@ -1,4 +1,4 @@
-"""Writes conversations with a template, for prompts and for whatever must look like them.
+"""Renders conversations with a template, for prompts and similar texts.
 
 Strategy: roles are named, tools described and messages shaped as the template wants them. What it still refuses, or leaves out, is
 rewritten in steps until it shows it; each step keeps what was said, and is a note.
@@ -30,7 +30,7 @@ _MOVABLE = ("system", "developer", "user", "tool")
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
 _ASKS = "add_generation_prompt"
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
-"""Jinja's complaint of a variable that nobody has set."""
+"""Jinja's error for an undefined variable."""
 _UNCHECKED = "the template takes too long to check that it shows all that is said"
 
 
@@ -45,7 +45,7 @@ class SharedTime:
     """Some rendering got less time than a rendering may take, and not enough."""
 
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
-        """Render with the template, limited to what time there is."""
+        """Render with the template, within the remaining time."""
         usual, seconds, start = template.limits.rendering_seconds, self.left - self.kept, now()
         if seconds <= 0:
             rendering = Rendering(error="the template takes too long for this conversation", exhausted=True)
@@ -97,7 +97,7 @@ class Writer:
         return self.time.spend(self.template, render) if self.time else render(self.template)
 
     def text(self, conversation: Conversation, *, asks: bool) -> str | None:
-        """Return what the template writes; None when it refuses."""
+        """Return the rendered text; None if the template rejects the conversation."""
         rendering = self._rendering(self._told(conversation), asks=asks)
         return rendering.text if rendering.error is None else None
 
@@ -240,7 +240,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One way to write a conversation, and what comes of it."""
+    """One way to render a conversation, with its result."""
 
     writer: Writer
     rendering: Rendering

@@ -1,4 +1,4 @@
-"""Says to a template, in its own words, what a caller asks for beside the conversation: thinking, documents, its own variables.
+"""Translates a caller's other options (thinking, documents, variables) to a template's own variables.
 
 Strategy: four names that applications use for thinking are understood whatever the template calls its switch, or its amount. All other
 names are the template's own. What a name does is found by rendering a short question.
@@ -57,7 +57,7 @@ _TRIED = (True, False, "low", "high", 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateKwargs:
-    """Variables to render with, and what they do to thinking."""
+    """Variables for rendering, and their effect on thinking."""
 
     context: Mapping[str, Any]
     """Variables of the template."""
@@ -123,7 +123,7 @@ def resolve_kwargs(
 
 
 def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that is said by name, without what is None. Raises `RequestError` for what is malformed."""
+    """Return all named options that aren't None. Raises `RequestError` for what is malformed."""
     more = checked_object(given.get(_MORE) or {}, _MORE, "an object with variables")
     own = [name for name in given if name in _ARGUMENTS]
     own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]
@@ -141,7 +141,7 @@ def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unread(name: str, template: Template) -> str:
-    """Return the note for a variable that nobody reads. Raises `RequestError` for a misspelled argument of `prepare`."""
+    """Return the warning for an unused variable. Raises `RequestError` for a misspelled argument of `prepare`."""
     from difflib import get_close_matches  # noqa: PLC0415 -- wanted for a mistake alone
 
     if meant := get_close_matches(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], n=1, cutoff=_CLOSE):
@@ -201,7 +201,7 @@ def _switch(
 
 
 def _is_on(value: Any) -> bool:
-    """Return whether a value of a switch, or an amount, asks for thinking."""
+    """Return whether a value of a switch, or an amount, enables thinking."""
     return value.lower() not in _NOT_AT_ALL if isinstance(value, str) else bool(value)
 
 

@@ -1,4 +1,4 @@
-"""Defines what keeps an engine to an answer: a grammar in the engine's own language, and how the engine uses it."""
+"""Defines the constraint of an answer: a grammar in the engine's dialect, and the settings that go with it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ DIALECT_OF: Mapping[str, Dialect] = {
     "vllm": Dialect.STRUCTURAL_TAG,
     "xgrammar": Dialect.STRUCTURAL_TAG,
 }
-"""By engine: the language that it reads."""
+"""The dialect of each engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """The grammar of an answer in an engine's language, and what the engine needs to use it."""
+    """The grammar of an answer in an engine's dialect, with the settings that the engine needs."""
 
     grammar: str
     """The grammar: GBNF for llama.cpp, Lark for llguidance, the JSON of a structural tag for the others."""
     triggers: tuple[Trigger, ...] = ()
-    """The texts at which a lazy grammar begins to hold, for llama.cpp; empty where the grammar holds from the first token on."""
+    """The triggers of a lazy grammar, for llama.cpp; empty if the grammar applies from the first token."""
     stop: tuple[str, ...] = ()
     """Texts at which generation should end, as in `Turn.stop`."""
     preserved_tokens: tuple[str, ...] = ()

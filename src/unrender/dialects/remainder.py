@@ -292,7 +292,7 @@ def resume_after(grammar: Grammar, prefill: str) -> Grammar:
     """
     found = resume_any(grammar, (prefill,))
     if found is None:
-        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the format does not write")
+        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the format doesn't allow")
     return found
 
 

@@ -72,7 +72,7 @@ def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int
     lowered = lower(_marked(grammar), for_lexer=False)
     costs = rule_costs(lowered.rules)
     if costs[lowered.root] >= ENDLESS:
-        raise GrammarError(f"rule {lowered.root!r}: no text of it ends")
+        raise GrammarError(f"rule {lowered.root!r}: it matches no finite text")
 
     @bounded_nesting
     def drawn(seed: int) -> Sample:

@@ -1,4 +1,4 @@
-"""Finds the texts by which an engine notices that a tool call begins, for grammars that wait until then.
+"""Finds the triggers of lazy grammars: texts that show an engine that a tool call starts.
 
 Rules: a trigger is the outermost literal with which the primary call syntax begins; of a literal that begins with a special
 token, that token alone, so that a misspelt name after it still wakes the grammar; where the literal is ordinary text, all
@@ -23,16 +23,16 @@ _ANY = r"[\s\S]*?"
 
 
 TriggerKind = Literal["word", "pattern"]
-"""An engine's way to compare a trigger with the output.
+"""The kind of a trigger.
 
-"word" is a text, anywhere. "pattern" is a regular expression (ECMAScript) from the beginning of the output; the grammar starts at
-its first group.
+"word" is a text that can occur anywhere. "pattern" is an ECMAScript regular expression that must match from the start of the output; the
+grammar starts at its first group.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A text or pattern that activates a lazy grammar: a call begins there. Before it the model writes freely."""
+    """A text or pattern that activates a lazy grammar at the start of a call. Text before it isn't constrained."""
 
     kind: TriggerKind
     value: str

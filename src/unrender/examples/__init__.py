@@ -1,7 +1,7 @@
-"""Makes up example answers: what a sensible model might write in a turn, without any model.
+"""Generates example answers that a sensible model might write, without a model.
 
-In comes a turn and its conversation; out comes an answer in the format of the turn. `making` decides what to answer, and
-`values` makes up arguments that fit the schemas. Open `making` first. The rule: the same turn and seed give the same answer.
+In: a turn and its conversation. Out: an answer in the turn's format. `making` chooses the answer, and `values` generates arguments that
+match the schemas. Open `making` first. Rule: the same turn and seed give the same answer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Turns a turn and its conversation into an answer like a sensible model's, in the turn's own format.
+"""Generates an answer that a sensible model might write, from a turn and its conversation.
 
-Strategy: first the message is made up: a call of each tool that the question asks for, or else a few words. Then the grammar of
-exactly that message draws answers, with arbitrary words, and the message's own words are put in their place. The first answer that
-the turn's own parser reads as the message is taken.
+Strategy: first choose the message: a call of each tool that the question needs, or a few words. Then sample answers from a grammar for that
+message, and replace the random words with the message's own. Return the first answer that the turn's parser turns into the message.
 
-Rules: the same turn, conversation and seed give the same answer. What cannot be written so is drawn at random, as `Turn.sample` does.
+Rules: the same turn, conversation and seed give the same answer. If no such answer is found, it's sampled at random, as in `Turn.sample`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _COMMON = frozenset(
         "want were what when where which will with would your"
     )
 )
-"""Words that say nothing about a tool."""
+"""Words that don't help to identify a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +52,10 @@ class _Plan:
 
 
 def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed: int = 0) -> str:
-    """Return an answer that a sensible model might write; another `seed` words it otherwise.
+    """Return an answer that a sensible model might write; `seed` varies the wording.
 
-    Of the tools that the turn offers, it calls those that the last question of `messages` names, or else the one whose
-    description shares a word with it, each once; then it repeats the results. Reasoning is there only when thinking is on.
-    Raises `GrammarError` as `Turn.sample` does.
+    It calls each offered tool that the last question in `messages` names, or else the one whose description shares a word with the
+    question. After results, it repeats them. It contains reasoning only if thinking is on. Raises `GrammarError` as `Turn.sample` does.
     """
     question, done = _asked(messages)
     # A prompt may hold half a character, which no seed and no answer can.

@@ -1,4 +1,4 @@
-"""Explains a format in a picture, an answer as it was read, and what recorded chunks gave.
+"""Explains a format as a picture, the parsing of an answer, and the events of recorded chunks.
 
 In: a `ChatTemplate` and a model's output. Out: an `Explanation`: each character's role, where reading stopped, and hints. Open
 `explanation` first. It reads the output as the library does, then again with one thing changed: a tolerance less, another call

@@ -1,4 +1,4 @@
-"""Explains an output: reads it as the library does, then again with one thing changed at a time."""
+"""Explains an output: parses it as the library does, then again with one thing changed at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unrender.parser.streaming import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The place where reading a call, or another part, could not go on."""
+    """The position where parsing a call, or another part, failed."""
 
     begun: int
     """The beginning of the part, counted in characters of the output."""
@@ -36,7 +36,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The reading of an output, with its reasons."""
+    """The result of parsing an output, with the reasons."""
 
     output: str
     format: Format
@@ -47,20 +47,20 @@ class Explanation:
     events: tuple[Event, ...]
     stops: tuple[Stop, ...] = ()
     tolerances: tuple[str, ...] = ()
-    """Deviations from what the template writes that were read all the same."""
+    """Deviations from the template's syntax that were tolerated."""
     nearest: Nearest | None = None
     hints: tuple[Hint, ...] = ()
     expected: tuple[str, ...] = ()
-    """Texts that could have come after the output, as `Parser.expected` says it."""
+    """Texts that the format allows after the output, as in `Parser.expected`."""
 
     @property
     def clean(self) -> bool:
-        """True if everything was read, every call is whole, and nothing looks like a call that was not read."""
+        """True if everything was parsed, every call is complete, and no text looks like a missed call."""
         return not (self.message.failed_calls or self.stops or self.hints)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that were read, and after them the failed ones, whose text is content."""
+        """The parsed calls, followed by the failed ones, whose text is content."""
         return (*self.message.tool_calls, *self.message.failed_calls)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Explanation:
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 _FOUND = 40
-"""Characters that are shown of what was where something else was expected."""
+"""Maximum number of characters shown of unexpected text."""
 
 
 def explain(
@@ -103,11 +103,11 @@ def explain(
     prompt: str | None = None,
     **template_kwargs: Any,
 ) -> Explanation:
-    """Explain how `output` is read as an answer, where reading stopped, and what would have helped.
+    """Explain how `output` is parsed, where parsing stopped, and how to fix it.
 
-    The output answers `prompt` if that is given (the text that the model was really given, or its tail), else
-    `messages`, else a single question. `tools` are OpenAI's, and further keyword arguments are variables of the
-    template, as in `ChatTemplate.prepare`, which also says what errors they may raise. No output raises an error.
+    The output answers `prompt` if it's given (the model's actual prompt, or its end), else `messages`, else a single question. `tools` are
+    in OpenAI's format, and further keyword arguments are variables of the template. Both may raise the errors of `ChatTemplate.prepare`. No
+    output raises an error.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}")
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]

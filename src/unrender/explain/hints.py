@@ -1,4 +1,4 @@
-"""Lists what usually goes wrong, as a table: each hint looks at one reading and says what to do.
+"""Lists common problems as a table: each hint checks one parsing result and suggests a fix.
 
 Rules:
 - A hint is given only on evidence in the output, and names it. Two hints may hold at once; the likeliest cause comes first.
@@ -28,15 +28,15 @@ _MARKERS = (Role.MARKER, Role.LAYOUT)
 _NEAR = 0.5
 """The likeness of two names, of 1, from which one may be meant by the other."""
 _QUOTED = 60
-"""Characters that are shown of what follows an end."""
+"""Number of characters shown after an end."""
 _DECODER = json.JSONDecoder()
 Advice = tuple[str, str]
-"""An observation, and what to do about it; neither ends in a full stop."""
+"""An observation and a fix; neither ends in a full stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """A likely cause, and what to do about it."""
+    """A likely cause, with a fix."""
 
     name: str
     """One of the names in `unrender.explain.hints.HINTS`, e.g. `special-tokens-stripped`."""

@@ -94,7 +94,7 @@ class Nearest:
     """The call syntax, other than the template's, that reads most calls of the output."""
 
     name: str
-    """A declared format's name, or what a common syntax looks like."""
+    """A declared format's name, or an example of a common syntax."""
     why: str
     calls: tuple[str, ...]
     """The calls that it reads, as `name(arguments)`."""

@@ -62,7 +62,7 @@ def pictures(
 
 
 def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[PicturePiece]:
-    """Return what ends the rendering of a call: `<call>f</call><wait>` where content ends in `<end>`."""
+    """Return the end of a call's rendering: `<call>f</call><wait>` where content ends in `<end>`."""
     written = next((found.right.text for found in evidence if found.part == "tools.mode"), turn.end)
     usual = bool(turn.end) and written.endswith(turn.end)
     other = "" if usual else next(filter(written.endswith, turn.ends), "")

@@ -1,7 +1,7 @@
-"""Replays recorded chunks: what came out when, and whether other chunks would have given the same.
+"""Replays recorded chunks: the events of each chunk, and whether other chunkings give the same result.
 
-Strategy: the whole output is parsed once for each other chunking. Outputs so long that this takes more than moments are cut in two
-at evenly spread places instead of everywhere; `tried` says how many chunkings there were.
+Strategy: the whole output is parsed once for each other chunking. Long outputs are split in two at evenly spaced positions instead of at
+every position; `tried` is the number of chunkings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
 
 _CHARACTERS = 2_000_000
-"""Characters that are fed in all to try cuts in two: about a second or two."""
+"""Total number of characters to parse for splits in two, which takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Step:
     """None for the end of the output."""
     events: tuple[Event, ...]
     held: int
-    """Characters that are held back after this chunk, since what follows may change their meaning."""
+    """Number of characters that are buffered after this chunk, because later text may change their meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +46,16 @@ class Replay:
     steps: tuple[Step, ...]
     message: Message
     events: tuple[Event, ...]
-    """All events, neighbouring pieces of the same text joined."""
+    """All events, with adjacent pieces of the same text joined."""
     tried: int
-    """Other chunkings that were tried."""
+    """Number of other chunkings tried."""
     differences: tuple[Difference, ...]
 
 
 def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
-    """Feed recorded chunks to a new `parser()`, then the same text in other chunks, and compare.
+    """Feed recorded chunks to a new `parser()`, then the same text in other chunkings, and compare the results.
 
-    The other chunkings are: all at once, single characters, and every cut in two (evenly spread cuts when there are too
-    many).
+    The other chunkings are the whole text, single characters, and every split in two (evenly spaced ones if there are too many).
 
     >>> from unrender import ChatTemplate
     >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")

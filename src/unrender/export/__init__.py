@@ -45,14 +45,14 @@ Target = Literal["transformers", "vllm"]
 __all__ = ["Exported", "Target", "read_response_template"]
 
 REASONING_NAMES: Mapping[str, str] = {"transformers": "reasoning_content", "vllm": "thinking"}
-"""The name of reasoning, by engine: most chat templates read `reasoning_content` back; vLLM and SGLang accept `thinking` alone."""
+"""The name of the reasoning field by engine: most chat templates use `reasoning_content`; vLLM and SGLang accept only `thinking`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The Format as a response template for transformers, vLLM and SGLang, and what that leaves out.
+    """The Format as a response template for transformers, vLLM and SGLang, with its omissions.
 
-    A response template has fields, which patterns open and close.
+    A response template has fields with start and end patterns.
     """
 
     template: dict[str, Any]
@@ -237,7 +237,7 @@ _CONTENTS = ("text", "int", "float", "bool", "json", "xml-inline", "kv-lines")
 def read_response_template(data: Any) -> Exported:
     """Check the shape of a response template and return it.
 
-    Raises `ExportError`, naming the place, when it is not a response template of version 1.
+    Raises `ExportError`, with the path, if it isn't a response template of version 1.
 
     >>> read_response_template({"start_anchor": "<|assistant|>", "fields": {"content": {"open": "a", "close": "b"}}})
     Exported(template={'start_anchor': '<|assistant|>', 'fields': {...}}, omissions=())

@@ -163,7 +163,7 @@ def between_calls(calls: Calls) -> list[str]:
     markers = [marker.core for marker in (calls.close, calls.separator) if marker]
     weak = [text for text in markers if len(text) < _LEAST_MARKER]
     if weak:
-        raise ExportError(f"tool calls: {weak[0]!r} between calls cannot be told from text")
+        raise ExportError(f"tool calls: {weak[0]!r} between calls can't be distinguished from text")
     return [ANYWHERE + escaped_pattern(text) + ANYWHERE for text in markers]
 
 
@@ -177,7 +177,7 @@ def calls_opener(format: Format, calls: Calls) -> str:
 
 def _check_envelope(calls: Calls, envelope: Envelope) -> None:
     if envelope.name_is_key:
-        raise ExportError("tool calls: the function's name is a key of the JSON, which a transform cannot take out")
+        raise ExportError("tool calls: the function's name is a key of the JSON, which a transform can't extract")
     if not notation_of(calls.arguments.codec).is_json:
         raise ExportError("tool calls: the arguments are not JSON, though the text around them is")
     odd = [key for key in (*envelope.name_field, *envelope.args_field) if not _PLACEHOLDER.fullmatch(key)]
@@ -214,7 +214,7 @@ def _object_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateF
     """Return the field for calls that are a JSON object each."""
     opened = _begun(format, calls)
     if calls.maximum is None and not (calls.call_open or calls.call_close):
-        raise ExportError("tool calls: there is no marker between two calls, so their JSON alone tells where one ends")
+        raise ExportError("tool calls: there is no marker between two calls")
     return {
         "open_pattern": ANYWHERE
         + opened
@@ -256,7 +256,7 @@ def _named_field(format: Format, calls: Calls) -> TemplateField:
     if Slot.NAME not in head:
         raise ExportError("tool calls: the function's name comes after its arguments")
     if len((calls.call_open.text + text_of(*head[:1])).strip()) < _LEAST_MARKER:
-        raise ExportError("tool calls: nothing but its name tells a call from text")
+        raise ExportError("tool calls: only its name distinguishes a call from text")
     begun = _begun(format, calls)
     first_argument = (
         (calls.arguments.entry and calls.arguments.open.text) or text_of(*as_skeleton(calls.arguments.entry[:1])) or "{"
@@ -318,7 +318,7 @@ def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) ->
     after = [escaped_pattern(marker.core) + ANYWHERE for marker in (calls.close, calls.separator) if marker]
     following = [f"(?={ANYWHERE}{opened})"] if opened and calls.maximum is None else []
     if not after and format.turn.tools_first and (format.turn.tools_to_content + format.content.start).strip():
-        raise ExportError("tool calls: content follows them, and no marker of their own ends them")
+        raise ExportError("tool calls: content follows them without an end marker")
     return any_of([*after, *following, *turn_ends(format)])
 
 

@@ -1,4 +1,4 @@
-"""Format: how a model's answers are written down, as frozen, versioned, plain data.
+"""The syntax of a model's answers, as frozen, versioned, plain data.
 
 The narrow waist of unrender. Left of it, analysis knows Jinja and nothing of model output; right of it, grammar, parser
 and exports know model output and nothing of Jinja. A Format can be printed, saved, compared, edited by hand, shipped.
@@ -73,10 +73,10 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """The form of a model's answers: reasoning, content, calls and the text around them, as plain data.
+    """The syntax of a model's answers: reasoning, content, calls and the text around them, as plain data.
 
-    A Format obeys the invariants of `unrender.format.checks` (bounded texts, complete skeletons, markers that can be
-    told apart): making one that breaks an invariant raises `FormatError`, which names the field.
+    A Format satisfies the invariants of `unrender.format.checks` (bounded texts, complete skeletons, unambiguous markers). An invalid one
+    raises `FormatError`, which names the field.
     """
 
     version: int = FORMAT_VERSION
@@ -84,18 +84,18 @@ class Format:
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
-    """The wrapping of content that calls follow, if it is another one."""
+    """The markers around content before calls, if they're different."""
     tools: CallSyntax = CallSyntax()
     tolerated: tuple[CallSyntax, ...] = ()
-    """Other call syntaxes that are read, in order of preference, never generated."""
+    """Other call syntaxes that are parsed but never generated, in order of preference."""
     spellings: tuple[Spelling, ...] = ()
     """Other texts for the markers above, e.g. `<thought>` for `<think>`: read, never generated."""
     ignored: tuple[str, ...] = ()
-    """Markers that say nothing, dropped wherever they are between parts."""
+    """Meaningless markers, dropped anywhere between parts."""
     undeclared_reasoning: bool = True
-    """Reasoning in well-known markers that the format does not have is read at the start of an answer, never generated."""
+    """True if well-known reasoning markers that the format lacks are parsed at the start of an answer. They're never generated."""
     cleans_content: bool = False
-    """Text with the shape of a call that is none is dropped after a call, and right before one."""
+    """True if text that looks like a call, but isn't one, is dropped directly before or after a call."""
     preserved_tokens: tuple[str, ...] = ()
     """Markers that a tokenizer must not strip from the output."""
     declared: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Format:
 
     @property
     def syntaxes(self) -> tuple[CallSyntax, ...]:
-        """The call syntaxes that are read, the format's own first."""
+        """All call syntaxes that are parsed, the format's own first."""
         return tuple(syntax for syntax in (self.tools, *self.tolerated) if syntax.function)
 
     def _closed_in_words(self, prefill: str) -> bool:
@@ -148,7 +148,7 @@ class Format:
         return replace(self, turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data. Defaults are left out, and slots are written as `{"slot": "name"}`."""
+        """Return plain JSON data, without defaults. Slots are written as `{"slot": "name"}`."""
         return {"version": self.version, **plain_data(self)}
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -157,13 +157,13 @@ class Format:
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Read `to_dict`'s data. Raises `FormatVersionError` or `FormatError`, naming the place."""
+        """Create a format from `to_dict`'s data. Raises `FormatVersionError` or `FormatError` with the path."""
         if not isinstance(data, dict):
             raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         version = data.get("version")
         if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(
-                f"{data_in_words(version)} is not supported; this release reads 1 and {FORMAT_VERSION}",
+                f"{data_in_words(version)} is not supported; expected 1 or {FORMAT_VERSION}",
                 "format.version",
             )
         if version == 1:
@@ -174,7 +174,7 @@ class Format:
     def named(cls, name: str) -> Format:
         """Return the declared format with this name, e.g. "qwen3".
 
-        Raises `FormatError` for an unknown name, listing those that are known, and when a user's declared format is malformed.
+        Raises `FormatError` for an unknown name, listing the known ones, and if a user's declared format is malformed.
         """
         from unrender.formats import declared_formats  # noqa: PLC0415 -- the data is read when somebody asks for it
 

@@ -125,7 +125,7 @@ def without_gone_fields(data: Any, name: str = "format", where: str = "format") 
         return data
     gone, held = _GONE.get(name, ()), _HELD.get(name, ())
     if said := next((field for field in gone if data.get(field)), None):
-        raise FormatError("this field of version 1 is gone; no template needed it", f"{where}.{said}")
+        raise FormatError("this field of version 1 was removed", f"{where}.{said}")
     kept = {key: item for key, item in data.items() if key not in gone}
     return kept | {key: without_gone_fields(kept[key], key, f"{where}.{key}") for key in held if key in kept}
 

@@ -49,9 +49,9 @@ class ToolMode(StrEnum):
     JSON_NATIVE = "json_native"
     """One JSON object that holds the name and the arguments."""
     TAG_WITH_JSON = "tag_with_json"
-    """The name between markers, the arguments as one JSON object."""
+    """The name is between markers, and the arguments are one JSON object."""
     TAG_WITH_TAGGED = "tag_with_tagged"
-    """The name between markers, and each argument between markers of its own."""
+    """The name is between markers, and each argument has its own markers."""
 
 
 class CallIdPosition(StrEnum):
@@ -401,7 +401,7 @@ def _envelope(function: Skeleton, listed: bool) -> Envelope | None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs) or "" in found:
-        raise ValueError("a key is empty or occurs twice")
+        raise ValueError("a key is empty or duplicated")
     return found
 
 

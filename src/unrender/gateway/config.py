@@ -1,7 +1,7 @@
-"""Reads settings, from a TOML file or the command line, into models, limits and keys.
+"""Reads models, limits and keys from a TOML file or the command line.
 
-Rules: a setting that is unknown or of the wrong type is an error that names it. Secrets may be named by the environment
-variable that holds them, so that they need not be in a file.
+Rules: an unknown setting, or one of the wrong type, is an error that names it. A secret can be the name of an environment variable, so that
+it isn't in a file.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ _TWINS: Mapping[str, str] = {
 
 
 def read_file(path: str, *, check: bool = False) -> Config:
-    """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` that names the wrong setting."""
+    """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` with the name of an invalid setting."""
     try:
         return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), check=check)
     except OSError as error:
@@ -267,7 +267,7 @@ def read_file(path: str, *, check: bool = False) -> Config:
 
 
 def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
-    """Read settings that are already parsed, as `read_file` does. Raises `Failure` that names the wrong setting."""
+    """Read settings that are already parsed, as `read_file` does. Raises `Failure` with the name of an invalid setting."""
     try:
         return _read(settings, check=check)
     except Failure as failure:
@@ -289,7 +289,7 @@ def _read(settings: Mapping[str, Any], *, check: bool) -> Config:
     limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
     for i, model in enumerate(models):
         if model.turns.extend == "required" and limits.get("kept_bytes") == 0:
-            raise wrong(f"models[{i}].extend", "room for what is kept, `limits.kept_bytes`", "required")
+            raise wrong(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
     store = _place(file.store)
     names = frozenset(model.name for model in models)
     where = file.model_dump(include={"host", "port", "shutdown_timeout"}, exclude_none=True)
@@ -309,7 +309,7 @@ def _place(store: str) -> str:
     file = Path(store.removeprefix("sqlite:///"))
     # "postgresql://host/answers" is a file in a folder "postgresql:/host", which is not there.
     if store and (not file.parent.is_dir() or file.is_dir()):
-        raise wrong("store", "a file of SQLite's in a folder that is there, or sqlite:///FILE", store)
+        raise wrong("store", "a SQLite file in an existing folder, or sqlite:///FILE", store)
     return str(file) if store else ""
 
 
@@ -383,10 +383,10 @@ def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
         if not secret:
             raise invalid(f"{where}: expected a `key` or a `key_env`, found neither", param=where)
         if secret in found:
-            raise invalid(f"{where}: expected a key of its own, found that of another entry", param=where)
+            raise invalid(f"{where}: expected a unique key, found that of another entry", param=where)
         place = f"{where}.models"
         if key.models is not None and not opened:
-            raise invalid(f'{place}: expected names of models, found none; "*" is all of them', param=place)
+            raise invalid(f'{place}: expected model names, found none; "*" allows all', param=place)
         if unknown := sorted(set(opened) - names - ALL):
             raise wrong(place, f"some of {sorted(names)}", unknown[0])
         found[secret] = frozenset(opened) or ALL

@@ -1,6 +1,6 @@
 """Defines one exception for all failures of a request; each surface writes it in its own shape.
 
-Rule: a failure is the caller's, the engine's or the operator's. What a model writes is never one.
+Rule: a failure is the caller's, the engine's or the operator's. Model output never causes one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CONTEXT = "context_length_exceeded"
 
 
 class Failure(Exception):
-    """A request that gets an error. `param` is the wrong field, `code` a word for programs."""
+    """A request that gets an error. `param` is the invalid field, and `code` the error code."""
 
     def __init__(self, kind: Kind, message: str, *, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)

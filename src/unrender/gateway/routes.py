@@ -1,4 +1,4 @@
-"""Builds the ASGI application: lists its paths, and answers those that generate nothing.
+"""Builds the ASGI application: its routes, and the responses that need no generation.
 
 Those are models, formats, prompts, stored answers, counts, and what is wrong with a path or a request before it is read.
 """
@@ -49,11 +49,11 @@ def app(
     origins: Sequence[str] = (),
     store: str = "",
 ) -> Starlette:
-    """Return the gateway as an ASGI application, to be served or mounted into another one.
+    """Return the gateway as an ASGI application, which you can serve, or mount into another one.
 
     The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which
-    needs the extra `otel`. Pages from `origins` may read answers in a browser ("*" for all). `store` is a file for the answers of
-    Responses, within `limits.store_bytes`.
+    needs the extra `otel`. `origins` are the allowed CORS origins ("*" for all). `store` is a file for stored answers of the Responses API,
+    within `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),
@@ -189,7 +189,7 @@ class Paths:
         return answered({**said, "malformed": broken, "warnings": turn.warnings})
 
     async def count(self, request: Request) -> Response:
-        """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
+        """Return the token count of a `/v1/messages` prompt, or an estimate if the engine can't count."""
         ask = messages.read_conversation(await self._read(request))
         turn = await self._turn(request, ask)
         counted, exact = await self._model(request, ask.model).count(turn.prompt)
@@ -236,7 +236,7 @@ class Paths:
         return answered(status, STATUSES[Kind.BUSY] if problems else 200)
 
     async def problems(self) -> list[str | None]:
-        """Return the problem of each model, None where it is ready. Probes an engine when it is first ready."""
+        """Return the problem of each model; None for a model that is ready. Probes an engine when it is first ready."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
     async def _turn(self, request: Request, ask: Ask) -> Turn:

@@ -33,7 +33,7 @@ class Object(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="allow", frozen=True)
     neutral: ClassVar[Mapping[str, Any]] = {}
-    """Names that no field reads → the values that ask for nothing."""
+    """Names of ignored fields → values without effect."""
 
     @classmethod
     def read(cls, value: Any, where: str = "", **context: Any) -> Self:

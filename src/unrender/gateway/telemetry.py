@@ -1,6 +1,6 @@
 """Traces and measures a request in OpenTelemetry's words for generative models (`gen_ai.*`). Needs the extra `otel`.
 
-Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, whose names may still change. No span holds a word of what was said.
+Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, whose names may still change. Spans don't contain message text.
 """
 
 from __future__ import annotations

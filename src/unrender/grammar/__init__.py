@@ -122,7 +122,7 @@ def until(*stops: str) -> Node:
 
 
 def rest() -> Node:
-    """Return `.*`: all that is left of the output."""
+    """Return `.*`: the rest of the output."""
     return nodes.Until()
 
 
@@ -185,12 +185,12 @@ def json_value() -> Node:
 
 
 def schema(json_schema: JsonSchema) -> Node:
-    """Return a JSON value that is generated as the schema says. When read, any JSON value passes."""
+    """Return a JSON value that follows the schema when generated. The parser accepts any JSON value."""
     return nodes.JsonValue(json_schema)
 
 
 def python_value() -> Node:
-    """Return one value in Python's spelling (JSON's is read as well)."""
+    """Return one value in Python syntax (JSON is accepted as well)."""
     return nodes.PythonValue()
 
 
@@ -210,12 +210,12 @@ def ref(rule: str) -> Node:
 
 
 def atomic(part: Node | str) -> Node:
-    """Return `a`, whose text is held back until all of it has matched."""
+    """Return `a`, whose text is buffered until all of it has matched."""
     return nodes.Atomic(_node(part))
 
 
 def cut() -> Node:
-    """Return a cut: what was matched is final, and no other option is tried for it.
+    """Return a cut: the text matched so far is final, and no other option is tried for it.
 
     Inside `atomic`, `peek` and `negate`, it is final only for the text matched inside.
     """
@@ -260,13 +260,13 @@ def arguments(part: Node | str) -> Node:
 def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
     """Return one argument: its name, the text `between` them, and its value.
 
-    A value that is read as text gets the type that the tool's schema gives it.
+    A value written as text gets its type from the tool's schema.
     """
     return sequence(tag(Role.KEY, key), between, tag(Role.VALUE, value))
 
 
 def conforms(value: Any, schema: JsonSchema) -> bool:
-    """Return whether a JSON value is one that a schema allows, as far as grammars hold the schema.
+    """Return whether a schema allows a JSON value, as far as grammars enforce the schema.
 
     Raises `GrammarError` when `schema` is not a JSON schema.
 
@@ -278,7 +278,7 @@ def conforms(value: Any, schema: JsonSchema) -> bool:
 
 
 def unsupported_keywords(schema: JsonSchema) -> tuple[str, ...]:
-    """Return the places of the keywords that no grammar holds; none where grammars hold the whole schema.
+    """Return the paths of the keywords that no grammar enforces; empty if grammars enforce the whole schema.
 
     Raises `GrammarError` when `schema` is not a JSON schema.
 

@@ -118,7 +118,7 @@ class _Expander:
         try:
             reading = self.read(schema)
         except RecursionError:
-            raise GrammarError("response schema: nested too deep; make it flatter") from None
+            raise GrammarError("response schema: nested too deeply; flatten it") from None
         if reason := reading.weight.too_much(self.limits):
             raise GrammarError(f"response schema: #: {reason}; simplify it")
         return reading

@@ -113,12 +113,10 @@ def check_request(request: Request) -> None:
     Such a grammar says itself what reasoning and answer are.
     """
     if request.response_schema is not None:
-        raise GrammarError(
-            "response_format: expected none with a grammar made by hand, which says itself what an answer is, found a schema"
-        )
+        raise GrammarError("response_format: not supported with a handwritten grammar, found a schema")
     if request.reasoning_format != "auto":
         raise GrammarError(
-            f"reasoning_format: a grammar made by hand says itself what reasoning is, found {request.reasoning_format!r}"
+            f"reasoning_format: not supported with a handwritten grammar, found {request.reasoning_format!r}"
         )
 
 

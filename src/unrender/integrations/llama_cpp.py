@@ -1,4 +1,4 @@
-"""llama-cpp-python: a chat handler that renders, constrains and reads answers, `Llama(path, chat_handler=ChatHandler())`.
+"""llama-cpp-python: a chat handler that renders prompts, and constrains and parses answers: `Llama(path, chat_handler=ChatHandler())`.
 
 Strategy: tokens come from `Llama.generate` one by one and are written with their special tokens, since the library's own
 completions leave out the very tokens that open calls. What is due from the first character on (a required or named call, a
@@ -37,9 +37,9 @@ _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
     "mirostat_mode", "mirostat_tau", "mirostat_eta", "logits_processor",
 )  # fmt: skip
-"""Settings that are handed on to `Llama.generate` under the same name."""
+"""Settings that are passed to `Llama.generate` under the same name."""
 _REFUSED = ("functions", "function_call", "logit_bias", "logprobs", "top_logprobs")
-"""Settings that the handler does not support, and refuses."""
+"""Settings that the handler doesn't support and rejects."""
 
 
 class Llama(Protocol):
@@ -59,10 +59,10 @@ class Llama(Protocol):
 
 
 class ChatHandler:
-    """Answers `Llama.create_chat_completion`, with `reasoning_content` and `tool_calls` in OpenAI's form.
+    """Chat handler for `Llama.create_chat_completion`, which returns `reasoning_content` and `tool_calls` in OpenAI's format.
 
-    `template` is the model's own unless given. `prepare` holds further arguments of `ChatTemplate.prepare`, the same for
-    every request, e.g. `enable_thinking=False` or `tool_format="qwen3"`.
+    `template` defaults to the model's own. `prepare` holds arguments of `ChatTemplate.prepare` for every request, e.g.
+    `enable_thinking=False` or `tool_format="qwen3"`.
     """
 
     def __init__(self, template: ChatTemplate | None = None, **prepare: Any) -> None:
@@ -281,7 +281,7 @@ class _Grammar:
         self._tokens["id"] = numpy.arange(len(self._tokens))
         self._sampler = library.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
         if not self._sampler:
-            raise GrammarError("llama.cpp does not read the grammar of the calls")
+            raise GrammarError("llama.cpp rejects the grammar of the calls")
         # The sampler is C's: Python does not free it. An answer may be left in its middle, so no `finally` would do.
         weakref.finalize(self, library.llama_sampler_free, self._sampler)
 

@@ -1,7 +1,7 @@
-"""MLX-LM: makes a tool parser of a template, the module that its server names in `tool_parser_type`.
+"""MLX-LM: a tool parser for any template, as the module that its server names in `tool_parser_type`.
 
-The server finds the literal markers of a region of calls by itself, and hands over what is between them when the region
-has ended. So arguments do not stream; put the gateway in front of the server where they should.
+The server itself finds the markers around calls, and passes the text between them when the end marker arrives. So arguments don't stream.
+If you need that, put the gateway in front of the server.
 
 >>> from unrender import ChatTemplate
 >>> calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}"
@@ -13,7 +13,7 @@ has ended. So arguments do not stream; put the gateway in front of the server wh
 >>> module.parse_tool_call('{"name": "now", "arguments": {}}', None)[0]["name"]
 'now'
 
-Written for the interface of MLX-LM 0.32; it has not been run on Apple's machines.
+It's written for the interface of MLX-LM 0.32, and hasn't been run on a Mac.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
     """Register the module `mlx_lm.tool_parsers.NAME` for `tokenizer_config={"tool_parser_type": NAME}`, and return it.
 
     Its `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`. It raises
-    `ValueError` when there is no call, and the server then takes the text as content. Raises `ExportError` when calls
-    have no opening marker.
+    `ValueError` if there's no call, and the server then treats the text as content. Raises `ExportError` if calls have no start marker.
     """
     start, end = _markers(template.format)
     module = ModuleType(f"{_PACKAGE}.{name}", f"Calls as a chat template writes them: {start} … {end}")
@@ -53,7 +52,7 @@ def _markers(format: Format) -> tuple[str, str]:
     outer, inner, inner_end, outer_end = tools.markers
     start, end = (outer, outer_end) if outer.strip() else (inner, inner_end)
     if not start.strip():
-        raise ExportError("tool parser: calls have no marker that opens them, which MLX-LM looks for")
+        raise ExportError("tool parser: MLX-LM needs a start marker for calls, found none")
     return start.strip(), end.strip()
 
 

@@ -1,7 +1,7 @@
-"""Makes the turn for a prompt that an engine has rendered, for plug-ins inside engines.
+"""Creates the turn for a prompt that an engine rendered, for engine plug-ins.
 
-An engine renders the template itself, and hands over token ids. What is needed of a prompt is its end: what it has begun of
-the answer. So only the last tokens are decoded, however long the prompt is.
+An engine renders the template itself, and passes token ids. The plug-in needs only the end of the prompt, for the prefill. So it decodes
+only the last tokens, however long the prompt is.
 
 >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 >>> rendered_turn(ChatTemplate.from_string(source), "<user>Hello</><assistant>").parse("Hi!</>").content
@@ -30,9 +30,9 @@ from unrender.token_ids import Decoder, TokenParser, special_ids_of
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
-"""The environment variable that names a template's file, for engines that were given one, or models that have none."""
+"""Environment variable with the path of a template, for engines started with a template file, or models without a template."""
 REPAIR = "UNRENDER_REPAIR"
-"""The environment variable that names which damaged calls engines' plug-ins repair, as in `Policy`."""
+"""Environment variable for `Policy.repair` in engine plug-ins."""
 
 
 @kept(1_000_000)
@@ -103,7 +103,7 @@ def rendered_turn(
 
 
 def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | None) -> Turn:
-    """Return the turn that answers a rendered `prompt`, for libraries that may not know the tools: then any name is a tool's."""
+    """Return the turn for a rendered `prompt`. If the tools aren't known, any name counts as a tool."""
     if tools is not None:
         return template.prepare_rendered(prompt, tools=list(tools))
     turn = template.prepare_rendered(prompt)

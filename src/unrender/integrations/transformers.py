@@ -1,4 +1,4 @@
-"""transformers: a tokenizer's template, constraints for `generate`, and its output read into messages.
+"""transformers: templates from tokenizers, constraints for `generate`, and messages from its output.
 
 >>> from unrender import ChatTemplate
 >>> turn = ChatTemplate.from_string("{{ messages[-1].content }}|").prepare([{"role": "user", "content": "Hello"}])
@@ -25,7 +25,7 @@ from unrender.rendering.loading import LoadedTemplates
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
 AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-"""Options to decode output by: markers are special tokens, and every space counts."""
+"""Options for decoding output, which keep special tokens and every space."""
 
 
 class Decodes(Protocol):
@@ -46,7 +46,7 @@ class Tokenizer(Decodes, Protocol):
 
 
 def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` when it has none."""
+    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if it has none."""
     sources = tokenizer.chat_template
     if not sources:
         raise TemplateError(f"{tokenizer.name_or_path or 'the tokenizer'}: expected a chat_template, found none")
@@ -72,11 +72,10 @@ def _more_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reason: str | None = None) -> Message:
-    """Return the message that generated ids mean.
+    """Parse generated ids into a message.
 
-    `ids` is one sequence of what `generate` returned, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`.
-    Padding after it is ignored. With `finish_reason="length"` an unclosed call counts as truncated. No text raises an
-    error.
+    `ids` is one sequence from `generate`, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`. Padding at the end is ignored.
+    With `finish_reason="length"`, an unclosed call counts as truncated. It never raises on model output.
     """
     parser = turn.parser()
     parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **AS_WRITTEN))
@@ -95,8 +94,8 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
-    It is transformers' own `TextStreamer`, so text comes word by word; its `parser` has the message so far. It serves
-    one sequence at a time, without beams. It needs transformers.
+    It's a `TextStreamer` of transformers, so text arrives word by word; its `parser` has the message so far. It supports one sequence at a
+    time, without beam search.
     """
     base = importlib.import_module("transformers").TextStreamer
 
@@ -121,10 +120,9 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
 def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     """Return a processor for `generate(logits_processor=[…])` that allows only the answers of the turn.
 
-    `library` is "llguidance" or "xgrammar", by default the first that is installed. Each sequence of a batch is
-    followed separately, so `num_return_sequences` works, but beams do not. The tokenizer must be a fast one. A
-    processor serves one call of `generate`. Raises `GrammarError` when neither library is installed, and when the
-    answer cannot be written as a grammar. `generate` raises it when the library refuses the grammar.
+    `library` is "llguidance" or "xgrammar"; the default is the first that is installed. Batches and `num_return_sequences` are supported,
+    but beam search isn't. The tokenizer must be a fast one. Create a new processor for each call of `generate`. Raises `GrammarError` if
+    neither library is installed, or if the answer can't be expressed as a grammar. `generate` raises it if the library rejects the grammar.
     """
     chosen = library or preferred_library()
     if chosen not in DIALECTS:
@@ -136,7 +134,7 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
     """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence after one of `turn.stop`.
 
-    It is needed when a template's end of turn is not the model's end-of-sequence token. A criterion serves one call of
+    You need it if a template's end-of-turn marker isn't the model's end-of-sequence token. Create a new criterion for each call of
     `generate`.
     """
     return _Ended(turn, tokenizer)
@@ -145,8 +143,8 @@ def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
 def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generator[Event, None, None]:
     """Generate one answer and yield its events as they become final; `generation` is passed to `model.generate`.
 
-    Special tokens are not added to the prompt, and the answer ends at the turn's own stops. Errors of `generate` are
-    raised here. Leaving the iterator (`close`, or the end of its loop) stops the model at its next token.
+    The prompt is tokenized without adding special tokens, and the answer ends at the turn's stop texts. Errors of `generate` are raised
+    here. Leaving the loop, or `close`, stops the model at its next token.
 
     Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
     """

@@ -1,7 +1,7 @@
-"""TRL: a tokenizer of any chat template that trainers can read answers with, and masks as columns of a dataset.
+"""TRL: answer parsing for tokenizers with any chat template, and masks as columns of a dataset.
 
-`rollout_func` makes rollouts of many turns, whose prompts only grow. TRL reads tool calls by `tokenizer.parse_response`, for templates that it knows, by comparing them with files of its own.
-`install` gives a tokenizer one that reads by the format derived from its template.
+`rollout_func` creates multi-turn rollouts, whose prompts only grow. TRL parses tool calls with `tokenizer.parse_response`, for templates
+that match its own files. `install` replaces that method with one that uses the derived format.
 
 >>> class Tokenizer:  # any tokenizer of transformers will do
 ...     chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -30,18 +30,17 @@ _Tokenizer = TypeVar("_Tokenizer")
 _MARK = {"read_by": "unrender"}
 """The `response_template` of a tokenizer whose format cannot be exported."""
 Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
-"""The ids of answers, and their log probabilities if there are any."""
+"""The ids of answers, and optionally their log probabilities."""
 
 
 def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tokenizer:
-    """Give a tokenizer a `parse_response` that reads any template's answers, for GRPO and other trainers; return it.
+    """Give a tokenizer a `parse_response` for its own template's answers, for GRPO and other trainers; return the tokenizer.
 
     It takes the same arguments as transformers' own (text or ids, one or a batch, `prefix` with the prompt, `tools`)
-    and returns messages whose calls have their arguments as objects. No text raises an error: what cannot be read as a
-    call is content; tools that cannot be read raise `ValueError`, which trainers catch. Without `tools`, any name counts as a
-    tool. `response_template` is also set, since trainers look for it: to the format's export, or to a mark if the format has none,
-    which `save_pretrained` leaves out. Of a processor, its tokenizer is given the same. `template` is by default the tokenizer's own.
-    Raises `TemplateError` when there is none.
+    and returns messages whose calls have their arguments as objects. It never raises on model output: text that isn't a valid call is
+    content. Malformed tools raise `ValueError`, which trainers catch. Without `tools`, any name counts as a tool. It also sets
+    `response_template`, because trainers check it: to the exported format, or to a placeholder that `save_pretrained` leaves out. For a
+    processor, it changes its tokenizer as well. `template` defaults to the tokenizer's own. Raises `TemplateError` if there's none.
     """
     given: Any = tokenizer
     inner = getattr(given, "tokenizer", given)
@@ -58,9 +57,8 @@ def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tok
 def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any]], dict[str, list[int]]]:
     """Return a function for `dataset.map` that turns a row's `messages` (and `tools`) into tokens and their mask.
 
-    Its columns, `input_ids` and `assistant_masks`, are those that TRL's SFT takes ready-made, for any template. The
-    tokenizer must be a fast one. A call of the function raises `TemplateError` or `RequestError` when the mask is not
-    certain.
+    TRL's SFT uses its columns, `input_ids` and `assistant_masks`, directly. It works for any template. The tokenizer must be a fast one.
+    The function raises `TemplateError` or `RequestError` if the mask is ambiguous.
     """
     template = chat_template(tokenizer)
 
@@ -84,12 +82,12 @@ def rollout_func(
     turns: int = 8,
     **settings: Any,
 ) -> Callable[[Sequence[Any], Any], dict[str, Any]]:
-    """Return a `rollout_func` for `GRPOTrainer`: conversations of many turns, each of them one row of the ids that were sampled.
+    """Return a `rollout_func` for `GRPOTrainer`, which turns multi-turn conversations into one row of sampled ids each.
 
-    `tools` are functions that are offered and called; give them here, and none to the trainer. `respond` returns what is said after
-    an answer, nothing to end; by default the results of the tools. `generate` samples answers to prompts of ids; by default the
-    trainer does. `template` is by default the tokenizer's own, and `settings` are those of `ChatTemplate.prepare`. A conversation ends
-    after `turns` answers, at the trainer's `max_completion_length`, and where its prompt cannot be extended.
+    `tools` are functions for the model to call; pass them here, not to the trainer. `respond` returns the messages after an answer, or none
+    to end the conversation; the default returns the results of the tools. `generate` samples answers to prompts of ids; the default uses
+    the trainer. `template` defaults to the tokenizer's own, and `settings` are arguments of `ChatTemplate.prepare`. A conversation ends
+    after `turns` answers, at the trainer's `max_completion_length`, or if its prompt can't be extended.
     """
     said = respond or (lambda message: _results(message, tools))
     sample = generate or _by_trainer

@@ -46,7 +46,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
         """Return the first prompt. Media are not supported: the processor has to expand them."""
         if any(media.get(name) for name in ("images", "videos", "audios")):
             raise ValueError(
-                "expected a conversation without images, videos and audios; use verl's own builder for them"
+                "expected a conversation without images, videos and audio; use verl's own builder for them"
             )
         try:
             found = attributed_prompt(self._template, messages, tools=tools, **self.chat_template_kwargs)

@@ -1,10 +1,10 @@
-"""The template doctor: finds mistakes in a chat template, each with a conversation that shows it and a fix.
+"""Finds mistakes in a chat template, each with a conversation that shows it, and a fix.
 
-In: a `ChatTemplate`. Out: a `Finding` for each rule that it breaks. Open `rules` first: each rule is a check, with
-what it looks for, what goes wrong and how to fix it. `conversations` holds the messages that they render.
+In: a `ChatTemplate`. Out: a `Finding` for each rule that it breaks. Open `rules` first: each rule has a check, a description, the harm and
+a fix. `conversations` has the messages that they render.
 
-Rules: a finding rests on a rendering of this template, never on its source or its name; conversations are ordinary ones in
-OpenAI's form. What a template refuses is a finding of its own and hides no other.
+Rules: a finding is based on a rendering of this template, never on its source or its name. Conversations are ordinary ones in OpenAI's
+format. If a template rejects a conversation, that's a finding of its own and doesn't hide others.
 """
 
 from unrender.lint.rules import Finding, Severity, lint

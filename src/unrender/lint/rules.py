@@ -1,8 +1,8 @@
-"""The rules: what a template refuses, garbles, leaves out or writes although it must not, and how its prompts are built.
+"""The lint rules: conversations that a template rejects, changes or drops, text that it must not write, and unstable prompts.
 
-`lint` checks a template with all of them, in turn.
+`lint` checks a template with all rules in order.
 
-Rules: a check yields what shows its mistake, found by rendering. An error that another rule reports is no finding here.
+Rules: a check yields evidence found by rendering. If another rule reports an error, the check ignores it.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Severity(StrEnum):
     """The weight of a broken rule."""
 
     ERROR = "error"
-    """Ordinary conversations fail, or what they say is lost or altered."""
+    """Ordinary conversations fail, or their content is lost or changed."""
     WARNING = "warning"
-    """Some callers, or what grows from conversations (caches, training), suffer."""
+    """The template causes problems for some callers, for caches or for training."""
     NOTE = "note"
-    """A choice with a price, or what nearly every template does."""
+    """A choice with a cost, or a property of nearly every template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +94,9 @@ _ORDINARY: Mapping[str, tuple[Messages, tuple[Any, ...]]] = MappingProxyType(
     }
 )
 _CAUSES = ("undefined-name", "messages-ignored", "ordinary-messages-refused")
-"""Rules that hide all others where a question is not in the prompt: everything else would follow from that."""
+"""Rules that hide all others if the question isn't in the prompt, because the others would be consequences."""
 _MISSPELLED = 0.8
-"""The likeness of two names, of 1, from which one is a misspelling of the other."""
+"""Minimum similarity of a misspelled name, from 0 to 1."""
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
 
 
@@ -512,7 +512,7 @@ def _missing(rendering: Rendering, word: str, messages: Messages, text: str) -> 
 
 
 RULES: tuple[Rule, ...] = tuple(_RULES)
-"""All rules, the gravest first within each group: what is refused, what is lost, how prompts are built."""
+"""All rules, the most severe first in each group: rejected conversations, lost text, prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -528,15 +528,15 @@ class Finding:
     messages: tuple[OpenAIMessage, ...]
     """The conversation that shows it, in OpenAI's form."""
     excerpt: str
-    """The place in its rendering; empty when what is wrong is that something is not there."""
+    """The relevant part of the rendering; empty if something is missing from it."""
     line: int | None = None
-    """The line of the template that failed, counted from 1; None where nothing failed, or that is not known."""
+    """The template line that failed, counted from 1; None if nothing failed, or if the line isn't known."""
     source: str = ""
     """The text of that line."""
 
     @property
     def page(self) -> str:
-        """The address of the rule's explanation, in the project's documentation."""
+        """The URL of the rule's documentation."""
         return f"docs/reference/lint.md#{self.rule}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -550,10 +550,10 @@ class Finding:
 
 
 def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Return the mistakes in a template, in the order of `RULES`. Rules named in `ignore` are left out.
+    """Return the mistakes in a template, in the order of `RULES`, without the rules in `ignore`.
 
-    Each rule reports the first mistake that it finds. If a question is not in the prompt, only its cause is reported.
-    No template raises an error.
+    Each rule reports the first mistake that it finds. If a question isn't in the prompt, only the cause is reported. No template raises an
+    error.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
     >>> print(lint(ChatTemplate.from_string(source), ignore=["tools-ignored"])[0])

@@ -169,7 +169,7 @@ def key_of(text: str) -> str:
 
 
 def run_scanner(machine: Machine) -> Status:
-    """Let the current scanner take as much as it can, and emit its text; then fail or suspend as its status says."""
+    """Let the current scanner consume as much as it can, and emit its text; then fail or suspend, depending on its status."""
     scanner = machine.scanner
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
@@ -240,7 +240,7 @@ class ReadValue:
     between: int = 0
     """The instruction after a value without its end marker."""
     doubts: Doubts | None = None
-    """Texts that no value holds; None where values show their ends by themselves."""
+    """Texts that values can't contain; None if values have their own delimiters."""
 
     def step(self, machine: Machine) -> bool:
         call = machine.current
@@ -283,7 +283,7 @@ class ReadValue:
         return cut or doubts.leads_on(text, buffer[at : at + MAX_NAME], missing)
 
     def _leave(self, machine: Machine, call: CallState, torn: int) -> bool:
-        """Go on after a value whose end marker is missing, or is in the next `torn` characters."""
+        """Continue after a value whose end marker is missing or, in the next `torn` characters, damaged."""
         assert self.ends is not None
         machine.take(Role.LAYOUT, end_of(SPACE, machine.buffer, machine.at))
         end = machine.at + torn
@@ -509,9 +509,9 @@ class Entries:
     closed: bool = True
     """A marker ends the arguments; else they end where no other follows."""
     further: Follow | None = None
-    """Says whether another follows, where neither a marker nor a separator does."""
+    """Checks whether another argument follows, if there are no markers or separators."""
     follow: Follow | None = None
-    """Says whether the output is cut off in another, where no marker ends the arguments."""
+    """Checks whether the output is cut off in another argument, if no marker ends the arguments."""
     repeated: frozenset[str] = frozenset()
     """Markers that end a value, which may be doubled."""
     after_key: str = ""
@@ -551,7 +551,7 @@ class Entries:
         return machine.fail(f"{self.opener!r} or the end of the arguments")
 
     def _named_like(self, machine: Machine, at: int, mark: str) -> bool | None:
-        """Return whether an argument is here whose name a marker begins with; None while only more text can tell.
+        """Return whether an argument starts here whose name is the start of a marker; None if more text is needed.
 
         Where calls begin with `<call to="`, `<call>` begins the argument `call`.
         """

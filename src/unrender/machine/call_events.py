@@ -21,7 +21,7 @@ NAMESPACE = "functions."
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
-"""Roles of what may be between the text before a call and the call."""
+"""Roles of text that may be between content and a call."""
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.:/-]{1,128}")
 """The look of the name of a tool that is not offered."""
@@ -55,10 +55,10 @@ def name_call(machine: Machine, name: str) -> bool:
 
 
 def name_meant(machine: Machine, name: str, position: int) -> int:
-    """Give the call the name of the one tool that is meant by a name written almost right at `position`, and report it.
+    """Correct a misspelled tool name at `position`, and report it.
 
-    Such a name has a namespace before it. With the policy `repair="offered"`, its letters may be in another case. Return the length
-    of what is before the name; -1 where no tool is meant, or several.
+    Such a name has a namespace before it. With the policy `repair="offered"`, its letters may be in another case. Return the length of the
+    text before the name; -1 if no tool or several match.
     """
     if machine.policy.repair == "none" or machine.strict or not name:
         return -1
@@ -82,7 +82,7 @@ def glued(request: Request, text: str) -> str:
 
 
 def start_call(machine: Machine) -> None:
-    """Emit the start of the call, unless calls are given when they are complete."""
+    """Emit the start of the call, unless calls are sent when they are complete."""
     if machine.given_as_written(machine.current):
         _emit_start(machine)
 
@@ -145,7 +145,7 @@ def open_call(machine: Machine) -> ToolCall | None:
 
 
 def commit(machine: Machine, recover: int = -1) -> None:
-    """Close the ways back, except those that hold a whole call; `recover` is where reading goes on when a call breaks."""
+    """Commit all backtracking points except those with a complete call; `recover` is the target if a call breaks."""
     if recover >= 0:
         machine.recover = recover
         if machine.call:
@@ -212,7 +212,7 @@ def unquote(machine: Machine) -> None:
 
 
 def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
-    """End a call that cannot be completed, and report it. `Policy.failed_calls` says what becomes of its text.
+    """End a call that cannot be completed, and report it. `Policy.failed_calls` decides where its text goes.
 
     `at` is where it failed, if more was read since.
     """
@@ -260,7 +260,7 @@ def call_failed(machine: Machine) -> bool:
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:
-    """End the output here: the rest of the text is a call that the token limit has cut off; `call` is what was read of it."""
+    """End the output here: the rest of the text is a call cut off by the token limit; `call` is its parsed part."""
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
@@ -270,7 +270,7 @@ def cut_short(machine: Machine, call: CallState | None = None) -> bool:
 
 
 def drop_opener(machine: Machine) -> None:
-    """End the output in a marker of a call, or a part of one: it says nothing, and is reported."""
+    """End the output inside a marker of a call: it's dropped and reported."""
     if machine.length_limited:
         cut_short(machine)
         return
@@ -298,7 +298,7 @@ def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) 
 
 
 def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
-    """Return what becomes of the text of a call that fails."""
+    """Return the treatment of a failed call's text."""
     chosen = machine.policy.failed_calls
     if call.unoffered or machine.given_as_written(call):
         return "content"

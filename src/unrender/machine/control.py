@@ -1,6 +1,6 @@
 """Instructions of control: choices, loops, rules, lookaheads and tags in any nesting, which combinators are compiled to.
 
-Rules: as in `instructions`. What is open is on the machine's stack, and a way back keeps the stack as it was.
+Rules: as in `instructions`. Open nodes are on the machine's stack, and a backtracking point saves the stack.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OptionGuard = re.Pattern[str] | None
 
 
 def at_edge(machine: Machine) -> bool:
-    """Return whether only more text can tell what comes next."""
+    """Return whether more text is needed to decide."""
     return machine.at == len(machine.buffer) and not machine.final
 
 
@@ -143,7 +143,7 @@ class Chosen:
 
     target: int
     again: bool = False
-    """It is a lookahead: what it has read is read again."""
+    """True for a lookahead, whose text is parsed again."""
 
     def step(self, machine: Machine) -> bool:
         way = machine.pop().way
@@ -158,7 +158,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`a{minimum,maximum}`: read another round, or go on."""
+    """`a{minimum,maximum}`: start another round, or continue."""
 
     minimum: int
     maximum: int
@@ -204,7 +204,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Subroutine:
-    """Read the rule at `target`, then go on here; without a target, it is the end of a rule."""
+    """Call the rule at `target`, then continue here; without a target, it's the end of a rule."""
 
     target: int = -1
 
@@ -221,8 +221,8 @@ class Subroutine:
 class Tagged:
     """The beginning of a tag, whose text has its role, or its end. A call's name fails unless a tool of that name is offered.
 
-    Any part of a call may be taken back: a way back inside a call keeps a copy of the call. Calls that are given as they are
-    written start when the name is known (and the id, where the grammar reads ids); arguments that come before wait. A value read
+    Any part of a call may be taken back: a way back inside a call keeps a copy of the call. Streamed calls start when the name is known
+    (and the id, if the grammar has ids); earlier arguments are buffered. A value read
     as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema. A call is complete
     when its parts add up to a name and one JSON object.
     """
@@ -259,7 +259,7 @@ class Tagged:
 
 
 def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: bool) -> None:
-    """End the call, or a part that the call is given."""
+    """End the call, or one of its parts."""
     match role:
         case Role.NAME if role not in call.tags:
             name_call(machine, text)

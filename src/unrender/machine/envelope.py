@@ -59,9 +59,9 @@ class EnvelopeState(Scanner):
     repeated: str = ""
     """A repeated field before the name; it is reported once this is a call."""
     others: tuple[RawField, ...] = ()
-    """The fields so far that the format does not know."""
+    """The unknown fields so far."""
     held: list[str] = field(default_factory=list)
-    """The value of such a field, as far as it is there."""
+    """The value of an unknown field so far."""
 
     @property
     def flow(self) -> Taker | None:
@@ -232,7 +232,7 @@ class ReadEnvelope:
         return self._ignore(state)
 
     def _ignore(self, state: EnvelopeState) -> bool:
-        """The value is read and left out; what it says is settled when the whole object is there."""
+        """The value is skipped; its meaning is decided at the end of the object."""
         state.value = LiteralScanner(_STYLES[self.strict])
         state.step = "_skip"
         return False
@@ -352,7 +352,7 @@ class ReadEnvelope:
 
 
 def _defines(call: CallState) -> bool:
-    """Return whether what was read is the definition of a tool, as a prompt shows it, with a JSON Schema for arguments."""
+    """Return whether the object is the definition of a tool, as in a prompt, with a JSON Schema instead of arguments."""
     text = "".join(call.arguments)
     if '"properties"' not in text or (call.tool and call.types.schema("properties") is not None):
         return False
@@ -388,20 +388,20 @@ def _unquote(text: str) -> str:
 
 
 METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", "tool_call_id", "type"))
-"""Fields that the wire forms of calls have beside name and arguments; their values are never objects."""
+"""Fields of calls in APIs other than name and arguments; their values are never objects."""
 RawField = tuple[str, str]
 """A key, and its value as JSON text."""
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
 def known_fields(texts: Iterable[str], fields: Envelope) -> frozenset[str]:
-    """Return the keys that the `texts` of a call write, those of name and arguments excepted: their values say nothing."""
+    """Return the keys in the `texts` of a call, except those of name and arguments; their values are ignored."""
     written = {json.loads(f'"{key}"') for text in texts for key in _WRITTEN_KEY.findall(text)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
 
 def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bool) -> bool:
-    """Say what a call is, at its end, that has other fields. Return False if it cannot be said for sure.
+    """Decide at the end of a call with other fields what it is. Return False if it cannot be said for sure.
 
     `name` is the name of the arguments in the format; `takes` means that they may have another.
     """

@@ -1,7 +1,7 @@
-"""Defines what a parser emits: final events, never retracted, in the order of the text.
+"""Defines the events of a parser, which are final and in the order of the text.
 
-Rules: text events carry at least one character; `ToolCallStarted` comes once per call, before its arguments, and
-`ToolCallFinished` once, after them; indices count up from 0.
+Rules: text events have at least one character. Each call has one `ToolCallStarted` before its arguments and one `ToolCallFinished` after
+them. Indices count up from 0.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from unrender.messages.wire import CallStatus, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class ReasoningText:
-    """More of the model's reasoning."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ContentText:
-    """More of the answer."""
+    """A piece of the answer's content."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStarted:
-    """A call has begun: its name and id are final. `offered` is False when no such tool was offered."""
+    """The start of a call, with its final name and id. `offered` is False if the tool wasn't offered."""
 
     index: int
     id: str
     name: str
     offered: bool = True
     position: int = field(default=0, compare=False, repr=False)
-    """The character of the output at which the call's text begins; below 0 where the prompt wrote its beginning."""
+    """Index in the output of the call's first character; negative if the call starts in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsText:
-    """More of a call's arguments, as JSON text; the fragments of a complete call add up to one JSON object."""
+    """A fragment of a call's arguments, as JSON text. The fragments of a complete call add up to one JSON object."""
 
     index: int
     text: str
@@ -47,30 +47,30 @@ class ArgumentsText:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallFinished:
-    """A call has ended: complete, truncated by the end of the output, or invalid."""
+    """The end of a call: complete, truncated by the end of the output, or invalid."""
 
     index: int
     status: CallStatus
     text: str = field(default="", repr=False)
-    """The text of a call that failed, where all of it was given as its arguments."""
+    """The text of a failed call, if the whole text was sent as its arguments."""
     position: int = field(default=0, compare=False, repr=False)
-    """The character of the output at which the call's text ends."""
+    """Index in the output of the end of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A place that the format does not allow: the text found, its position, and what was expected."""
+    """Text that the format doesn't allow, with its position and the expected text."""
 
     text: str
     position: int
     expected: str
     call: ToolCall | None = field(default=None, repr=False)
-    """The call that failed here and is not among the message's calls, as far as it was read."""
+    """The failed call at this position, as far as it was parsed, if it isn't among the message's calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFinished:
-    """The end of the output; nothing follows."""
+    """The end of the output, always the last event."""
 
 
 Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished

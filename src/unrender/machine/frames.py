@@ -1,4 +1,4 @@
-"""Defines what a machine keeps: the ways back, the rules and tags that are open, and what is known of a call so far."""
+"""Defines the state of a machine: backtracking points, open rules and tags, and the current call."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Frame(Resumable):
     """The instruction when all calls that this frame holds have been read: a program counter."""
     reported: bool = True
     alone: bool = True
-    """True if what begins here shows a call by itself, or the name of a tool came after it."""
+    """True if the text identifies a call by itself, or if the name of a tool followed."""
     whole: bool = False
     """Holds one whole call, and closes with it."""
     hub: int = -1

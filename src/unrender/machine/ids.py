@@ -1,8 +1,8 @@
-"""Gives each call of a conversation an id of its own, in the shape that templates accept.
+"""Gives each call of a conversation a unique id that templates accept.
 
-Strategy: an id that the model has written is kept while nobody has it; else one is made. What is made is random, so that
-two requests, two samples of one request and two turns share none; where a format's ids are names and counters, as in
-`functions.now:3`, they count on over the whole conversation.
+Strategy: an id that the model wrote is kept if it's unique; otherwise, one is generated. Generated ids are random, so that requests,
+samples and turns never share one. If a format's ids are names and counters, as in `functions.now:3`, they count through the whole
+conversation.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ IdMaker = Callable[[int, str], str]
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _TELLING = 6
-"""The least length of an id that tells its position."""
+"""Minimum length of an id that contains its position."""
 _LENGTH = 9
-"""The commonest form that templates ask of an id: nine letters and digits."""
+"""Number of letters and digits in the most common form of ids."""
 
 
 def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
-    """Return a random id of so many letters and digits; its last one tells the position, see `is_made_for`."""
+    """Return a random id of the given length; its last character encodes the position, see `is_made_for`."""
     # Asking the system nine times would cost more than reading a short call.
     number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
     while len(found) < length:
@@ -94,7 +94,7 @@ class CallIds(Resumable):
         self.taken: dict[str, int] = dict.fromkeys(known, -1)
         """The call of the answer that has an id; -1 for one before it."""
         self.made: list[str] = []
-        """The ids that the model did not write, in the order in which they were given."""
+        """The generated ids, in order."""
 
     def give(self, index: int, name: str, written: str) -> str:
         """Return the id of the call at `index` in the answer; `written` is the id that the model wrote, if any.

@@ -34,7 +34,7 @@ _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
 class FreeText:
     """`(!marker .)*`: free text of `role`.
 
-    At a marker, reading goes on where `table` says; at the end of the output, at `end`.
+    At a marker, execution continues at its target in `table`; at the end of the output, at `end`.
     """
 
     role: Role
@@ -132,7 +132,7 @@ class Attempt:
     sealed: int = -1
     """If not -1: hold back everything until all calls are read, then go there."""
     alone: bool = True
-    """The marker shows a call by itself; others are reported only with the name of a tool after them."""
+    """True if the marker identifies a call by itself; others are reported only if the name of a tool follows."""
     hub: int = -1
     """The free text in which the marker was found, where a call in it may be quoted."""
     role: Role = Role.CONTENT
@@ -167,7 +167,7 @@ class Attempt:
         return machine.go_to(self.targets[0])
 
     def _leave(self, machine: Machine, frame: Frame) -> bool:
-        """Go on where nothing that was tried could be read."""
+        """Continue after all attempts have failed."""
         machine.left = None
         if frame.limited:
             machine.cut_from = frame.at
@@ -257,7 +257,7 @@ class Look:
 
     markers: Finder = NO_MARKERS
     target: int = -1
-    """If not -1, the target if one is here; else reading goes on."""
+    """If not -1, the target if there is one here; otherwise, execution continues."""
     ends: bool = False
     """The end of the output will do, too."""
     takes: bool = False
@@ -320,12 +320,14 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """White space: all that is here, or as much as is here of the layout `text`. Beside verbatim text not one character more is taken."""
+    """White space: all that is here, or as much as is here of the layout `text`. Next to verbatim text, it consumes not one character
+    more.
+    """
 
     text: str | None = None
     role: Role = Role.LAYOUT
     kept: bool = False
-    """It is beside a marker that says nothing: content, where it is between content and content."""
+    """True next to a meaningless marker: the whitespace is content if it's between content."""
 
     def step(self, machine: Machine) -> bool:
         if self.text is None and not self.kept:
@@ -362,7 +364,7 @@ def shared_length(text: str, start: int, layout: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A marker in free text that may be text as well, and then reading goes on at `hub`.
+    """A marker in free text that may also be text; execution then continues at `hub`.
 
     It ends reasoning unless a backquote before it is open on its line; made of words, it counts where only white space and one
     of `ends` follow it. Of reasoning that the format does not have, a closer that was never opened counts once, at the end of a line.
@@ -446,7 +448,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class OpenUndeclared:
-    """The start of an answer: reasoning begins if a known marker is here; otherwise reading goes on."""
+    """The start of an answer: a known marker starts reasoning; otherwise, execution continues."""
 
     finder: Finder
     """The markers, and the format's own that begin like them."""

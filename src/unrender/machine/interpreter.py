@@ -51,7 +51,7 @@ Program = tuple[Instruction, ...]
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Machine(Resumable):
-    """Runs a program over one answer. It stops where the text ends, and goes on with the next chunk.
+    """Runs a program over one answer. It suspends at the end of the text, and resumes with the next chunk.
 
     Positions count characters from the beginning of the output; text that the prompt has written is before 0.
     """
@@ -60,11 +60,11 @@ class Machine(Resumable):
     request: Request
     ids: CallIds
     roles: dict[Role, Role]
-    """Roles that are read as others: reasoning as content, where the caller wants it so."""
+    """Roles mapped to other roles, e.g. reasoning to content if the caller requests it."""
     policy: Policy = USUAL
     strict: bool = False
     specials: tuple[str, ...] = ()
-    """Texts of special tokens, where the caller tells them from text: such a marker is never a quotation."""
+    """Texts of special tokens, if the caller distinguishes them from text: such a marker is never a quotation."""
     given: bool = False
     """Text left of position 0 was written by a generation prompt: it is never content."""
     length_limited: bool = False
@@ -81,7 +81,7 @@ class Machine(Resumable):
     past: ReadText = field(default_factory=ReadText)
     scanner: Scanner | None = None
     flow: Taker | None = None
-    """The taker of more of what was read last; None when only an instruction can tell."""
+    """Fast path for more text of the same kind; None if an instruction has to decide."""
     events: list[Event | BrokenText] = field(default_factory=list)
     """Events that were found and have not been released."""
     released: int = 0
@@ -92,7 +92,7 @@ class Machine(Resumable):
     """White space between calls: content when more content follows them."""
     carried_spans: list[int] = field(default_factory=list)
     answered: bool = False
-    """Content has begun; until then white space between parts is layout."""
+    """True if content has started; until then, whitespace between parts is layout."""
     mentioned: bool = False
     """A marker of reasoning that the format does not have has been met."""
     fenced: bool = False
@@ -104,7 +104,7 @@ class Machine(Resumable):
     left: Frame | None = None
     """The way back of an attempt that has failed, for the instruction that opened it."""
     recover: int = 0
-    """The place where reading goes on when it breaks off without a way back."""
+    """The target if parsing fails without a backtracking point."""
     broke: bool = False
     """Reading has broken off."""
     failed_at: int = 0
@@ -123,7 +123,7 @@ class Machine(Resumable):
     closed: int = 0
     """Closing markers of the current call, or section, that have been consumed."""
     loose: bool = False
-    """The run of calls was begun without its outermost marker."""
+    """True if the run of calls started without its outermost marker."""
     separated: int = -1
     """The position after the latest separator between calls: nothing but a call may be there."""
     refused: bool = False
@@ -131,7 +131,7 @@ class Machine(Resumable):
     stack: StackEntry | None = None
     """The rules, choices, loops and tags that are open."""
     tag: Role | None = None
-    """The tag that is open: what is consumed in it has its role."""
+    """The open tag, whose role applies to consumed text."""
     counted: int = 0
     """Characters of a run that has not ended."""
 
@@ -187,12 +187,12 @@ class Machine(Resumable):
         return released
 
     def go_on(self) -> bool:
-        """Go on with the next instruction: what a step returns."""
+        """Continue with the next instruction; the result of a step."""
         self.pc += 1
         return False
 
     def go_to(self, target: int) -> bool:
-        """Go on elsewhere: what a step returns."""
+        """Continue at another instruction; the result of a step."""
         self.pc = target
         return False
 
@@ -218,7 +218,7 @@ class Machine(Resumable):
         return self.base + self.at
 
     def may_begin(self, text: str) -> bool:
-        """Return whether what is left of the buffer is all a beginning of `text`, and more may come."""
+        """Return whether the rest of the buffer is a prefix of `text`, and the output isn't final."""
         return not self.final and text.startswith(self.buffer[self.at : self.at + len(text)])
 
     def needed_from(self) -> int:
@@ -257,7 +257,7 @@ class Machine(Resumable):
         self.failed_at += size
 
     def recent(self, begin: int, end: int) -> str:
-        """Return the text between two positions, as far as it is still there. The buffer stays: places in it hold their meaning."""
+        """Return the text between two positions, as far as it's still stored. The buffer stays: places in it hold their meaning."""
         if begin >= self.base:
             return self.buffer[begin - self.base : end - self.base]
         start, pieces = self.base, [self.buffer[: max(end - self.base, 0)]]
@@ -405,7 +405,7 @@ class Machine(Resumable):
     # Ways back.
 
     def way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
-        """Open a way back to this place, and return it: `targets` are tried in turn, and last what is at `otherwise`."""
+        """Open a way back to this place, and return it: `targets` are tried in order, and finally `otherwise`."""
         events = self.released + len(self.events)
         frame = Frame(targets, otherwise, self.base + self.at, events, len(self.span_ends), self.span_end, self.calls)
         # What was tried from here was cut off; if something else is tried from here, it is as well.
@@ -474,7 +474,7 @@ class Machine(Resumable):
         return self.go_to(frame.otherwise)
 
     def failed_here(self, wanted: str) -> None:
-        """Keep what was wanted where reading failed."""
+        """Record the expected text at the position of a failure."""
         # Of several attempts the one that came furthest says what was wanted; those at one place are joined: "'{' or '<f='".
         if self.at > self.failed_at or not self.wanted:
             self.wanted = wanted
@@ -497,13 +497,13 @@ class Machine(Resumable):
         self.stack, self.tag = frame.stack, frame.tag
 
     def break_off(self, wanted: str) -> bool:
-        """Go on where there is no way back. Return False, as a step does."""
+        """Continue without a backtracking point. Return False, as a step does."""
         self.wanted, self.broke = wanted, True
         self.stack = self.scanner = None
         return self.go_to(self.recover)
 
     def exhausted(self) -> bool:
-        """Return whether too much was given back; then reading has broken off where the first way back begins."""
+        """Return whether the backtracking limit was exceeded; the failure is then at the first backtracking point."""
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
@@ -518,14 +518,14 @@ class Machine(Resumable):
         return self.reread <= self.position + FREE_REREADS
 
     def cut_at(self, opened: Frame | CallState) -> bool:
-        """Return whether the token limit has cut the output off in what was opened there."""
+        """Return whether the token limit cut the output off inside the part that starts there."""
         return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
 
     # Calls that may be quoted.
 
     @property
     def quotation(self) -> Quotation | None:
-        """The quotation that is open before the call that is being read; None where it cannot be quoted."""
+        """The open quotation before the current call; None if it can't be quoted."""
         return self.frames[-1].quotation if self.frames else None
 
     def quote(self) -> bool:
@@ -557,7 +557,7 @@ class Machine(Resumable):
 
     @property
     def current(self) -> CallState:
-        """The call that is being read, for what is only done inside of one."""
+        """The current call, for code that runs only inside one."""
         assert self.call is not None
         return self.call
 

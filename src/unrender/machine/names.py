@@ -1,4 +1,4 @@
-"""Instructions for the words of a call: its tool's name, its id, and words that say nothing.
+"""Instructions for the words of a call: its tool's name, its id, and meaningless words.
 
 Rules: as in `instructions`. A declared name is looked for first (`values.declared`); any other name is a word.
 """
@@ -114,7 +114,7 @@ class SkipWords:
 
     stops: Finder
     barred: Finder
-    """Markers that none of them holds: what is after one belongs to another call."""
+    """Markers that the skipped words can't contain, because they belong to another call."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start = machine.buffer, machine.at

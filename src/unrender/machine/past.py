@@ -1,4 +1,4 @@
-"""Keeps text that has been read as long as it is needed, and tells which role each stretch of the output has."""
+"""Keeps the text read so far as long as it's needed, with the role of each part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unrender.values.resumable import Resumable
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The role of a piece of the output; `start` and `end` count characters from the output's beginning."""
+    """The role of a piece of the output; `start` and `end` are character indices in the output."""
 
     role: Role
     start: int
@@ -78,7 +78,7 @@ class ReadText(Resumable):
 
 
 def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role) -> None:
-    """Give all text from `start` to `end` the role `role`; the spans are given by their roles and ends.
+    """Set the role of all text from `start` to `end`; spans are represented by their roles and ends.
 
     >>> roles, ends = [Role.CONTENT, Role.MARKER], [2, 9]
     >>> relabel(roles, ends, 4, 6, Role.CONTENT)

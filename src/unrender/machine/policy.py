@@ -1,4 +1,4 @@
-"""Defines what a caller may decide about deviations that can be read in two ways."""
+"""Defines a caller's options for ambiguous deviations from a format."""
 
 from __future__ import annotations
 
@@ -20,40 +20,38 @@ Repairs = Literal["format", "offered", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Rules for reading text that can mean two things. The defaults serve agents that execute the calls they get.
+    """Rules for parsing ambiguous text. The defaults are for agents that execute calls.
 
-    A call of a tool that nobody offered cannot be executed, and is most often a quoted example: it is content. A call
-    at the very end of open reasoning is what models write when they forget the closer, and would be lost if ignored. A
-    call inside reasoning that goes on is the model thinking aloud. Models that were trained to think do so even if
-    their template has no reasoning, and answers begin with such markers for no other reason. A call waits until it is
-    complete, so that nobody executes half of one. Callers whose grammar guarantees the calls, or who want to show them
-    while they are written, ask for them as written.
+    By default, a call of a tool that wasn't offered is content: it can't be executed, and is most often a quoted example. A call at the end
+    of unclosed reasoning counts, because models sometimes forget the end marker. A call inside reasoning that continues is part of the
+    reasoning. Reasoning markers at the start of an answer count even if the template has no reasoning, because some models reason anyway. A
+    call is sent when it's complete, so that nobody executes half of one. If a grammar guarantees the calls, or to show calls while they are
+    written, use "streamed".
 
-    Raises `ValueError`, naming the field, for a word that the field does not have.
+    Raises `ValueError`, naming the field, for an invalid value.
     """
 
     unknown_tools: UnknownTools = "content"
-    """Treatment of a call of a tool that was not offered. "content": as content, byte for byte, with a `Malformed` event.
-    "call": as a call whose `offered` is False."""
+    """Treatment of a call of a tool that wasn't offered. "content": unchanged content, with a `Malformed` event. "call": a call whose
+    `offered` is False."""
     calls_in_reasoning: CallsInReasoning = "rescue"
-    """Treatment of a call inside reasoning that was never closed. "rescue": as a call when nothing but closers follow it;
-    until then it is held back. "ignore": as reasoning."""
+    """Treatment of a call inside unclosed reasoning. "rescue": a call if only end markers follow it; until then, it's buffered. "ignore":
+    reasoning."""
     tool_calls: CallRelease = "complete"
-    """The time to give a call. "complete": when it is complete. "streamed": as it is written; a call that fails then stays in
-    the message with its status, and its text is not given a second time."""
+    """Time at which calls are sent. "complete": when they are complete. "streamed": while they are written; a call that fails then stays in
+    the
+    message with its status, and its text isn't repeated."""
     failed_calls: FailedCalls = "auto"
-    """The place for the text of a call that cannot be completed, if the call was not given as it was written. "apart": in
-    `Message.failed_calls` and in the `Malformed` event alone. "content": in the content as well. "call": in a call whose
-    arguments are this text, with its status, so that an agent answers it as it answers arguments that are no JSON; one
-    that was cut off before its name is apart. "auto": apart where the token limit cut the call off, else in the content."""
+    """Place for the text of a failed call, unless the call was streamed. "apart": only in `Message.failed_calls` and the `Malformed` event.
+    "content": in the content as well. "call": in the arguments of a call, with its status, so that an agent treats it like invalid JSON
+    arguments; a call cut off before its name is "apart". "auto": "apart" if the token limit cut the call off, otherwise "content"."""
     undeclared_reasoning: UndeclaredReasoning = "read"
-    """Treatment of a common marker of reasoning at the start of an answer when the format does not have it. "read": as
-    reasoning, up to its closing marker, with a `Malformed` event. "content": as content, markers included."""
+    """Treatment of a common reasoning marker at the start of an answer, if the format doesn't have it. "read": reasoning, up to the end
+    marker, with a `Malformed` event. "content": content, including the markers."""
     repair: Repairs = "format"
-    """Damaged calls that are repaired, each with a `Malformed` event. "format": those whose markers are missing, doubled, torn or spelt
-    another way, where the rest of the format's markers leaves one reading, and the call fits its schema. "offered": also calls in the
-    syntax of another well-known format, where they begin a line, end the answer, and fit the schema of an offered tool: for callers
-    who show what they run, or ask before. "none": none."""
+    """Damaged calls to repair, each with a `Malformed` event. "format": calls with missing, repeated, broken or misspelled markers, if the
+    result is unambiguous and matches the schema. "offered": also calls in another well-known syntax, if they start a line, end the answer,
+    and match the schema of an offered tool; for callers who confirm calls before running them. "none": no calls."""
 
     def __post_init__(self) -> None:
         for field, words in _WORDS.items():
@@ -65,11 +63,11 @@ class Policy:
 _WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
 """The words of each field."""
 USUAL = Policy()
-"""The policy where nobody says otherwise."""
+"""The default policy."""
 
 
 def instead_of_call(request: Request, name: str) -> str:
-    """Return what the request wanted instead of a call of tool `name`; "" when the call is as wanted.
+    """Return a description of the call that the request required instead of tool `name`; "" if the call is allowed.
 
     >>> instead_of_call(Request(tool_choice="named", named_tool="now"), "then")
     "a call of 'now'"
@@ -80,7 +78,7 @@ def instead_of_call(request: Request, name: str) -> str:
 
 
 def instead_of_silence(request: Request, calls: int) -> str:
-    """Return what the request wanted instead of an answer with only `calls` calls; "" when it is as wanted."""
+    """Return a description of the calls that the request required, if an answer has only `calls` calls; "" if that's allowed."""
     return _wanted(request) if not calls and request._call_required else ""
 
 

@@ -30,7 +30,7 @@ _PAIRS = {
     "\u300e": "\u300f",
     "\u300a": "\u300b",
 }
-"""Quotation marks, and what closes each."""
+"""Quotation marks, each with its closing mark."""
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
 """Texts that may be between a call and the mark that closes its quotation: a backslash inside a string, or a stop."""
 _IN_STRING = ("\\n", "\\r", "\\t")
@@ -55,7 +55,7 @@ _AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotation:
-    """The quotation that is open before a call, and so what after it shows that the call is quoted."""
+    """The open quotation before a call, with the text after the call that closes it."""
 
     closers: tuple[str, ...] = ()
     """Texts of which one closes the quotation, with any white space before it."""
@@ -66,7 +66,7 @@ class Quotation:
     alone: bool = False
     """Nothing is before that fence: with nothing after it either, the fenced call is the answer."""
     sentence: bool = False
-    """The call is in a line: it is quoted if the sentence goes on."""
+    """True if the call is inside a line: it's quoted if the sentence continues."""
     line: bool = False
     """The same, and it is quoted if any text is after it on the line."""
     any_text: bool = False
@@ -80,7 +80,7 @@ class Quotation:
         return bool(self.closers or self.apart or self.fence or self.any_text)
 
     def closed(self, text: str, at: int, ends: Finder, *, final: bool) -> bool | None:
-        """Return whether the text from `at` on, after the call, shows a quotation; None while more text has to tell.
+        """Return whether the text after the call, from `at`, shows a quotation; None if more text is needed.
 
         `ends` are the markers that end a turn. `final` means that no more text will come.
         """
@@ -106,7 +106,7 @@ class Quotation:
         return None if not final and text[after:] == "|" else _goes_on(text, after)
 
     def closed_in(self, value: str) -> bool:
-        """Return whether a value that no marker ends holds what closes the quotation, and so has swallowed its end."""
+        """Return whether a value without an end marker contains the end of the quotation."""
         return (
             any(closer in value for closer in self.closers)
             or (bool(self.fence) and any(run.group(1).startswith(self.fence) for run in _FENCE.finditer(value)))
@@ -130,7 +130,7 @@ class Quotation:
 
 
 def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
-    """Return whether the output or the turn ends at `at`; None while more text has to tell."""
+    """Return whether the output or the turn ends at `at`; None if more text is needed."""
     if at == len(text):
         return True if final else None
     if ends.at(text, at):
@@ -139,7 +139,7 @@ def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
 
 
 def _marked(closers: tuple[str, ...], text: str, at: int, final: bool) -> bool | None:
-    """Return whether one of `closers` is at `at`; None while more text has to tell."""
+    """Return whether one of `closers` is at `at`; None if more text is needed."""
     run = end_of(_BACKQUOTES, text, at)
     if run > at:  # Of two backquotes, one closes nothing that one has opened.
         closes = text[at:run] in closers
@@ -160,7 +160,7 @@ def _goes_on(text: str, at: int) -> bool:
 
 
 def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | None:
-    r"""Return what is open at the end of the text `before` a call; None when nothing is.
+    r"""Return the open quotation at the end of the text `before` a call; None if there is none.
 
     `cut` means that the text began earlier than `before`, and `anchored` that an open bracket before the call is enough.
 
@@ -200,7 +200,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
 
 
 def going_on(found: Quotation) -> Quotation | None:
-    """Return what of a quotation in a thought goes on in the answer, after the call: a sentence ends with the thought."""
+    """Return the quotation in reasoning that continues after the call; a sentence ends with the reasoning."""
     return replace(found, sentence=False, line=False) if found.spans_lines else None
 
 
@@ -213,7 +213,7 @@ def _in_brackets(before: str) -> bool:
 
 
 def _marks(shown: str) -> tuple[str, ...]:
-    """Return what closes the backquotes or the quotation mark at the end of a text."""
+    """Return the closing mark for backquotes or a quotation mark at the end of a text."""
     runs = _RUN.findall(shown)
     if runs and shown.endswith(runs[-1]):
         return (runs[-1],)
@@ -224,7 +224,7 @@ def _marks(shown: str) -> tuple[str, ...]:
 
 
 def _marks_above(shown: str) -> tuple[str, ...]:
-    """Return what closes the marks that are open in a text: "`## Use", and then a call on a line of its own."""
+    """Return the closing marks for open marks in a text: "`## Use", and then a call on a line of its own."""
     runs, marks = _RUN.findall(shown), _MARK.findall(shown)
     quoted = tuple(mark for mark in ("'", '"') if marks.count(mark) % 2)
     found = [run for run in dict.fromkeys(runs) if len(run) < len(_LEAST_FENCE) and runs.count(run) % 2]
@@ -235,7 +235,7 @@ def _marks_above(shown: str) -> tuple[str, ...]:
 
 
 def _tags(before: str) -> tuple[str, ...]:
-    """Return what closes the tags that are open at the end of a text; those that name calls are the format's business."""
+    """Return the closing tags for open tags at the end of a text, except tags of calls, which the format handles."""
     if "<" not in before:
         return ()
     opened: list[str] = []

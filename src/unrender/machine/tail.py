@@ -1,4 +1,4 @@
-"""Reads what follows a call's arguments: the end of the call, of the run, or the next call; and what could not be read as one.
+"""Parses the text after a call's arguments: the end of the call or of the run, the next call, or invalid text.
 
 Rules:
 - Closers may be missing or doubled, and a run that breaks off is left to the text; nothing that closes a call is lost.
@@ -39,7 +39,7 @@ _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """A closing tag, or the beginning of one."""
 _CALLS_END = ("call>", "calls>")
 _GOES_ON = (",", ":", "}", "]")
-"""The characters with which JSON goes on."""
+"""Characters that continue JSON."""
 _NOWHERE, _UNDECIDED = -1, -2
 
 
@@ -107,7 +107,7 @@ class Tail:
         return self._excess(machine, at, mark) if mark in self.excess else self._foreign(machine, at, mark)
 
     def _break(self, machine: Machine) -> None:
-        """End a committed call that does not go on as it must; the rest of the text is read on its own."""
+        """End a committed call at invalid text; the rest of the text is parsed separately."""
         machine.broke = False
         call, wanted = machine.call or begin_call(machine), machine.wanted
         # `{"a": ` at the end of the output was cut off; `{"a": ;` was broken before it ended.
@@ -395,8 +395,8 @@ class Tail:
     def _was_cut_off(self, machine: Machine) -> bool:
         """Judge a call whose arguments are complete, at the end of the output.
 
-        Engines strip the marker that stopped the model, and a model that leaves out the opening marker leaves out the
-        closing one. Otherwise something must show that the arguments are all there: a closing marker, or the fence or
+        Engines strip the marker that stopped the model, and models that omit the start marker also omit the end marker. Otherwise something
+        must show that the arguments are all there: a closing marker, or the fence or
         the bracket around them. A call that shows nothing of the kind was cut off.
         """
         if self._limited(machine):
@@ -420,7 +420,7 @@ def _take(machine: Machine, end: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Reads what could not be read as a call as text.
+    """Treats text that isn't a valid call as content.
 
     The text goes up to the place where reading failed, or to the next beginning of the same marker. Where `ends` are given, text
     with the shape of a call goes up to a closing brace and the call's closers.
@@ -434,7 +434,7 @@ class Unread:
     openers: frozenset[str] = frozenset()
     """Markers that show a call by themselves, without white space: an answer that is nothing else says nothing."""
     ends: Finder | None = None
-    """The closing brace, and what begins another call."""
+    """The closing brace, and start markers of another call."""
     closers: Finder = NO_MARKERS
 
     def step(self, machine: Machine) -> bool:

@@ -1,6 +1,6 @@
-"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms.
+"""Defines messages, tools and requests as frozen values, with their OpenAI formats.
 
-These are pure values: nothing here knows a template, a format or a model.
+These values don't depend on a template, a format or a model.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-"""Fields in which callers hand reasoning over; the first that holds text counts."""
+"""Fields in which callers pass reasoning; the first one with text counts."""
 ReasoningField = Literal["reasoning_content", "reasoning"]
-"""The name of reasoning in a wire form: DeepSeek's, which most servers and templates took over, or OpenRouter's."""
+"""The name of the reasoning field: DeepSeek's, which most servers and templates use, or OpenRouter's."""
 
 
 class FunctionCallBody(TypedDict):
@@ -53,7 +53,7 @@ class MessageFields(TypedDict, total=False):
 
 
 class MessageBody(MessageFields):
-    """An assistant's message, as it is sent back in the next turn."""
+    """An assistant message for the next turn."""
 
     role: Literal["assistant"]
     content: str
@@ -75,12 +75,12 @@ class ToolBody(TypedDict):
 
 
 CallStatus = Literal["open", "complete", "truncated", "invalid"]
-"""The progress of a tool call."""
+"""The status of a tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call of a tool: the tool's name, and the arguments.
+    """A tool call: the tool's name, and the arguments.
 
     >>> call = ToolCall(name="add", arguments_json='{"a": 1, "b": 2}', id="a1")
     >>> call.arguments["b"]
@@ -89,20 +89,19 @@ class ToolCall:
 
     name: str
     arguments_json: str
-    """The arguments as JSON text, as far as they were read: half an object unless `status` is "complete"."""
+    """The arguments as JSON text, as far as they were parsed; incomplete unless `status` is "complete"."""
     id: str
     status: CallStatus = "complete"
     offered: bool = True
-    """False when no tool of that name was offered."""
+    """False if no tool with this name was offered."""
     text: str = ""
-    """The call as the model wrote it, markers included: of a failed call alone. Empty where the arguments were given as they
-    were written."""
+    """The text of a failed call as the model wrote it, including markers. Empty for other calls, and if the arguments were streamed."""
     tool: Tool | None = field(default=None, compare=False, repr=False)
-    """The tool as it was offered; None when it was not, or when nobody knows."""
+    """The offered tool; None if it wasn't offered or isn't known."""
 
     @property
     def arguments(self) -> dict[str, Any] | Any:
-        """The arguments as a new dict; None when the call is not complete, or when Python cannot read them as an object."""
+        """The arguments as a new dict; None if the call isn't complete, or if Python can't parse them as an object."""
         if self.status != "complete":
             return None
         try:
@@ -112,11 +111,10 @@ class ToolCall:
         return value if isinstance(value, dict) else None
 
     def problems(self) -> tuple[str, ...]:
-        """Return in words where the call does not obey its tool's schema; nothing where it does, or where the tools are unknown.
+        """Return messages about violations of the tool's schema; empty if there are none, or if the tools aren't known.
 
-        Each problem begins with its place in the arguments, from `$` on. What grammars do not hold of a schema is not looked
-        at; each such keyword is a `SchemaWarning` where a grammar is written. Raises `GrammarError` when the tool's parameters
-        are no JSON Schema.
+        Each message starts with the path in the arguments, e.g. `$.city`. Keywords that grammars don't enforce aren't checked; writing a
+        grammar issues a `SchemaWarning` for each of them. Raises `GrammarError` if the tool's parameters aren't a JSON Schema.
 
         >>> tool = Tool(name="go", parameters={"properties": {"to": {"enum": ["Rome", "Oslo"]}}})
         >>> ToolCall(name="go", arguments_json='{"to": "Bonn"}', id="1", tool=tool).problems()
@@ -136,7 +134,7 @@ class ToolCall:
         return problems_of(read_schema(self.tool.parameters), arguments)
 
     def to_openai(self) -> ToolCallBody:
-        """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
+        """Return the call as an element of an OpenAI message's `tool_calls`. An incomplete call has a `status`."""
         function: FunctionCallBody = {"name": self.name, "arguments": self.arguments_json}
         call: ToolCallBody = {"id": self.id, "type": "function", "function": function}
         if self.status != "complete":
@@ -144,7 +142,7 @@ class ToolCall:
         return call
 
     def result(self, value: Any) -> ToolMessageBody:
-        """Return the message that answers the call: `value` is the result, text or JSON data.
+        """Return the tool message for this call; `value` is the result, as text or JSON data.
 
         Raises `RequestError` for a value that is neither.
 
@@ -160,15 +158,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """An answer in parts: content, reasoning, and calls, each with its status."""
+    """A parsed answer: content, reasoning and calls, each with its status."""
 
     content: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     failed_calls: tuple[ToolCall, ...] = ()
-    """The calls that were begun and cannot be completed, as far as they were read: they are truncated or invalid. One that
-    was cut off before its name has none. `Policy` says whether their text is content as well, and whether they are among
-    `tool_calls`."""
+    """Truncated or invalid calls, as far as they were parsed. A call that was cut off before its name has an empty name. `Policy` decides
+    whether their text is content as well, and whether they're also in `tool_calls`."""
 
     def finish_reason(self, reason: str | None = None) -> str:
         """Return OpenAI's finish reason; `reason` is the engine's own, or None.
@@ -182,11 +179,10 @@ class Message:
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
-        """Return the OpenAI form, fit to be executed and sent back in the next turn: what a stream's deltas add up to.
+        """Return the message in OpenAI's format, to execute and to send back in the next turn. A stream's deltas add up to it.
 
-        A call that is still being written is left out. A failed call is there only if it was given as it was written, and
-        then with its `status`, "truncated" or "invalid". `content` is always a string; reasoning and calls are present
-        only when they are not empty, as templates want it.
+        Unfinished calls are left out. A failed call is included only if it was streamed, and has its `status`, "truncated" or "invalid".
+        `content` is always a string; reasoning and calls are present only if they aren't empty, as templates expect.
         """
         message: MessageBody = {"role": "assistant", "content": self.content}
         if self.reasoning:
@@ -219,7 +215,7 @@ class Tool:
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
         """Read `{"type": "function", "function": {…}}` or the bare function.
 
-        Raises `RequestError`, naming `where`, when the name or the parameters are malformed.
+        Raises `RequestError`, naming `where`, if the name or the parameters are malformed.
         """
         function = checked_object(checked_object(tool, where).get("function", tool), f"{where}.function")
         check_values(tool, where=where)
@@ -244,22 +240,22 @@ class Tool:
         )
 
     def to_openai(self) -> ToolBody:
-        """Return the tool as OpenAI's `tools` element, a copy that the caller may change."""
+        """Return the tool as an element of OpenAI's `tools`, as a new dict."""
         parameters = thawed(self.parameters)
         function: FunctionBody = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
 
 ToolChoice = Literal["auto", "none", "required", "named"]
-"""The freedom of the model to call tools; "named" is one tool alone, which must be called."""
+"""The tools that the model may call; "named" requires a call of one tool."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Permissions for one turn: the tools, whether one must be called, and the schema of the content.
+    """Constraints for one turn: the tools, whether one must be called, and the schema of the content.
 
-    `tools` is None when the tools are not known (any name counts as a tool), empty when there are none. The schema is
-    copied and frozen.
+    `tools` is None if the tools aren't known (any name then counts as a tool), and empty if there are none. The schema is copied and
+    frozen.
     """
 
     tools: tuple[Tool, ...] | None = ()

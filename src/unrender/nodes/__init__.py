@@ -1,13 +1,12 @@
 """Defines the grammar's nodes, PEG combinators as frozen data, and the table of rules that collects them.
 
-In come patterns, texts and alphabets; out come nodes. Open this module first: it has all kinds of nodes, and the ways to
-walk and to rewrite them. `patterns` reads the regular expressions of JSON Schema, writes them and matches texts, and
-`texts` writes formats, forbidden words and escaped characters.
+In: patterns, texts and alphabets. Out: nodes. Open this module first: it defines all kinds of nodes, and functions to walk and rewrite
+them. `patterns` reads, writes and matches the regular expressions of JSON Schema, and `texts` writes formats, forbidden words and escaped
+characters.
 
-A grammar made of nodes by hand is both run and written out. Where the two differ on purpose, the node says so:
-`Layout` is generated as its text and read as any white space. An answer of a Format is a tree of parts instead
-(`answer.nodes`). Each node's docstring begins with its PEG form, in which `.` is any character. The rule never to
-break: a node is data, equal to any other with the same parts, and nothing changes it.
+A handwritten grammar is used both for parsing and for writing dialects. If the two differ, the node's docstring describes it: `Layout` is
+generated as its text and parsed as any whitespace. An answer of a Format is a tree of parts instead (`answer.nodes`). Each node's docstring
+starts with its PEG form, in which `.` is any character. Rule: nodes are immutable data, equal if their parts are equal.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ class Cut(Leaf):
 
 
 MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
-"""Noncharacters of Unicode: no text holds them."""
+"""Unicode noncharacters, which don't occur in text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +204,9 @@ class AnswerPart(Leaf):
 
 _Special = Layout | Until | Peek | Negate | End | Tag | Atomic | Cut | Mark
 Refused = _Special | Chars | Optional | Repeat | Ref | JsonValue | PythonValue | Quoted | AnswerPart
-"""Kinds of nodes that some dialect, or a regular expression, has no words for; of repetitions those with a separator."""
+"""Kinds of nodes that some dialect, or a regular expression, can't express, including repetitions with a separator."""
 Node = Literal | Sequence | Choice | Refused
-"""A node of a grammar. Whoever tells the kinds apart names them all, so that mypy lists the places that a new kind needs."""
+"""A node of a grammar. Code that distinguishes kinds of nodes lists them all, so that mypy finds the places to change for a new kind."""
 
 
 def refusal(node: Refused, why: str) -> GrammarError:
@@ -221,7 +220,7 @@ def refusal(node: Refused, why: str) -> GrammarError:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The answers that one turn allows, as data: a root node, and the rules that its `Ref`s refer to, copied and frozen."""
+    """The answers that one turn allows, as data: a root node, and the rules of its `Ref`s, copied and frozen."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
@@ -279,7 +278,7 @@ def _reader(kind: type) -> Callable[[Any], tuple[Node, ...]]:
 
 
 _BELOW: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {kind: _reader(kind) for kind in _HOLDERS if _HOLDERS[kind]}
-"""Made once for each class: every step of writing a grammar walks over it."""
+"""Cached for each class, because every step of writing a grammar uses it."""
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -357,7 +356,7 @@ def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 RULE_NAME = re.compile(r"[a-z0-9-]+")
-"""A name of a rule that all dialects take."""
+"""Pattern of rule names that all dialects accept."""
 
 
 @dataclass(slots=True)

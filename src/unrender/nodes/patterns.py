@@ -135,9 +135,9 @@ def holds(ranges: Ranges, character: str) -> bool:
 
 
 def _whole(character: str) -> str:
-    """Return `character`, or raise `UnsupportedPattern` for half of a surrogate pair."""
+    """Return `character`, or raise `UnsupportedPattern` for an unpaired surrogate."""
     if _SURROGATES[0] <= ord(character) <= _SURROGATES[1]:
-        raise UnsupportedPattern("half of a surrogate pair")
+        raise UnsupportedPattern("an unpaired surrogate")
     return character
 
 
@@ -310,7 +310,7 @@ class _Reader:
             ranges.extend(self.class_item())
         kept = tuple(whole for found in ranges for whole in _without_halves(*found))
         if not kept and not negated:
-            raise UnsupportedPattern("a class of halves of surrogate pairs" if ranges else "an empty class")
+            raise UnsupportedPattern("a class with unpaired surrogates" if ranges else "an empty class")
         return Chars(kept, negated=negated)
 
     def class_item(self) -> Ranges:

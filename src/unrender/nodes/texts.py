@@ -117,7 +117,7 @@ _CODE_UNIT = Choice(
         Sequence((_D, _HIGH, _TWO, Literal("\\u"), _D, _LOW, _TWO)),
     )
 )
-"""The text after `\\u`: one character; never half of a surrogate pair."""
+"""The text after `\\u`: one character; never an unpaired surrogate."""
 
 JSON_CHARACTER = Choice(
     (

@@ -1,4 +1,4 @@
-"""Answers as they are generated: events, or bodies of OpenAI's, made of chunks of text as these come."""
+"""Streams of answers: events, or OpenAI chunks, for chunks of text as they arrive."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Item = TypeVar("Item")
 
 
 class AnswerStream(Generic[Item]):
-    """One answer, read as it is generated: iterate with `for`, or with `async for` where the chunks come from an async iterable.
+    """The events of one streamed answer. Iterate with `for`, or with `async for` if the chunks come from an async iterable.
 
-    Each chunk is read when the stream is asked for what it makes; at the end of the chunks the parser is finished. A stream can be read
-    once. `message` is the message so far.
+    Each chunk is parsed when the iteration reaches it, and the parser is finished after the last chunk. You can iterate only once.
+    `message` is the message so far.
 
-    Raises `RequestError` for chunks that can't be iterated so, and for a chunk that is not text.
+    Raises `RequestError` if the chunks can't be iterated in this way, or if a chunk isn't text.
     """
 
     __slots__ = ("_added", "_chunks", "_finished", "_items", "_later", "_parser")
@@ -36,7 +36,7 @@ class AnswerStream(Generic[Item]):
 
     @property
     def message(self) -> Message:
-        """The message so far; at the end of the stream, the whole message."""
+        """The message so far, complete at the end of the stream."""
         return self._parser.message
 
     def __iter__(self) -> Iterator[Item]:

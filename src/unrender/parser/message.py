@@ -1,4 +1,4 @@
-"""Folds events into the message that they add up to, and keeps the leftovers of calls out of it."""
+"""Combines events into a message, without the leftovers of calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unrender.values.resumable import Resumable
 
 
 def message_of(events: Iterable[Event]) -> Message:
-    """Return the message that events add up to.
+    """Combine events into a message.
 
     >>> message_of([ContentText("It "), ContentText("rains.")]).content
     'It rains.'
@@ -123,7 +123,7 @@ def _copied(text: StringIO) -> StringIO:
 
 
 _HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
-"""Events that come most often, one by one, and pass when nothing is held."""
+"""The most frequent events, which pass if nothing is buffered."""
 _TEXT = (ContentText, ReasoningText)
 
 

@@ -91,7 +91,7 @@ def begun_text(
     """
     if format is None:
         if thinks or reasoning:
-            raise RequestError(f"{where}: with a grammar made by hand only content can be continued, found reasoning")
+            raise RequestError(f"{where}: with a handwritten grammar, only content can be continued, found reasoning")
         return content
     if thinks:
         if not format.reasoning.end:

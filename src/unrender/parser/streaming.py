@@ -1,8 +1,7 @@
-"""The parser: it is fed a model's output in any chunks, and gives events and the message that they add up to.
+"""The parser, which turns a model's output, in any chunks, into events and a message.
 
-Strategy: what the prompt has begun of the answer is replayed first, by the same machine, so that an open reasoning block is
-open and a continued answer is part of the message. The program depends on the format and on
-what the request allows, not on its tools (save where nothing but their names shows a call), and is compiled once.
+Strategy: the machine first parses the prefill, so that an open reasoning block is open and a continued answer is part of the message. The
+program depends on the format and the request, but not on its tools, unless only their names identify a call. It's compiled once.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def begun_machine(
         machine.pc = CONTENT_HUB
     events = machine.feed(prefill)
     if grammar is not None and any(isinstance(event, Malformed) for event in events):
-        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the grammar does not read")
+        raise GrammarError(f"the prompt begins the answer with {prefill!r:.80}, which the grammar doesn't allow")
     machine.strict = transcript.strict
     return machine, events
 
@@ -119,27 +118,24 @@ def _compiled(
 __all__ = ["STATE_VERSION", "Parser", "Span"]
 
 _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_transcript", "_waiting")
-"""Fields that are copied and pickled; those of the fast path are made again."""
+"""Fields that are copied and pickled; those of the fast path are recreated."""
 
 
 class Parser(Resumable):
-    """Reads one answer: it is fed text, piece by piece, and gives events.
+    """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
-    `prompt` is the rendered prompt, or its tail: its text after the assistant's header counts as begun. A caller who
-    knows that text passes it as `prefill`; then the prompt is not searched. It is part of the message only
-    when it is `is_continuation`, i.e. an answer that the model goes on with; a generation prompt's text is not content.
-    A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
-    `ParseError`, and nothing else, at the first text that the format does not allow. `policy` decides on text that
-    can be read in two ways, and on when a call is given: when it is complete, or as it is written. `special_tokens` matter
-    only to callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by
-    default the format's preserved tokens. A `grammar` made by hand is read instead of the format's, which then only
-    says what the prompt has begun and what ends a turn. With it, a request for an answer in JSON or for reasoning in
-    the content is a `GrammarError`, and so is a prefill that the grammar does not read. `ids` makes the ids of calls
-    from their position in the conversation and the tool's name, by default at random. `known_ids` are the ids of the
-    calls before the answer, one for each; none of them is given again.
+    `prompt` is the rendered prompt, or its end: the text after the assistant's header is the prefill. If you know the prefill, pass it as
+    `prefill`; the prompt isn't searched then. It's part of the message only with `is_continuation`, i.e. if it's an answer that the model
+    continues; otherwise, it isn't content. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. If strict,
+    they raise only `ParseError`, at the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to
+    send calls. `special_tokens` are the texts of the tokenizer's special tokens, by default the format's preserved tokens. They matter only
+    if you pass `special` to `feed`. A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a
+    turn. With it, a request for JSON or for reasoning in the content raises `GrammarError`, and so does a prefill that the grammar doesn't
+    allow. `ids` is a function from a call's position in the conversation and the tool's name to its id; by default, ids are random.
+    `known_ids` are the ids of earlier calls, one for each; they aren't used again.
 
-    A parser can be kept and moved: as JSON data by `state()` and `restore()`, in memory by `copy()`. It also pickles,
-    but unpickling runs what the pickle says, so only pickles of your own making are safe to load.
+    You can save a parser as JSON data with `state()` and `restore()`, and copy it with `copy()`. It can also be pickled, but unpickling can
+    run any code, so load only pickles that you trust.
 
     >>> from unrender.format import Format
     >>> parser = Parser(Format(), Request())
@@ -154,16 +150,16 @@ class Parser(Resumable):
     __slots__ = (*_KEPT, "_event", "_free", "_passing", "_tail", "_take", "_told", "_write")
 
     _take: Callable[[str], tuple[str, int] | None] | None
-    """Takes what goes straight through, but for the tail, which it has not decided yet; None while nothing does."""
+    """Fast path for text, except for an undecided end; None if there is no fast path."""
     _free: Flow | None
-    """Finds what may end free text. A chunk without that goes through whole; the message gets it when an account is taken."""
+    """Finds text that may end free text. A chunk without a match is one event; it's added to the message later."""
     _tail: str
     _passing: list[str]
-    """Text that the machine had not decided, and the chunks since, of which it knows nothing yet."""
+    """Text that the machine hasn't decided, and later chunks that it hasn't seen."""
     _event: Any  # A call of an optional one would cost a question for each chunk.
-    """Makes the event of a chunk; None while chunks wait."""
+    """Creates the event for a chunk; None while chunks are buffered."""
     _write: Callable[[str], object] | None
-    """Adds a chunk to the arguments of the call; None for free text."""
+    """Appends a chunk to the arguments of the call; None for free text."""
     _told: int
     """The number of pieces of these that the message has, where the caller was told of the call; else -1."""
 
@@ -224,9 +220,9 @@ class Parser(Resumable):
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Self:
-        """Return an independent parser in the same state, for n > 1 sampling and speculative decoding.
+        """Return an independent copy of the parser, for n > 1 sampling and speculative decoding.
 
-        Calls that begin in the copy get their own ids. They are made by `ids`, or by default as before.
+        Calls that start in the copy get their own ids, from `ids` or, by default, from the original's function.
         """
         self._stop_flow()
         # The machine was told of what went straight through, so its copy has read the same text.
@@ -248,9 +244,8 @@ class Parser(Resumable):
     def state(self) -> dict[str, Any]:
         """Return the parser's state as plain JSON data, for `restore` in another process.
 
-        It holds all the text that was fed and the part of the answer that the prompt already contains; `restore` reads
-        that again, in linear time. The caller's format, request and grammar are not in it, only their digest. Unlike a
-        pickle, it can be read without trust.
+        It contains all text fed so far and the prefill; `restore` parses them again, in linear time. It contains only a digest of the
+        format, request and grammar. Unlike a pickle, it's safe to load from untrusted sources.
         """
         self._account()
         machine = self._machine
@@ -299,17 +294,17 @@ class Parser(Resumable):
             if finished:
                 parser.finish("length" if length_limited else None)
         except (ParseError, GrammarError, ValueError) as error:
-            raise StateError(f"state.fed: expected what a parser has read, found that it is refused: {error}") from None
+            raise StateError(f"state.fed: expected text that the parser accepts: {error}") from None
         calls.make = maker
         digest = message_digest(parser._fold.message)
         saved.require("message", digest, f"{digest}, the digest of the message that the text makes")
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        """Take more output; return the events that are final now. Text fed after `finish` is an error of the caller.
+        """Parse more output and return the new events. Text fed after `finish` is an error.
 
-        `special` is what the tokenizer knows about `text`. True: it is special tokens. False: it is ordinary text, and
-        a special token spelled out in it is a quotation. None: nothing is known.
+        `special` is True if `text` consists of special tokens, False if it's ordinary text, in which a spelled-out special token is a
+        quotation, and None if that isn't known.
         """
         if self._take is not None and special is None and type(text) is str and text:
             # The way of most chunks: more of what is being read, and no instruction runs.
@@ -329,7 +324,7 @@ class Parser(Resumable):
         if not isinstance(text, str):
             raise TypeError(f"feed(): expected text, found {type(text).__name__}")
         if self._finished:
-            raise ValueError("feed() after finish(): the output has ended")
+            raise ValueError("feed() can't be called after finish()")
         tail = self._leave_flow()
         self._transcript.add(text, special)
         if special is False:
@@ -405,9 +400,10 @@ class Parser(Resumable):
             self._waiting = self._emit(self._machine.feed(tail))
 
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
-        """End the output; `reason` is the engine's finish reason: with "length" an unclosed call counts as truncated.
+        """End the output and return the last events. `reason` is the engine's finish reason: after "length", an unclosed call counts as
+        truncated.
 
-        `text` is the last of the output: given here, it costs less than fed. Returns the last events, and nothing when called again.
+        `text` is the last chunk; passing it here is faster than feeding it. Returns nothing if called again.
         """
         # Only the end of the text is what the limit has cut off.
         if text and (self._finished or type(text) is not str or reason == "length"):
@@ -463,7 +459,7 @@ class Parser(Resumable):
         return events
 
     def expected(self) -> tuple[str, ...]:
-        """Return what may come now, in the words of `ParseError.expected`: quoted texts, and names of free parts."""
+        """Return what the format allows next, as in `ParseError.expected`: quoted texts, and names of free parts."""
         return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
@@ -473,7 +469,7 @@ class Parser(Resumable):
 
     @property
     def message(self) -> Message:
-        """The message so far: what the events add up to, and after it the call that waits until it is complete."""
+        """The message so far: all events, and the call that isn't complete yet."""
         self._account()
         message, call = self._fold.message, open_call(self._machine)
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
@@ -498,7 +494,7 @@ class Parser(Resumable):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The role of every character read so far, in order and without gaps, except text that is held back."""
+        """The role of every character parsed so far, in order and without gaps, except for buffered text."""
         self._account()
         spans: list[Span] = []
         for role, end in self._machine.final_spans():

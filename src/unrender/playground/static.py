@@ -41,7 +41,7 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
     """
     source = Path(pyodide)
     if "://" not in pyodide and not (source / "pyodide.mjs").is_file():
-        raise StaticError(f"{pyodide}: expected an address, or a folder that holds pyodide.mjs")
+        raise StaticError(f"{pyodide}: expected a URL, or a folder with pyodide.mjs")
     if "://" not in pyodide and folder.resolve().is_relative_to(source.resolve()):
         raise StaticError(f"{folder}: this folder is in {pyodide}, which is copied into it; name another")
     try:

@@ -1,6 +1,6 @@
-"""Proves a format by a template's own answers: they are cut out of renderings, read, and compared with what they were made of.
+"""Verifies a format on a template's own answers: extracts them from renderings, parses them, and compares the messages.
 
-In come answers and what a template writes for them. Out comes whether they are read as they were meant, and a Format whose
+In: answers, and their renderings. Out comes whether they are read as they were meant, and a Format whose
 claims they do not refute. `analysis` and `verify` both prove: they differ in where answers come from (needles, or random
 words), and in what a refutation is for (a weaker format, or a counterexample).
 

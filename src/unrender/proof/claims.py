@@ -44,7 +44,7 @@ class _Weaker:
     claim: str
     """The claim that is given up."""
     parts: Callable[[Format], dict[str, Any]]
-    """The weaker parts; none where the format does not make the claim."""
+    """The weaker parts; empty if the format doesn't have this finding."""
     needed_by: Callable[[Said], bool]
     """Only answers like these need the claim."""
     part: Role | None = None
@@ -116,7 +116,7 @@ def _weaken(trial: _Trial, weaker: Callable[[_Trial], Iterator[_Trial]]) -> list
 
 
 def _given_up(way: Sequence[_Trial]) -> Iterator[str]:
-    """Yield what was given up on the way to a weaker format, each with an answer that was wrong before and is not now."""
+    """Yield the dropped findings, each with an answer that was misread before and isn't now."""
     for before, after in pairwise(way):
         wrong = (*before.faults, *(found.cut_out for found in before.wrong))
         mended = next((shown for shown in wrong if shown not in after.faults), wrong[0]).answer
@@ -160,7 +160,7 @@ def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
 
 
 def _trials(witness: Witness, trial: _Trial) -> Iterator[_Trial]:
-    """Yield what comes of each weaker format that may mend what is wrong."""
+    """Yield the results for each weaker format that may help."""
     wrong = [found.cut_out for found in trial.wrong]
     read = [shown.said for shown in witness.shown if shown not in wrong]
     for weaker in _WEAKER:

@@ -1,4 +1,4 @@
-"""Cuts an answer out of a rendering: it is what the conversation with it adds to the prompt that asks for it."""
+"""Extracts an answer from a rendering: the text after its prompt."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class CutOut:
     before: Conversation = ()
     """The conversation up to the answer."""
     prompt: str
-    """The prompt that asks for the answer."""
+    """The prompt of the answer."""
     start: str
     """The rendering up to the answer."""
     answer: str
     whole: str = ""
-    """The rendering with the answer, and with what follows it."""
+    """The rendering with the answer, and with the following messages."""
 
     @property
     def asked(self) -> bool:

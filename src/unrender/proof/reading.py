@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from unrender.dialects.remainder import Remainder
 
 Writes = Callable[[Conversation], str | None]
-"""Returns what the template writes for a conversation; None where it refuses."""
+"""Renders a conversation; None if the template rejects it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """A template's own answers, and what proofs need of the template besides."""
+    """A template's own answers, with the other data that verification needs."""
 
     shown: tuple[CutOut, ...]
     request: Request
@@ -39,7 +39,7 @@ class Witness:
     eos_token: str
     writes: Writes
     complete: Callable[[Format], Format]
-    """Adds to a format what no answer shows."""
+    """Completes a format with parts that no answer shows."""
     is_over: Callable[[], bool]
     """Returns whether the proof must end."""
 
@@ -56,13 +56,13 @@ class ReadAnswer:
 
     @property
     def own(self) -> Message:
-        """The message without what the prompt has begun."""
+        """The message without the prefill."""
         return replace(self.message, reasoning=self.message.reasoning.removeprefix(self.begun))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misread:
-    """An answer that was read as something else than it says."""
+    """An answer that was misread."""
 
     cut_out: CutOut
     message: Message

@@ -385,7 +385,7 @@ def _weigh_owner(budget: CostBudget, asked: Operands) -> None:
 def _sort(budget: CostBudget, asked: Operands) -> None:
     # `messages.sort(key=f)`: Python would call `f` without asking the sandbox.
     if asked.kwargs.get("key") is not None:
-        raise exceptions.SecurityError("sort: expected no key, which would be called unseen")
+        raise exceptions.SecurityError("sort: expected no key function")
     _weigh_owner(budget, asked)
 
 

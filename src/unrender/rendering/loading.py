@@ -111,7 +111,7 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
             return load_file(path)
     if not isinstance(path_or_id, str) or not _looks_like_id(path_or_id):
         raise TemplateError(
-            f"{_short(path)}: expected a model directory, a template file or a hub id, found nothing there"
+            f"{_short(path)}: not found; expected a template file, a model folder, a GGUF file or a Hugging Face id"
         )
     return load_directory(_download(path_or_id))
 
@@ -350,7 +350,7 @@ class _Reader:
         if self._values > MAX_GGUF_VALUES:
             raise TemplateError(f"{self._path}: expected at most {MAX_GGUF_VALUES} values in the GGUF metadata")
         if depth > MAX_GGUF_DEPTH:
-            raise TemplateError(f"{self._path}: expected at most {MAX_GGUF_DEPTH} arrays inside each other")
+            raise TemplateError(f"{self._path}: expected at most {MAX_GGUF_DEPTH} nested arrays")
         if kind == _STRING:
             return self._string() if keep else self._pass(self._number("Q"))
         if kind == _ARRAY:
@@ -385,4 +385,4 @@ class _Reader:
 
     def _check(self, count: int) -> None:
         if self._file.tell() + count > self._size:
-            raise TemplateError(f"{self._path}: the GGUF metadata break off at byte {self._file.tell()}")
+            raise TemplateError(f"{self._path}: the GGUF metadata is truncated at byte {self._file.tell()}")

@@ -36,7 +36,7 @@ def integer_node(minimum: int | None, maximum: int | None) -> Node:
         negative = _natural(low, None if minimum is None else -minimum)
         options.extend([Sequence((Literal("-"), any_pattern(negative)))] if negative else [])
     if not options:
-        raise ValueError(f"no whole number between {minimum} and {maximum}")
+        raise ValueError(f"no integer between {minimum} and {maximum}")
     return any_pattern(options)
 
 

@@ -393,10 +393,10 @@ def _stepped(target: Any, name: str) -> Any:
 
 
 def bundled(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSchema:
-    """Return `schema` with all `documents` (URI → schema) that it refers to, directly or not, in its `$defs`.
+    """Return `schema` with all `documents` (URI → schema) that it refers to, directly or indirectly, in its `$defs`.
 
-    A tool's parameters or a response's schema can then be read without the network. `schema` and `documents` are not
-    changed. Raises `GrammarError` when a document that is needed is not a JSON Schema.
+    The result can be used as a tool's parameters or a response schema, without network access. `schema` and `documents` aren't modified.
+    Raises `GrammarError` if a required document isn't a JSON Schema.
 
     >>> bundled({"items": {"$ref": "id.json"}}, {"id.json": {"type": "integer"}, "other.json": {}})
     {'items': {'$ref': 'id.json'}, '$defs': {'id.json': {'$id': 'id.json', 'type': 'integer'}}}

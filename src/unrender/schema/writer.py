@@ -89,7 +89,7 @@ def _integer(shape: shapes.Integer) -> dict[str, Any]:
 
 def _number(shape: shapes.Number) -> dict[str, Any]:
     if shape.fractional:
-        raise Unwritable("a number that is not whole")
+        raise Unwritable("a number that isn't an integer")
     if shape.parts is not None:
         raise Unwritable("steps of a fraction")  # llguidance counts quarters in two digits: no 0.5
     bounded = shape.minimum is not None and shape.maximum is not None

@@ -1,11 +1,10 @@
-"""A test kit for those who rely on a template: the pytest fixture `chat`, and its parts.
+"""The pytest fixture `chat`, to test a template and its answers, and its parts.
 
-The fixture is there as soon as the package is installed with the extra `testing`; it needs no import.
-In: a template, a request, an output, and what it must mean. Out: an `AssertionError` that shows what it means instead. Open `chat`
-first, which compares messages and cuts outputs; `plugin` is what pytest loads.
+The extra `testing` installs the fixture, which needs no import. In: a template, a request, an output, and the expected message. Out: an
+`AssertionError` with the actual message. Open `chat` first, which compares messages and splits outputs; `plugin` is the pytest plug-in.
 
-Rules: an expectation is checked at every split, leniently and strictly, and against the grammars of the engines that are there.
-Names are imported when they are first used, so that pytest, which loads the plugin in every run, starts as fast as before.
+Rules: an expectation is checked at every split, with lenient and strict parsers, and against the grammars of installed engine libraries.
+Names are imported on first use, so that the plug-in doesn't slow down pytest.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Tests one output and its meaning: at all splits, leniently and strictly, and against the grammars.
+"""Tests one output at all splits, with lenient and strict parsers, and against the grammars.
 
-Outputs are cut as an engine might cut them, here alone; the chunks give back the whole text when joined.
+Outputs are split as an engine might split them; the joined chunks are the whole text.
 
-Strategy: an `Expectation` describes the answer that a test expects: it is compared with what was read, and can be written as Python, so
-a failed test shows the expectation that would have held. `given` and `output` only collect; `expect` and `expect_tolerated` run, and either fails with `AssertionError`.
+Strategy: an `Expectation` describes the answer that a test expects. It's compared with the parsed message, and can be printed as Python, so
+a failed test shows an expectation that would pass. `given` and `output` only collect arguments; `expect` and `expect_tolerated` run the
+case, and raise `AssertionError` if it fails.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _RANDOM_SIZES = (3, 12, 60)
 
 
 def splits(text: str) -> Iterator[list[str]]:
-    """Yield the ways to cut `text`: whole, in single characters, in two at every place, in fours, and at random.
+    """Yield chunkings of `text`: whole, single characters, every split in two, chunks of four, and random ones.
 
     >>> list(splits("ab"))[:3]
     [['ab'], ['a', 'b'], ['a', 'b']]
@@ -66,7 +67,7 @@ def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
 
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
-"""The conversation when none is given."""
+"""The default conversation."""
 _DIFFERS = "the output means something else (- expected, + found)"
 
 
@@ -90,7 +91,7 @@ class ExpectedCall:
 
 
 def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
-    """Return a complete call. Arguments whose names are not Python names are passed as a mapping.
+    """Return a complete call. Pass arguments whose names aren't Python identifiers as a mapping.
 
     >>> call("get_weather", city="Paris") == call("get_weather", {"city": "Paris"})
     True
@@ -99,7 +100,7 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
 
 
 def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") -> ExpectedCall:
-    """Return a failed call: it was cut off or, with status "invalid", is broken. Its text is content.
+    """Return a failed call, which was cut off or, with status "invalid", is broken. Its text is content.
 
     `arguments` is its JSON text so far.
     """
@@ -173,7 +174,7 @@ def _lines(text: str) -> list[str]:
 
 
 class Chat:
-    """Begins cases; the fixture `chat` is one. Relative paths are searched for in `folders`, in order."""
+    """Starts test cases; the fixture `chat` is an instance. Relative paths are resolved against `folders`, in order."""
 
     def __init__(self, folders: Sequence[Path] = (Path(),)) -> None:
         self._folders = folders
@@ -187,7 +188,7 @@ class Chat:
 
     @property
     def unfinished(self) -> tuple[Case, ...]:
-        """The cases that began and never reached `expect`."""
+        """The cases that never reached `expect`."""
         return tuple(case for case in self._cases if not case.finished)
 
     def _load(self, path: str | PathLike[str]) -> ChatTemplate:

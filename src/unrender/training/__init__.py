@@ -1,7 +1,7 @@
-"""Training on conversations of many turns: the tokens of one conversation, in one row.
+"""Training on multi-turn conversations: the tokens of one conversation in one row.
 
-A `Rollout` keeps what was sampled as it was sampled, and encodes only what is said in between. Open `rollout` first; `attribution`
-finds the words of messages in a prompt. Rule: sampled ids are never decoded and encoded again, and no message becomes a special token.
+A `Rollout` keeps sampled ids unchanged, and encodes only the messages in between. Open `rollout` first; `attribution` finds the words of
+messages in a prompt. Rule: sampled ids are never decoded and encoded again, and message text never becomes a special token.
 
 >>> from unrender import ChatTemplate
 >>> from unrender.training import Rollout

@@ -1,4 +1,4 @@
-"""Finds which characters of a rendered conversation the model wrote: the mask that training needs.
+"""Finds the characters of a rendered conversation that the model wrote, as a mask for training.
 
 Strategy: what the model wrote of a message lies between the prompt that asked for it and the end of its turn. Where the
 template keeps prefixes, both are found by rendering the conversation up to there. Where it does not (reasoning of
@@ -30,10 +30,10 @@ from unrender.parser.streaming import Parser
 from unrender.proof.split import common_suffix
 
 _NEEDLE = "qzneedlezq"
-"""Planted in a message to be found in its rendering."""
+"""A unique word, inserted into a message to find it in the rendering."""
 _CALL = (Role.NAME, Role.ARGUMENT, Role.ID, Role.MARKER)
 Plant = Callable[[Said], Said | None]
-"""Returns a message with a needle in it; None when it has no text to hold one."""
+"""Returns a message with a needle in it; None if it has no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,23 +48,23 @@ class MaskSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMask:
-    """A rendered conversation, with the parts of its text that the model wrote, in order."""
+    """A rendered conversation, and the parts of its text that the model wrote."""
 
     text: str
     written: tuple[MaskSpan, ...]
 
     def characters(self) -> list[bool]:
-        """Return for each character of the text whether the model wrote it."""
+        """Return one boolean per character: whether the model wrote it."""
         mask = [False] * len(self.text)
         for part in self.written:
             mask[part.start : part.end] = [True] * (part.end - part.start)
         return mask
 
     def tokens(self, offsets: Iterable[tuple[int, int]]) -> list[int]:
-        """Return 1 for each token that the model wrote, else 0.
+        """Return one number per token: 1 if the model wrote it, else 0.
 
-        `offsets` are the tokens' borders in characters, as a fast tokenizer's `offset_mapping` gives them. A token
-        counts when it begins in a text that the model wrote; a token without characters never does.
+        `offsets` are the start and end of each token in characters, as in a fast tokenizer's `offset_mapping`. A token counts if its first
+        character was written by the model; an empty token never counts.
         """
         mask = self.characters()
         return [int(low < high and mask[low]) for low, high in offsets]
@@ -73,11 +73,11 @@ class AssistantMask:
 def assistant_mask(
     template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **template_kwargs: Any
 ) -> AssistantMask:
-    """Render a conversation and return which characters the model wrote.
+    """Render a conversation and return a mask of the characters that the model wrote.
 
-    It works for any template, and needs no `{% generation %}`. `template_kwargs` are variables of the template, as in
-    `ChatTemplate.prepare`. Raises `RequestError` for malformed messages and for a message whose borders the rendering
-    does not show, and `TemplateError` when the template refuses.
+    It works for any template, without `{% generation %}`. `template_kwargs` are variables of the template, as in `ChatTemplate.prepare`.
+    Raises `RequestError` for malformed messages and for a message with ambiguous borders, and `TemplateError` if the template rejects the
+    conversation.
     """
     offer, request = read_request(tools)
     writer = template._writing(offer, request, template_kwargs)

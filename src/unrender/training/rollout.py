@@ -1,7 +1,7 @@
-"""Collects a conversation of many turns as tokens: those that were sampled, and those that were said in between.
+"""Collects a multi-turn conversation as tokens: sampled ones, and those of the messages in between.
 
-Strategy: a conversation is a chain of stretches, each linked to the one before it, so branches share what they have in common and a
-turn costs what it adds. Lists are made when they are asked for.
+Strategy: a conversation is a linked list of segments, so branches share their common prefix, and the cost of a turn is proportional to its
+new tokens. Lists are built on demand.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class TrainingRow:
 
     input_ids: list[int]
     mask: list[int]
-    """1 for what was sampled, 0 for what was not."""
+    """1 for sampled tokens, 0 for others."""
     logprobs: list[float] | None
-    """Log probabilities of what was sampled, and 0.0 for what was not; None if none were given."""
+    """Log probabilities of sampled tokens, and 0.0 for others; None if none were passed."""
     message_indices: list[int]
-    """The message of the conversation that a token belongs to; -1 in the first prompt, at the ends of turns, and in generation prompts."""
+    """Index of the message that a token belongs to; -1 in the first prompt, at the ends of turns, and in generation prompts."""
     body: list[bool]
-    """For each token, True if it is a message's own words: all that was sampled, and what was said by users and tools after the first prompt."""
+    """True for each token of a message's own text: sampled tokens, and text of users and tools after the first prompt."""
     prompt_length: int
-    """The number of tokens before the first that was sampled."""
+    """Number of tokens before the first sampled one."""
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -40,11 +40,11 @@ class TrainingRow:
 
     @property
     def completion_ids(self) -> list[int]:
-        """All that follows the first prompt: answers, and what was said in between."""
+        """All ids after the first prompt: answers, and the messages in between."""
         return self.input_ids[self.prompt_length :]
 
     def trl(self) -> dict[str, Any]:
-        """Return what a `rollout_func` of TRL returns for one sample."""
+        """Return the result of TRL's `rollout_func` for one sample."""
         return self._named("completion_ids", "env_mask", "logprobs")
 
     def verl(self) -> dict[str, Any]:
@@ -78,11 +78,11 @@ class _Stretch:
 
 
 class Rollout:
-    """A conversation between a model, tools and users, as the tokens that were sampled and those that were not.
+    """A conversation between a model, tools and users, as sampled tokens and others.
 
-    `tokenizer` is one of transformers or tokenizers, or a `PromptEncoder` that several rollouts share. `settings` are those of
-    `ChatTemplate.prepare`. Raises `TokenizerError` when the tokenizer cannot tell special tokens, or cannot encode a message without
-    making one of its words a special token; otherwise what `prepare` raises. No argument is changed.
+    `tokenizer` is a tokenizer of transformers or tokenizers, or a `PromptEncoder` that several rollouts share. `settings` are arguments of
+    `ChatTemplate.prepare`. Raises `TokenizerError` if the tokenizer doesn't list its special tokens, or can't encode a message as ordinary
+    text, and the errors of `prepare`. Arguments are never modified.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class Rollout:
 
     @property
     def messages(self) -> list[Mapping[str, Any]]:
-        """The conversation so far, in OpenAI's form; answers as they were read."""
+        """The conversation so far, in OpenAI's format, with the parsed answers."""
         return [message for stretch in self._stretches() for message in stretch.said]
 
     def sampled(self, ids: Iterable[int], logprobs: Iterable[float] | None = None) -> Message:
-        """Take the ids that a model sampled for an answer, its stop token included; return the message that they mean.
+        """Add the sampled ids of an answer, including the stop token, and return the parsed message.
 
-        The ids are kept as they are. No ids are an empty answer. `logprobs` are one for each id, for all answers or for none. Raises
-        `RequestError` when they are not, and when the last answer was not extended.
+        The ids are kept unchanged. An empty list is an empty answer. Pass `logprobs`, one per id, for all answers or for none. Otherwise,
+        and if the last answer wasn't extended, it raises `RequestError`.
         """
         if self._last.sampled:
             raise RequestError("sampled: expected extend(…) after an answer, found another answer")
@@ -145,11 +145,11 @@ class Rollout:
         return message
 
     def extend(self, messages: Sequence[Any], **changes: Any) -> None:
-        """Append what is said after the answer: results of its calls, users, system messages.
+        """Append the messages after the answer: tool results, user messages, system messages.
 
-        Only this is encoded. `changes` are those of `Turn.next`: `thoughts`, `unfinished`, `tool_choice`, variables of the template.
-        Raises what `Turn.next` raises, and `TokenizerError`; then nothing has changed. Raises `RequestError` when nothing was sampled
-        since the last messages.
+        Only these messages are encoded. `changes` are arguments of `Turn.next`: `thoughts`, `unfinished`, `tool_choice`, variables of the
+        template. Raises the errors of `Turn.next`, and `TokenizerError`; the rollout is unchanged then. Raises `RequestError` if nothing
+        was sampled since the last messages.
         """
         if not self._last.sampled:
             raise RequestError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")
@@ -170,7 +170,7 @@ class Rollout:
         self.turn = turn
 
     def row(self) -> TrainingRow:
-        """Return the conversation as one row: what was sampled has mask 1, all else 0."""
+        """Return the conversation as one row, whose mask is 1 for sampled tokens, and 0 for others."""
         stretches = list(self._stretches())
         answers = [stretch for stretch in stretches if stretch.sampled]
         known = any(stretch.logprobs is not None for stretch in answers)
@@ -186,7 +186,7 @@ class Rollout:
         )
 
     def fork(self) -> Rollout:
-        """Return a branch: it goes on from here on its own, and shares what there is so far."""
+        """Return an independent branch that shares all tokens so far."""
         other = object.__new__(Rollout)
         other.encoder, other.turn, other._last = self.encoder, self.turn, self._last
         return other

@@ -1,9 +1,9 @@
-"""Decides by the tool's schema what a raw argument is, and writes it as JSON text.
+"""Converts a raw argument to JSON text, by the type in the tool's schema.
 
 Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema decides. Where it allows
 several types, they are tried from the narrowest to the widest, and text comes last.
 
-Rules: nothing is refused. Text that fits no type comes back as what it looks like.
+Rules: nothing is refused. Text that matches no type is converted by its appearance.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _BYTES = 1_500
-"""Bytes that the types of a tool's arguments take once they are asked for, beside the tool."""
+"""Bytes of the cached argument types of a tool."""
 ANY: frozenset[str] = frozenset()
 """No statement about the type."""
 STRING = frozenset(("string",))
 
 
 class Kinds(frozenset[str]):
-    """The JSON types that a value may have (empty: any); `shape` says which of their values are allowed.
+    """The allowed JSON types of a value (empty: any); `shape` restricts their values.
 
     It equals the plain set of its types: `types == STRING` holds for every shape of strings.
     """
@@ -59,7 +59,7 @@ class Kinds(frozenset[str]):
 class ArgumentTypes:
     """The JSON types of one tool's arguments. With no tool, every argument is a string.
 
-    The tool's schema is read when the first type is asked for. No schema raises an error: an argument whose schema is
+    The tool's schema is parsed on first use. No schema raises an error: an argument whose schema is
     invalid may have any type.
     """
 
@@ -132,7 +132,7 @@ class ArgumentTypes:
         return self._types[key]
 
     def admit(self, arguments: str) -> bool:
-        """Return whether each argument of a JSON object has a type that its schema allows, whatever its bounds."""
+        """Return whether each argument of a JSON object has a type that its schema allows, regardless of bounds."""
         return self._admitted(json.loads(arguments or "{}"))
 
     def _admitted(self, given: Mapping[str, Any]) -> bool:
@@ -148,7 +148,7 @@ class ArgumentTypes:
         return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
     def _reading_of(self, key: str) -> Reading:
-        """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""
+        """Return the schema that defines the type of `key`: the whole schema, or only its property if the whole is invalid."""
         if self._tool is None or self._reading is not _UNKNOWN:
             return self._reading
         # `{"a": {"type": "string"}, "b": {"type": 5}}`: `b` must not cost `a` its type.
@@ -217,8 +217,7 @@ def read_literal(text: str) -> tuple[str, str]:
 def coerce(text: str, types: frozenset[str]) -> str:
     """Return raw `text` as the JSON text of a value of one of `types` (empty: any).
 
-    Of all readings of the text, the first that the schema admits is taken; if it admits none, the one that the text
-    looks like.
+    It returns the first interpretation that the schema allows, or the most natural one if the schema allows none.
     """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)

@@ -44,7 +44,7 @@ class OddNames:
     ) -> int | None:
         """Return where the longest name that is at `at` ends, if one of `stops` follows or `ends` matches there.
 
-        Returns `NOT_HERE` for none, and None when only more text can tell. White space may be before a stop.
+        Returns `NOT_HERE` for none, and None if more text is needed. White space may be before a stop.
         """
         if not final and (at >= len(text) or self._finder.may_grow(text, at)):
             return None

@@ -26,17 +26,17 @@ class Doubts:
     """Texts that values of one call syntax do not hold."""
 
     heads: tuple[str, ...]
-    """The endings of what is written before a value."""
+    """Suffixes of the text before a value."""
     tails: tuple[str, ...]
-    """The beginnings of what is written after it."""
+    """Prefixes of the text after a value."""
     call: str
     """The beginning of a call: a value that ends without its closer does not hold it."""
     again: re.Pattern[str] | None
     """A closer, and after it the first word of an opener that does not go on as openers do."""
     between: str
-    """In code: what is written between two arguments; else empty."""
+    """In code, the text between two arguments; otherwise empty."""
     equals: str
-    """In code: what is written between a name and the text of a value."""
+    """In code, the text between a name and a value."""
 
     @classmethod
     def of(
@@ -92,7 +92,7 @@ class Doubts:
 
 
 def _again(opener: str, closer: str) -> re.Pattern[str] | None:
-    """Return what finds a closer with a damaged opener after it: `<|close|>a<|sep|> <|open|> a`."""
+    """Return the finder of an end marker with a damaged start marker after it: `<|close|>a<|sep|> <|open|> a`."""
     head = _FIRST_WORD.match(opener)
     if head is None or head.group() == opener or not _telling((head.group(),)) or not _telling((closer,)):
         return None

@@ -27,12 +27,12 @@ from unrender.limits import MAX_HEAD
 
 
 class Flow:
-    """Text that goes on until certain literals or characters come. Immutable; one object for each place."""
+    """Free text up to certain literals or characters. Immutable; one object for each place."""
 
     __slots__ = ("_made_of", "_whole", "search")
 
     search: Callable[[str], re.Match[str] | None]
-    """Finds what ends the text, or may be the beginning of that."""
+    """Finds text that ends the free text, or a prefix of it."""
     _whole: Callable[[str], re.Match[str] | None]
     """Finds a literal, as far as it is looked at, or one of the characters."""
 
@@ -130,7 +130,7 @@ class Finder:
         self.first: re.Pattern[str] = re.compile(f"[{heads}]" if heads else never)
 
     def _expression(self, literal: str, rest: str, lead: str = "") -> str:
-        """Return what matches the `rest` of a literal where the `lead` is before it."""
+        """Return a pattern for the `rest` of a literal after its `lead`."""
         guard = r"(?!\w)" if literal in self.guarded else ""
         return re.escape(rest) + guard + (f"(?<={re.escape(literal)})" if lead else "")
 

@@ -69,7 +69,7 @@ _CLOSES = {"]": "[", "}": "{"}
 
 
 def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int, str]:
-    """Go on from `at` while the text is well-formed JSON.
+    """Continue from `at` as long as the text is well-formed JSON.
 
     `stack` holds the brackets that are open; at most `depth` may be. Returns the position where that ends, the state
     and the brackets there, the position of a comma that nothing has followed yet (-1 if there is none), and the keys of

@@ -28,7 +28,7 @@ _LOOSE_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE
 
 
 def escape(text: str) -> str:
-    """Return `text` as it is written inside a JSON string."""
+    """Return `text` escaped for a JSON string."""
     return encode_basestring(text)[1:-1]
 
 

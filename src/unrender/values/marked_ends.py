@@ -48,7 +48,7 @@ class Kind(IntEnum):
 
     TEXT = 0
     CLOSED = 1
-    """The closer, and what may follow it."""
+    """The end marker and the text that may follow it."""
     BROKEN = 2
     """The closer where one is written, and nothing that may follow it."""
     MENTIONED = 3
@@ -56,7 +56,7 @@ class Kind(IntEnum):
     OPENED = 4
     """The opener of an argument."""
     ENDED = 5
-    """The end of a call, and what may follow that."""
+    """The end of a call and the text that may follow it."""
     BEGUN = 6
     """The beginning of a call."""
 
@@ -86,7 +86,7 @@ class Markers:
     """The markers around the values of one call syntax, as pieces with free white space between them."""
 
     closers: tuple[str, ...]
-    """Spellings of what ends a value. In named tags the argument's name is missing: `</` and `>`."""
+    """Spellings of a value's end marker. In named tags the argument's name is missing: `</` and `>`."""
     named: bool = False
     lead: str = ""
     """Layout that is written before a closer."""
@@ -157,7 +157,7 @@ class MarkedEnds:
         return [self.markers.separator + opener[0]]
 
     def of(self, key: str, names: tuple[str, ...]) -> MarkedEnds:
-        """Return what finds the end of the value of `key`; `names` are those of the tool's arguments."""
+        """Return the finder of the end of the value of `key`; `names` are the tool's argument names."""
         if not self.markers.named:
             return self
         found = self._keyed.get((key, names))
@@ -168,7 +168,7 @@ class MarkedEnds:
         return found
 
     def mark(self, text: str, at: int, literal: str, *, first: bool, final: bool) -> ValueMark | None:
-        """Return what a literal of the finder, found at `at`, is; None while that depends on more text.
+        """Classify a literal of the finder at `at`; None if more text is needed.
 
         `first` means that the value has no text before it.
         """

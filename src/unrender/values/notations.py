@@ -83,7 +83,7 @@ class ExportedNotation(Enum):
     TEXT = auto()
     """Everything up to the value's end marker."""
     CODE = auto()
-    """Nothing: only the codec's own syntax says where a value ends."""
+    """No markers: only the codec's syntax delimits a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ def _strings(codec: Codec) -> tuple[Callable[[str], str], Lexicon, str, Exported
 
 
 def single_quoted(text: str, *, ascii_only: bool) -> str:
-    r"""Return a string as JSON writes it, but in single quotes.
+    r"""Return a string in JSON syntax, but with single quotes.
 
     >>> print(single_quoted('say "hi", it\'s me', ascii_only=False))
     'say "hi", it\'s me'

@@ -183,7 +183,7 @@ class RawScanner(Scanner):
         return self._done(end, *said)
 
     def _done(self, end: int, *said: str) -> tuple[int, str, Status]:
-        """Return what `scan` does at the value's end."""
+        """Return the result of `scan` at the end of the value."""
         value = self._finish()
         self.broken = value[:1] == '"' and self._is_damaged()
         return (end, "".join(said), FAILED) if self.broken else (end, "".join((*said, value)), DONE)

@@ -1,7 +1,7 @@
 """Reads argument values of any codec as they stream, as JSON text.
 
-Strategy: a scanner is a small automaton that can stop anywhere. It gets the buffer and a position, and takes what it can
-decide. It returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet, such
+Strategy: a scanner is a small automaton that can stop anywhere. It gets the buffer and a position, and consumes as much as it can decide.
+It returns the new position, the JSON text of the consumed part, and whether the value is complete. What it cannot decide yet, such
 as half an escape or a word that may go on, stays in the buffer: never more than a few characters. Well-formed JSON goes
 through unchanged, in slices (`json_fast_path`). The single steps here read what is broken, cut off, or not JSON.
 """
@@ -65,7 +65,7 @@ class LiteralStyle:
     stops: tuple[str, ...] = ()
     """Texts that end a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
     ends: tuple[str, ...] = ()
-    """First characters of what may follow the value. A delimiter of one character closes a string only before them."""
+    """First characters of the text that may follow the value. A delimiter of one character closes a string only before them."""
     in_code: bool = False
     """The value is an argument in code: what may follow is `)`, or a comma, a name and `=`."""
     names: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class LiteralScanner(Scanner):
 
     @property
     def untouched(self) -> bool:
-        """True as long as no value has begun."""
+        """True until a value starts."""
         return self.state == VALUE and not self.stack
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
@@ -160,7 +160,7 @@ class LiteralScanner(Scanner):
         return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
-        """Take JSON as it is; what is none, or not all there, is left to the single steps."""
+        """Consume valid JSON unchanged; the single steps handle invalid or incomplete text."""
         at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
         if at == start:
             return start
@@ -504,7 +504,7 @@ def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
 
 
 def _certain(text: str, at: int) -> bool:
-    """True when an escape is all there, whatever follows."""
+    """True if an escape is complete, regardless of the following text."""
     kind = text[at + 1 : at + 2]
     if kind != "u":
         return bool(kind)

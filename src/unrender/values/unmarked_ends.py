@@ -92,7 +92,7 @@ class Follow:
     def decided(self, text: str, start: int) -> tuple[int, str]:
         """Return the same for every continuation of `text`.
 
-        It returns (n, "") when the value goes on at least up to n.
+        It returns (n, "") if the value continues at least to n.
         """
         found = self._ends.search(text, start)
         limit = self._begun_at(text, start)

@@ -1,8 +1,8 @@
-"""Verifies a template: renders random answers along all axes, parses them back, and reports per capability.
+"""Verifies a template: renders random answers of every kind, parses them, and reports the result for each capability.
 
-Strategy: `renditions` cuts the answer out of a rendering. Only what the rendering shows is expected back; what it drops makes
-the capability skipped. Each answer is parsed whole, character by character, and in random chunks, with and without the
-end of turn. Then comes what surrounds an answer: prompts, further turns, grammars, and the history that grows from turn to turn.
+Strategy: `renditions` extracts the answer from a rendering. Only text in the rendering is expected back; if the template drops something,
+the capability is skipped. Each answer is parsed whole, character by character, and in random chunks, with and without the end-of-turn
+marker. Prompts, further turns, grammars and the history are checked after that.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
 GRAMMARS = "grammars"
-"""The check that loads engines, which takes seconds where they are installed."""
+"""The check that loads engine libraries, which takes seconds if they are installed."""
 _FEW = 2
-"""Samples of `verify_quickly`."""
+"""Number of samples in `verify_quickly`."""
 
 
 def verify(
@@ -38,13 +38,12 @@ def verify(
     only: Collection[str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """Check the format of a template, or the format or grammar that it was given, against the template's own renderings.
+    """Check a template's format or grammar, derived or passed, against the template's own renderings.
 
-    `samples` answers are made for each capability, the same for the same `seed`; `progress` is called with the name of each
-    capability when it is done. `only` names the `CHECKS` to make, instead of all. Grammars are checked with the engines that
-    are installed. A refusal of the template raises nothing: the capability is skipped, and a template that renders no conversation
-    at all is not checked, as `Report.refusal` says. Raises `GrammarError` when a prompt begins an answer that a grammar made by
-    hand does not allow.
+    `samples` answers are generated for each capability, the same for the same `seed`; `progress` is called with the name of each completed
+    capability. `only` names the `CHECKS` to run instead of all. Grammars are checked with the installed engine libraries. If the template
+    rejects a conversation, the capability is skipped. If it renders no conversation at all, nothing is checked, and `Report.refusal` has
+    the reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
     """
     run = _run(template, samples, seed)
     if refusal := run.candidate.refusal:
@@ -129,8 +128,8 @@ _CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFin
     NEXT_TURNS: lambda run: check_next_turns(run.template, run.random),
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
-"""The checks, in the order in which they are made; a check may have several findings."""
+"""The checks in order; a check may have several findings."""
 CHECKS = tuple(_CHECKS)
-"""The names of the checks, for those who make them one by one."""
+"""The names of the checks, to run them one by one."""
 QUICK_CHECKS = tuple(name for name in CHECKS if name not in (GRAMMARS, "text in strings", NEXT_TURNS))
 """The checks of `verify_quickly`."""

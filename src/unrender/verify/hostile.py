@@ -1,4 +1,4 @@
-"""Tests what is easily misread: an answer's own words that look like the format's, and names and values that look like syntax.
+"""Tests ambiguous answers: text that looks like markers, and names and values that look like syntax.
 
 Strategy: the words come from the format itself, such as its markers and headers, so that each format is tested with what could
 fool its own reader. They are the same for the same format and seed. An answer that the template does not write is left out.
@@ -124,7 +124,7 @@ def argument_names(run: Run) -> CapabilityFinding:
 
 
 def no_parameters(run: Run) -> CapabilityFinding:
-    """Parse calls of tools without parameters, alone and beside others."""
+    """Parse calls of tools without parameters, alone and next to others."""
     bare = {"type": "function", "function": {"name": TOOL_NAMES[1], "description": "Call."}}
     offering = run.candidate.offering((proof_tool(TOOL_NAMES[0], {}), bare, PROOF_TOOLS[2]))
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = tuple((name, {}) for name in TOOL_NAMES)

@@ -33,7 +33,7 @@ NOT_CLAIMED = "not part of the format"
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
-    """Return the finding for what was tried: None stands for an answer that held.
+    """Return the finding for the tried answers: None stands for an answer that held.
 
     With nothing tried, the capability is skipped for the `reason` given.
     """
@@ -75,7 +75,7 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
 Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
 """Returns whether an answer was read right."""
 Show = Callable[[Candidate, Said], CutOut | None]
-"""Renders an answer; returns None where the rendering does not show it."""
+"""Renders an answer; returns None if the rendering doesn't show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class Run:
     def refutations(
         self, shown: Iterable[CutOut], judge: Judge = as_meant, asked: Candidate | None = None
     ) -> list[Counterexample | None]:
-        """Return for each answer a counterexample, or None where it is read as it must be."""
+        """Return a counterexample for each answer, or None if it's parsed correctly."""
         return [refute(asked or self.candidate, found, self.random, judge) for found in shown]
 
 
@@ -129,7 +129,7 @@ def _chunkings(text: str, random: Random, *, in_letters: bool) -> Iterator[tuple
 
 
 def message_json(message: Message) -> str:
-    """Return a message as JSON, with what is known of its failed calls."""
+    """Return a message as JSON, including its failed calls."""
     failed = [f"{call.name}: {call.status}" for call in message.failed_calls]
     return json.dumps({**message.to_openai(), **({"failed_calls": failed} if failed else {})}, ensure_ascii=False)
 

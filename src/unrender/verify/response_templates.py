@@ -65,7 +65,7 @@ def response_reader(exported: Exported) -> Reader:
     try:
         loaded = load_response_template(exported.template)
     except ValueError as error:
-        raise ExportError(f"response template: transformers refuses it: {error}") from error
+        raise ExportError(f"response template: transformers rejects it: {error}") from error
 
     def read(chunks: list[str], prompt: str) -> dict[str, Any]:
         parser = ResponseParser(loaded, prefix=prompt, tools=list(PROOF_TOOLS))

@@ -1,6 +1,6 @@
-"""Holds what verification found, and writes it for people: a counterexample as a diff, many reports as one page of Markdown.
+"""Defines the results of verification, and formats them: a counterexample as a diff, several reports as one Markdown page.
 
-Rules: what came from outside (names of files, words of templates, answers) is text on the page: it makes no markup.
+Rules: file names, text of templates and answers are escaped, so that they never become markup.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Verdict(StrEnum):
     PASSED = "passed"
     """Every rendering was parsed back into the message it was made of."""
     FAILED = "failed"
-    """One rendering was not; a counterexample shows it."""
+    """One rendering wasn't parsed back; there is a counterexample."""
     SKIPPED = "skipped"
-    """The template renders nothing that could show it, or an engine is missing."""
+    """The template doesn't render the capability, or an engine library is missing."""
 
     @property
     def in_history(self) -> str:
-        """The verdict's meaning for the history: whether the next prompt keeps what was written before it."""
+        """The verdict in the words of the history check: whether the next prompt keeps earlier text."""
         return {Verdict.PASSED: "kept", Verdict.FAILED: "changed"}.get(self, str(self))
 
 
@@ -73,10 +73,10 @@ class Report:
     findings: tuple[CapabilityFinding, ...]
     """Findings about the format: answers, prompts, grammars."""
     history: tuple[CapabilityFinding, ...] = ()
-    """Findings about the template's history, whatever the format: whether each prompt begins with the one before."""
+    """Findings about the template's history: whether each prompt starts with the previous one."""
 
     refusal: str = ""
-    """Why the template rendered no conversation, and nothing was checked; empty when one was rendered."""
+    """The reason why the template rendered no conversation and nothing was checked; empty if it rendered one."""
 
     @property
     def failed(self) -> tuple[CapabilityFinding, ...]:
@@ -85,9 +85,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """True when nothing failed, and answers that the template wrote were read back.
+        """True if no check failed, and answers rendered by the template were parsed back.
 
-        What the format's own grammars generate does not count: it is read by the same format.
+        Answers generated from the format's own grammars don't count, because the same format parses them.
         """
         return not self.failed and any(it.capability in AXES and it.verdict is Verdict.PASSED for it in self.findings)
 
@@ -111,7 +111,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]~|]")
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
 _AROUND = 30
-"""Characters of what two texts have in common that are shown beside what they have not."""
+"""Number of common characters shown around a difference."""
 _PARTS = ("reasoning", "reasoning_content", "content", "tool_calls", "failed_calls")
 
 

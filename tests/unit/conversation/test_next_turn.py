@@ -86,7 +86,7 @@ def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
 
     with pytest.warns(TemplateWarning, match="now holds it twice"):
         assert turn.next("Well", [AGAIN]).prompt == turn.prompt + "Well" + right
-    with pytest.raises(ExtendError, match="the system message again"):
+    with pytest.raises(ExtendError, match="repeats the system message"):
         template.prepare_rendered(turn.prompt).next("Well", [AGAIN])
     assert turn.next("Well", [AGAIN], restate=False).prompt == turn.prompt + "Well</s>[ASK]Bye[/ASK]"
 
@@ -111,7 +111,7 @@ def test_text_behind_an_end_inside_a_thought_is_an_error():
 
     assert turn.prefill == "<think>"
     for answer in ("Hm<|end|> Hi!", "Hm</think>Hi!<|end|>Hi!"):
-        with pytest.raises(ExtendError, match="goes on after its end|inside a thought"):
+        with pytest.raises(ExtendError, match="goes on after its end|inside reasoning"):
             turn.next(answer, [AGAIN])
 
 
@@ -329,7 +329,7 @@ def test_a_message_may_hold_the_words_of_stubs(word):
     new = turn.next(f"<think>{word}</think>{word}", [user])
     assert new.prompt == turn.prompt + f"<think>{word}</think>{word}<end><user>Is {word} a word?<end><assistant>"
     assert [piece.text for piece in new.appended if piece.body] == [user["content"]]
-    with pytest.raises(ExtendError, match="leaves out thoughts"):
+    with pytest.raises(ExtendError, match="leaves out reasoning"):
         turn.next(f"<think>{word}</think>{word}", [user], thoughts="template")
 
 

@@ -26,7 +26,7 @@ def test_the_rest_of_an_answer_is_what_may_follow(prefill, rest):
 @pytest.mark.parametrize("prefill", ["maybe", "<think>\n</think>no", "<think>\n</think></think>"])
 def test_what_no_answer_begins_with_is_an_error(prefill):
     """The prompt must begin an answer of the format."""
-    with pytest.raises(GrammarError, match="which the format does not write"):
+    with pytest.raises(GrammarError, match="which the format doesn't allow"):
         turn_of(ANSWER, prefill=prefill).constraint("llama.cpp")
 
 

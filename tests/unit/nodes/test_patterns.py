@@ -169,5 +169,5 @@ def test_what_is_written_finds_itself(member, other):
 
 @cases
 def test_a_complement_is_all_other_characters(ranges, expected):
-    """Ranges may overlap, touch and come in any order; half of a surrogate pair is not a character."""
+    """Ranges may overlap, touch and come in any order; an unpaired surrogate is not a character."""
     assert list(map(list, complement(ranges))) == expected

@@ -388,5 +388,5 @@ def test_a_strict_parser_that_has_raised_cannot_be_restored() -> None:
     with pytest.raises(ParseError):
         parser.feed('<tool_call>\n{"name": "now", ;')
 
-    with pytest.raises(StateError, match=r"state\.fed: expected what a parser has read, found that it is refused: "):
+    with pytest.raises(StateError, match=r"state\.fed: expected text that the parser accepts: "):
         moved(parser)

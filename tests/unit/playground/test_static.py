@@ -89,7 +89,7 @@ def test_pyodide_of_a_folder_is_copied(tmp_path):
 
 def test_a_folder_without_pyodide_is_refused(tmp_path):
     """A value that is neither an address nor a folder with Pyodide is an error, and nothing is written."""
-    with pytest.raises(StaticError, match=r"expected an address, or a folder that holds pyodide.mjs"):
+    with pytest.raises(StaticError, match=r"expected a URL, or a folder with pyodide.mjs"):
         write(tmp_path / "site", pyodide=str(tmp_path))
 
     assert not (tmp_path / "site").exists()

@@ -121,13 +121,13 @@ def test_an_unknown_type_is_named_with_its_place(read, key):
 )
 def test_no_length_is_believed(read, broken):
     """A length that goes beyond the file's end breaks off there."""
-    with pytest.raises(TemplateError, match=r"m\.gguf: the GGUF metadata break off at byte \d+$"):
+    with pytest.raises(TemplateError, match=r"m\.gguf: the GGUF metadata is truncated at byte \d+$"):
         read(broken)
 
 
 def test_the_number_of_pairs_is_not_believed(read):
     """A pair that is announced and not there is missed."""
-    with pytest.raises(TemplateError, match="break off at byte 38$"):
+    with pytest.raises(TemplateError, match="is truncated at byte 38$"):
         read(pair("a", UINT8, b"\x05"), count=2)
 
 
@@ -142,7 +142,7 @@ def test_arrays_are_nested_four_deep(read, key):
 
     read(around(text("x"), STRING, 4))
 
-    with pytest.raises(TemplateError, match="expected at most 4 arrays inside each other"):
+    with pytest.raises(TemplateError, match="expected at most 4 nested arrays"):
         read(around(text("x"), STRING, 5))
 
 

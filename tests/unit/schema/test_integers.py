@@ -39,7 +39,7 @@ def test_only_the_plain_spelling_is_generated(text):
 
 def test_no_number_between_the_bounds_is_an_error():
     """An empty range has no node."""
-    with pytest.raises(ValueError, match="no whole number between 3 and 2"):
+    with pytest.raises(ValueError, match="no integer between 3 and 2"):
         integer_node(3, 2)
 
 

@@ -1,10 +1,10 @@
-"""Asks the template: nothing else in the analysis renders.
+"""Renders conversations for the analysis, which renders nowhere else.
 
-In comes a template, out come what it takes (`Capabilities`) and records: frozen texts of what it writes.
+In: a template. Out: its `Capabilities`, and records of its text.
 
-Open `discovery` first: it finds the conversations that a template takes, by trying. `answers` then renders an answer of every
+Open `discovery` first: it finds the conversations that a template supports, by trial. `answers` then renders an answer of every
 shape, and what is around answers. `probes` holds what both write: messages with needles in them, and what they may cost.
 
-Never break this rule: a name, a field or a marker is not guessed. It comes out of the template's own source, and a needle that
+Rule: names, fields and markers are never guessed. It comes out of the template's own source, and a needle that
 shows up in the rendering decides.
 """

@@ -1,4 +1,4 @@
-"""Renders what is compared: answers of each shape, and what is around them after a question and after a tool's result.
+"""Renders answers of each shape, and the text around them after a question and after a tool's result, for comparison.
 
 Rules: once `discovery` knows the inputs, all that is derived comes from the records of this module. They are plain texts,
 and *find* is made of functions from such records. Of answers by which a format is proved, nothing of the format decides where
@@ -44,7 +44,7 @@ from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
-"""Returns the answer in what follows an input, without the header before it; None where there is none."""
+"""Returns the answer in the text after an input, without its header; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Continuations:
     """The text after the input when there is neither an answer nor a generation prompt."""
     bare_no_thinking: str | None = None
     answers: tuple[str, ...] = ()
-    """Answers of every shape that the template does not refuse, and of which it writes anything."""
+    """Answers of every shape that the template supports and doesn't drop."""
     no_thinking: str | None = None
     """An answer of content alone, with thinking switched off."""
     in_history: str | None = None
@@ -78,7 +78,7 @@ class Turns:
     question: Continuations
     """After a user's question."""
     result: Continuations | None = None
-    """After a tool's result; None where the template takes no calls or no results."""
+    """After a tool's result; None if the template doesn't support calls or results."""
     opening: str = ""
     """The text before a conversation's first question."""
     opening_with_tools: str = ""
@@ -145,9 +145,9 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """Texts after the header in answers of each shape, to the end of the text; None for a shape that is not rendered.
+    """Texts after the header in answers of each shape; None for a shape that isn't rendered.
 
-    Unless said otherwise, a call has one argument.
+    By default, a call has one argument.
     """
 
     content: str | None = None
@@ -173,7 +173,7 @@ class Answers:
     cut: Mapping[str, str | None] = field(default_factory=dict)
     """By marker that may close reasoning: content that begins with a word and that marker."""
     instructions: str = ""
-    """The text of the prompt before the question, where it begins a thought in words; else nothing."""
+    """The text of the prompt before the question, if it starts reasoning in words; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +183,7 @@ class WrittenCall:
     kinds: Mapping[str, str | None] = field(default_factory=dict)
     """By name of a JSON type: one argument of that type."""
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
-    """Values of many kinds, with the answer: first all, then fewer, for templates that choke. Each is rendered when it is
-    asked for."""
+    """Values of many kinds, with the answer: first all, then fewer, for templates that choke. Each is rendered on demand."""
 
 
 ANSWER_KINDS: Mapping[str, Any] = {
@@ -199,7 +198,7 @@ ANSWER_KINDS: Mapping[str, Any] = {
 
 
 def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
-    """Render an answer of every shape; `prefill` is what prompts begin of it."""
+    """Render an answer of every shape; `prefill` is the part of it that prompts contain."""
     said = {shape: answer for shape, (_, answer) in shapes().items()}
     said["long_call"] = assistant(calls=make_calls(1, 2))
     bodies = {name: body(prober.answer(message)) for name, message in said.items()}
@@ -215,7 +214,7 @@ def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
 
 
 def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
-    """Yield what is left of content that begins with a word and a marker that may close reasoning.
+    """Yield the rest of content that starts with a word and a possible end marker of reasoning.
 
     The markers are the template's string constants that are closers, in brackets of whatever kind: `</think>`, `«/end»`.
     """
@@ -270,7 +269,7 @@ def _shrinking_values() -> list[dict[str, Any]]:
 
 _WORDS = re.compile(r"\w{4,}")
 _LATER = ("content", "reasoned", "call", "mixed")
-"""The shapes of what is asked for again after other turns."""
+"""The shapes of answers that are rendered again after other turns."""
 
 
 def cut_outs(prober: Prober, request: Request) -> tuple[CutOut, ...]:

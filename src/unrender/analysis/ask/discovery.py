@@ -1,4 +1,4 @@
-"""Finds a template's `Capabilities` by probes: the inputs it takes, the commonest tried first.
+"""Finds a template's `Capabilities` with probes: the inputs that it supports, the most common first.
 
 Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string
 constants and variables; what decides is whether a needle shows up in the rendering.
@@ -40,13 +40,13 @@ from unrender.proof.split import closers_of, common_prefix, is_tag
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _TOOLS_WORD = re.compile(r"tools|functions|(?:tool|function)_(?:list|json|schema|spec|desc|def)", re.IGNORECASE)
-"""In names of variables that hold all tools, and not one's name or style."""
+"""Word in the names of variables with all tools, as opposed to the name or style of one."""
 _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
-"""In names of variables that hold no truth value."""
+"""Words in the names of variables that aren't booleans."""
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
-"""Amounts that some templates take for none."""
+"""Amounts that some templates treat as none."""
 _LONG_ID = "call_0123456789abcdef"
 _ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -63,7 +63,7 @@ def discover(prober: Prober) -> Prober:
 
 
 def _require(prober: Prober) -> dict[str, Any]:
-    """Find what must be supplied so that a plain question renders at all."""
+    """Find the variables that are required to render a plain question."""
     changes: dict[str, Any] = {}
     for _ in range(MAX_RETRIES):
         if _renders(prober, changes):
@@ -83,7 +83,7 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 
 
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
-    """Read the name of a missing variable off the template's complaint, and supply text, for probes alone."""
+    """Get the name of a missing variable from the template's error, and supply a text, only for probes."""
     known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render(
         [{"role": "user", "content": USER}], add_generation_prompt=True, **dict[str, Any](known)
@@ -126,7 +126,7 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
 
 
 def _find_thinking(prober: Prober) -> dict[str, Any]:
-    """R2's input: a variable that changes the prompt, and its two values."""
+    """Input of R2: a variable that changes the prompt, and its two values."""
     known = filter(REASONING_WORD.search, prober.template.reads)
     names = sorted(known, key=lambda name: (name != "enable_thinking", name != "thinking", name))[:MAX_LISTED]
     for name in names:
@@ -151,7 +151,7 @@ def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool
 
 
 def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:
-    """Yield pairs (on, off): words with which the template compares the variable, or the two booleans.
+    """Yield pairs (on, off): values that the template compares with the variable, or the two booleans.
 
     Where it knows no word for on, thinking is on unless it is switched off.
     """
@@ -221,7 +221,7 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
 
 
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
-    """Return whether an answer names the tools of `count` calls more often than an answer that calls nothing.
+    """Return whether an answer with `count` calls names the tools more often than an answer without calls.
 
     Some templates offer their tools after an answer, others only after an open question. So it is answers that are compared.
     """
@@ -256,7 +256,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
 
 
 def _find_reasoning(prober: Prober) -> dict[str, Any]:
-    """R1's input: the place in which reasoning shows up in the rendering."""
+    """Input of R1: the field whose reasoning appears in the rendering."""
     for place, name in _reasoning_places(prober):
         changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
         trial = prober.with_capabilities(**changes)

@@ -115,7 +115,7 @@ _TEXTS = (
 
 
 def own_answers() -> dict[str, Said]:
-    """Return what the template is asked to write, by what it says in words."""
+    """Return the conversations to render, by their descriptions."""
     # A call says more than numbers: words, a text in quotes, and signs that formats are made of.
     told = SaidCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0])
     return {**dict(shapes().values()), TOLD: assistant(calls=(told,))}
@@ -146,7 +146,7 @@ class Spent:
         self.exhausted: int = 0
         """Renderings that ran into their own limits."""
         self.reason: str = ""
-        """Why the template is asked no more; empty as long as it is."""
+        """The reason why no more probes are rendered; empty if there's none."""
 
     def add(self, rendering: Rendering) -> None:
         """Count a rendering."""
@@ -155,7 +155,7 @@ class Spent:
         self.exhausted += rendering.exhausted
 
     def search(self, count: int) -> bool:
-        """Count characters to decode or values to compare; return whether there may be so many more."""
+        """Count characters to decode or values to compare; return whether the limit allows them."""
         self._searched += count
         return self._searched <= self._limits.analysis_searched
 
@@ -194,9 +194,9 @@ class Prober:
     tokens: Mapping[str, str] = field(default_factory=lambda: {"bos_token": BOS, "eos_token": EOS})
     """The tokens that templates are rendered with."""
     texts: dict[str, str | None] = field(default_factory=dict)
-    """By probe: what was rendered; None where the template refused."""
+    """By probe, the rendered text; None if the template rejected it."""
     complaints: dict[str, str] = field(default_factory=dict)
-    """By probe: what the template said when it refused."""
+    """By probe, the error of a template that rejected it."""
 
     @classmethod
     def within(cls, template: Template) -> Prober:
@@ -218,7 +218,7 @@ class Prober:
 
     @property
     def words(self) -> str:
-        """The text that evidence is looked for in: the template's source or, of a function, all that it has written so far."""
+        """The text to search for evidence: the template's source or, for a function, all text that it has written so far."""
         return self.template.source or "\n".join(text for text in self.texts.values() if text)
 
     def with_capabilities(self, **changes: Any) -> Prober:
@@ -308,7 +308,7 @@ def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequ
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:
-    """Return what is between the last `left` and the first `right` after it, or None."""
+    """Return the text between the last `left` and the first `right` after it, or None."""
     _, found, rest = (text or "").rpartition(left)
     return rest.partition(right)[0] if found and right in rest else None
 

@@ -1,4 +1,4 @@
-"""Finds what conversations a template refuses, or does not show, and what has to be conceded for them.
+"""Finds conversations that a template rejects or drops, and the concessions that they need.
 
 Strategy: conversations with many features are rendered. Each feature that none of them shows to be taken has a short conversation of
 its own. Where the template refuses it, or leaves out what somebody says, concessions are tried, from the smallest, until it shows all.
@@ -66,7 +66,7 @@ def _refusals(
 
 
 def _may_have(prober: Prober, feature: concede.Feature) -> bool:
-    """Return whether a template is ever given a conversation with a feature."""
+    """Return whether a template can get a conversation with a feature."""
     has_developer = any(said.role == "developer" for said in feature.example)
     return (prober.capabilities.supports_tool_calls or not feature.calls) and (
         concede.knows_developer(prober.template.facts.string_constants) or not has_developer
@@ -93,7 +93,7 @@ def _shown(prober: Prober, features: Mapping[str, concede.Feature]) -> set[str]:
 
 
 def find_tools_wanted(prober: Prober) -> dict[str, Any]:
-    """Return what a template demands of the tools that it describes, as fields of `Capabilities`."""
+    """Return a template's requirements for tools, as fields of `Capabilities`."""
 
     def takes(tool: Mapping[str, Any]) -> bool:
         return prober.render((_QUESTION,), tools=[tool], prompt=True, thinking=None) is not None
@@ -121,10 +121,10 @@ class _Asked:
     example: Conversation
     thinking: bool | None
     tools: bool | None
-    """False to offer no tools, even to a template that takes them."""
+    """False to offer no tools, even if the template supports them."""
 
     def fault(self, said: Conversation | None = None) -> str:
-        """Return what the template does that does not show all that the example says, for a note; "" where it does."""
+        """Return a warning about parts of the example that the template doesn't show; "" if it shows all."""
         tools = None if self.tools is False else self.prober.offered
         text, error = self.prober.ask(said or self.example, tools=tools, prompt=True, thinking=self.thinking)
         if text is None:

@@ -1,4 +1,4 @@
-"""Finds the parts of a format: functions from records of what a template wrote to findings, which render nothing.
+"""Finds the parts of a format: functions from records to findings, which don't render.
 
 In come the records of `ask`, out come headers and ends of turns, markers of reasoning and content, the syntax of calls, and the
 name of the rule that decided each.

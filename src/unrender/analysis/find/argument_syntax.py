@@ -24,7 +24,7 @@ from unrender.proof.split import Solution, common_prefix, common_suffix, is_word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentsFinding:
-    """The notation of arguments, and what could not be explained."""
+    """The notation of arguments, with diagnostics."""
 
     arguments: Arguments
     unexplained: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ def _numbers_row(body: str | None, count: int) -> Row | None:
 
 
 def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> tuple[Arguments, str]:
-    """A2, A3: put a string where a number was, and see quotes or a type attribute; say which."""
+    """A2, A3: replace a number with a string, and find quotes or a type attribute."""
     shown = {name: _around_value(body, ANSWER_KINDS[name]) for name, body in kinds.items()}
     number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
@@ -126,7 +126,7 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
 
 
 def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
-    """Return what is between the key and the value, and after the value up to the end."""
+    """Return the text between the key and the value, and the text after the value."""
     if body is None:
         return None
     after_key = body.partition(KEYS[0])[2]

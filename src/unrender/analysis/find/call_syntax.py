@@ -32,7 +32,7 @@ NOT_RENDERED = "tool calls are not rendered"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsFinding:
-    """The call syntax, the joints before it, and what could not be determined."""
+    """The call syntax, the joints before it, and diagnostics."""
 
     tools: CallSyntax
     start_to_tools: str = ""
@@ -43,7 +43,7 @@ class ToolsFinding:
     in_reasoning: bool = False
     """Calls after reasoning are written before its end."""
     content_as_reasoning: bool = False
-    """Content beside calls is written in reasoning's markers."""
+    """True if content next to calls is written in the markers of reasoning."""
     end: str = ""
     """The text that ends a turn with calls, where that is not the usual end."""
     diagnostics: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Known:
 
     reasoning: ReasoningFinding
     content: Content
-    """The wrapping of content beside calls."""
+    """The markers around content next to calls."""
     turn_end: str
 
 
@@ -164,7 +164,7 @@ class _Analysis:
     # What is before the first call
 
     def _find_openings(self, row: Row) -> dict[str, str]:
-        """Return what is before the first call, by what precedes it: nothing, content, reasoning."""
+        """Return the text before the first call after nothing, content and reasoning."""
         # `\n<think></think>\n<call>`: an empty block before a call shows the joint after reasoning, not the one at the start. It
         # goes, with the layout before it.
         empty, shown = self.known.reasoning.reasoning.empty.lstrip(), row.before.lstrip()
@@ -189,7 +189,7 @@ class _Analysis:
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
 
     def _before_call(self, body: str | None, needle: str) -> str | None:
-        """Return what is between the first `needle` and a call."""
+        """Return the text between the first `needle` and a call."""
         row = self._row((body or "").partition(needle)[2])
         return row.before if row else None
 
@@ -231,7 +231,7 @@ class _Analysis:
     # What is after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
-        """Return what follows the last call without the end of the turn, and that end when it is the usual one.
+        """Return the text after the last call without the end-of-turn marker, and that marker if it's the usual one.
 
         It is the same with less white space before it: some is after content alone.
         """
@@ -303,7 +303,7 @@ class _Analysis:
         return skeletons.lead_layout(replace(tools, call_start=call_start, call_end=call_end, index_start=index_start))
 
     def _fit_empty(self, tools: CallSyntax) -> tuple[CallSyntax, str]:
-        """T6: compare what a call without arguments has in their place, and say what was found."""
+        """T6: find the text that a call without arguments has in their place."""
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"

@@ -1,7 +1,7 @@
 """Finds the codec that writes rendered values, by a round trip.
 
 Strategy: each axis of a codec is guessed from the values that show it, and the guess holds only when the encoder writes
-every probed value exactly as the template did. What does not fit is reported, never hidden.
+every probed value exactly as the template did. Values that don't match are reported.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundC
 def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> FoundCodec:
     """Find the codec that writes each of `values` as in `written`.
 
-    `arguments` holds what is known of the syntax so far.
+    `arguments` is the syntax known so far.
     """
     seen = {key: value for key, value in values.items() if key in written}
     codec = arguments.codec
@@ -99,7 +99,7 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
 
 
 def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Codec) -> tuple[tuple[str, str], ...]:
-    """Return the characters that are written otherwise in all strings; none where strings differ in more than that."""
+    """Return the characters that are escaped in all strings; empty if strings differ in other ways."""
     # `a < b` as `a &lt; b`: what is between the words is the form of the character there.
     forms: dict[str, str] = {}
     for key, value in strings.items():

@@ -154,7 +154,7 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
 
 def _closer(start: str, tails: Tails, openings: Openings) -> str:
-    """Take the marker that closes what opens content, where content is written after reasoning only."""
+    """Return the end marker of content that is written only after reasoning."""
     openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoned_tail)
     if not openers or not tags or tails.content.strip() or parts[tags[0]] not in closers_of(openers[-1]):
         return ""
@@ -207,7 +207,7 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
 
 
 def _around_calls(content: Content, alone: str, after_content: str) -> Content | None:
-    """Return the wrapper that calls are inside of as content is: beside them, nothing ends it. None where they are outside.
+    """Return the wrapper that calls are inside of as content is: beside them, nothing ends it. None if they are outside.
 
     `alone` is what is before a call without content, `after_content` what is after content and holds the call.
     """

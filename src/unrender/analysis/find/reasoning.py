@@ -1,6 +1,6 @@
-"""Finds the markers of reasoning, and what follows them, in renderings with and without it (R1, R2, R3).
+"""Finds the markers of reasoning, and the text after them, in renderings with and without it (R1, R2, R3).
 
-Strategy: what is before the needle is the opener. What is after it is closer, joint and the next part's opener;
+Strategy: the text before the needle is the start marker. What is after it is closer, joint and the next part's opener;
 texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its
 generation prompt, and the closers that it removes from content, tell the markers.
 
@@ -133,7 +133,7 @@ def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> Reasoni
 
 
 def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
-    """Split what follows reasoning into closer and joint to content; return them with the name of the rule."""
+    """Split the text after reasoning into end marker and joint; return them with the name of the rule."""
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
     # `</think><end><bot>Hello`: where the header is written again, every part is a message of its own.
@@ -157,7 +157,7 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
 
 
 def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
-    """Return what follows reasoning without the next part's opener, and the name of the rule."""
+    """Return the text after reasoning without the next part's start marker, and the name of the rule."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
     # `<think></think>\nHi` beside `<think>so</think>\nHi`: an answer without reasoning may show its markers around nothing.
@@ -174,7 +174,7 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
 
 _SHARED = "what all parts that follow share"
 _Cut = Callable[[str, str, ReasoningRecord], str]
-"""Takes what follows reasoning, and its opener; returns closer and joint. Empty when the rule does not apply."""
+"""Splits the text after reasoning, given its start marker, into end marker and joint. Empty when the rule does not apply."""
 
 
 def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: ReasoningRecord) -> tuple[str, str]:
@@ -183,7 +183,7 @@ def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Rea
 
 
 def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str:
-    """Cut off what content begins with where there is no reasoning.
+    """Remove the text that content starts with if there is no reasoning.
 
     The closer of reasoning is never taken for content's, though some templates write it alone before content. With thinking
     off, some write another marker in the opener's place. It closes reasoning too, unless a marker stands before it.
@@ -224,7 +224,7 @@ def _before_call(text: str, _: str, seen: ReasoningRecord) -> str:
 
 
 def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
-    """Return `text` up to and with the marker that closes the last one of `start`; empty when it is not there.
+    """Return `text` up to and including the end marker for the last marker of `start`; empty if there is none.
 
     White space after it is kept when nothing else follows: that is the joint.
     """
@@ -250,7 +250,7 @@ _BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
 
 
 def _empty_form(start: str, end: str, openings: Openings) -> str:
-    """Return what is written in place of reasoning.
+    """Return the text that the template writes without reasoning.
 
     Content is looked at before calls, unless only calls differ with the switch. A template may refuse content without
     reasoning; then content is known only as it is with thinking off.

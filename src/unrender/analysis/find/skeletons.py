@@ -134,7 +134,7 @@ def _same(item: Any, wanted: Any, spent: Spent) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Items in a row, each from its first slot to its last, with the literals around them."""
+    """Consecutive items, each from its first slot to its last, with the literals around them."""
 
     before: str
     items: tuple[Skeleton, ...]
@@ -314,7 +314,7 @@ _NAMESPACE = re.compile(r"[\w.]*")
 
 
 def split_opener(text: str) -> tuple[str, str]:
-    """Split what is before a name into the call's opener and the tag that holds the name."""
+    """Split the text before a name into the call's start marker and the tag around the name."""
     line = text.rpartition("\n")[2]
     match = None if len(line) > MAX_MARKER else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
     if match:
@@ -401,7 +401,7 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
     """Return the syntax that leaves out more than the arguments when a call has none; None when nothing shows one.
 
     `before` and `after` are the texts around the arguments in an answer with one call: `before` up to and including the
-    name, `after` to the end. `empty` is what follows the name of a call without arguments.
+    name, `after` to the end. `empty` is the text after the name of a call without arguments.
     """
     function, arguments = tools.function, tools.arguments
     at = function.index(Slot.ARGUMENTS)

@@ -19,7 +19,7 @@ from unrender.limits import MAX_ITEMS, MAX_MARKER
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, is_word, split_last_tag, tags_of
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
-"""Places where white space is, or may be: between words, and beside tags."""
+"""Positions of actual or possible whitespace: between words, and next to tags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
 
 
 def end_in_history(turns: Turns) -> str:
-    """Return what ends an answer when another question follows it: some templates do not end the last answer."""
+    """Return the end of an answer before another question, because some templates don't end the last answer."""
     followed = _tail(turns.followed, CONTENT)
     if USER2 not in followed:
         return ""
@@ -190,7 +190,7 @@ def _headed(asked: Continuations) -> Continuations:
 
 
 def _lead(asked: Continuations) -> str:
-    """Return what all answers to one input begin with: the end of the input's turn, then the header."""
+    """Return the common start of all answers to one input: the end of the input's turn, then the header."""
     prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
     others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
     # In history, switch-word.jinja writes ` /think` into the user's own text: what follows that is not a header.
@@ -219,7 +219,7 @@ def _ends_of_question(asked: Continuations) -> tuple[str, str]:
 
 
 def text_after_lead(text: str, lead: str) -> str | None:
-    r"""Return what follows `lead` at the start of `text`; None when `text` does not start with it.
+    r"""Return `text` without the prefix `lead`; None if `text` doesn't start with it.
 
     White space inside the lead may differ.
 
@@ -237,7 +237,7 @@ def text_after_lead(text: str, lead: str) -> str | None:
 
 
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
-    """Return what answers and prompts begin with, cut at a natural place; `bare` is the prompt that does not ask."""
+    """Return the common start of answers and prompts, cut at a natural place; `bare` is the text without a generation prompt."""
     known = [prompt for prompt in prompts if prompt is not None]
     # The anchor: what all prompts begin with, where that is more than the end of the question's turn.
     asked = common_prefix(known)

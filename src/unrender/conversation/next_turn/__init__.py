@@ -1,4 +1,4 @@
-"""Extends prompts: what a template writes after an answer, without rendering the conversation again.
+"""Extends prompts with the text that a template writes after an answer, without rendering the whole conversation.
 
 In: a turn, the answer to it as it was sampled, and new messages. Out: the next turn, whose prompt begins with the last prompt and the
 answer.

@@ -48,10 +48,10 @@ class Answered:
 
 
 def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collection[str]) -> Answered:
-    """Read an answer to a turn; `ends` are texts that end one, beside those that its format knows.
+    """Parse a turn's answer; `ends` are end-of-turn texts in addition to those of its format.
 
-    Raises `ExtendError` for a call that was begun and is not complete, unless that counts as text, for text after the end of
-    the turn, and for an end inside a thought.
+    Raises `ExtendError` for an incomplete call, unless it counts as text, for text after the end of the turn, and for an end inside
+    reasoning.
     """
     # Reasoning that is asked for as content is a thought all the same. The answer's own ids may be those of earlier calls.
     turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))
@@ -62,7 +62,7 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     thinks = _goes_on_thinking(parser)
     if thinks and sampled and not parser.message.tool_calls:
         if not turn.format.reasoning.closed_in(sampled):
-            raise ExtendError(f"the answer ends with {sampled!r} inside a thought", "answer")
+            raise ExtendError(f"the answer ends with {sampled!r} inside reasoning", "answer")
         # `<|end|>` ends a thought as well as a turn: here it ends the thought, and the answer is not over.
         text, sampled, thinks = answer.rstrip(), "", False
     whole = bare.parser()
@@ -75,7 +75,7 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     reported = any(isinstance(event, Malformed) for event in events) and not thinks and not whole_calls
     broken = bool(whole.message.failed_calls) or reported
     if broken and unfinished == "error":
-        raise ExtendError("the answer has a call that is not complete", "call")
+        raise ExtendError("the answer has an incomplete call", "call")
     written = tuple("" if call.id in whole._made_ids else call.id for call in whole.message.tool_calls)
     return Answered(
         message=turn.parse(answer) if turn.known_ids and any(written) else whole.message,

@@ -1,4 +1,4 @@
-"""Finds out what a template writes between an answer and the next one, and what that depends on.
+"""Finds the text that a template writes between two answers, and its dependencies.
 
 Strategy: answers of every kind, each followed by results, users and system messages, are written after several histories. What is
 after the answer's last word must not depend on the history. Where it does, the whole history is needed to say what comes next.
@@ -54,7 +54,7 @@ _USER = Said(role="user", content="Nextquestion")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A conversation whose beginning a template writes otherwise once more is said."""
+    """A conversation whose start a template rewrites when messages are added."""
 
     conversation: Conversation
     """The longer conversation."""
@@ -75,10 +75,10 @@ class Rewritten:
 
 
 class Needs(StrEnum):
-    """The part of a conversation that decides what a template writes after its last answer."""
+    """The part of a conversation that determines the text after its last answer."""
 
     ANSWER = "answer"
-    """The answer, and what comes after it."""
+    """The answer, and the messages after it."""
     POSITION = "position"
     """Beside that, its position: whether it follows a result, and whether answers before it have calls and thoughts."""
     NUMBER = "number"
@@ -110,11 +110,11 @@ class Continuation:
 
     @property
     def append_only(self) -> bool:
-        """True if the template changes nothing of what it has written of a conversation, when more is said."""
+        """True if the template never rewrites earlier messages when new ones are added."""
         return self.witness is None
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield what was found, each with its name: whether the template only appends, and what ends answers."""
+        """Yield the findings by name: whether the template is append-only, and the ends of answers."""
         yield "append-only", "yes" if self.witness is None else f"no, because of {self.witness}"
         for kind, end in self.ends.items():
             last = self.last_ends.get(kind, end)
@@ -280,7 +280,7 @@ class _Probing:
                 yield "system" if _SYSTEM in after else after[-1].role
 
     def _next_of(self, kind: Said) -> Iterator[Conversation]:
-        """Yield what may come after an answer."""
+        """Yield messages that may follow an answer."""
         if kind.calls:
             results = tuple(map(self._result, range(len(kind.calls))))
             yield results

@@ -1,4 +1,4 @@
-"""Finds what an answer lacks of what a template writes after its last word.
+"""Finds the part of the template's text after an answer that the answer doesn't contain yet.
 
 An answer may end anywhere: inside a thought, in content, after a call, after the end of its turn. The template has written a whole
 one. What of the template's text the answer holds already is not written again; what closes an open thought is added.
@@ -54,7 +54,7 @@ class Ending:
         return Extended(self.stub, self.answer, new, lead, end, rest.removeprefix(end))
 
     def _behind_answer(self) -> str:
-        """Return what the template writes after the end of a whole answer."""
+        """Return the text that the template writes after the end of a complete answer."""
         tail, format = self.made.tail, self.format
         closed = closers(self.answer, format) if self.answer.calls else format.content.end
         tail = tail[behind(tail, closed) or 0 :]
@@ -69,7 +69,7 @@ class Ending:
             # The template writes more before the end of a call than its format knows, e.g. an id.
             at = tail.index(closer or section_end) + len(closer)
         if at is None:
-            raise ExtendError("the template ends calls otherwise than its format says", "unproved")
+            raise ExtendError("the template ends calls differently from its format", "unproved")
         # After a first call, templates that forget what was before may not write the end of the section.
         whole = at + (behind(tail[at:], section_end) or 0)
         whole += self._wrapped(tail[whole:])

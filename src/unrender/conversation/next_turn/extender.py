@@ -1,4 +1,4 @@
-"""Extends a prompt by the answer to it, and by what is said next.
+"""Extends a prompt with its answer and the next messages.
 
 Strategy: the template writes a short conversation that ends as the long one does: its system message, a question, an answer of
 the same kind with the same calls, ids and names, and the new messages. What it writes after the last word of that answer is what
@@ -59,7 +59,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """Makes the turn after one; it knows the template, and what the template was told."""
+    """Creates the next turn; has the template and its arguments."""
 
     write: Callable[..., Writer]
     """`ChatTemplate.writing`, which knows the documents and the call syntax to describe."""
@@ -67,7 +67,7 @@ class Extender:
     """The request, by the names that `ChatTemplate.prepare` has for it."""
     variables: Mapping[str, Any]
     history: History | None = None
-    """None where the prompt was rendered elsewhere."""
+    """None if the prompt was rendered elsewhere."""
     system: Conversation = ()
     """The messages of the system at the beginning of the conversation, as far as they are known."""
     thought: bool = False
@@ -101,7 +101,7 @@ class Extender:
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
         """Return the turn after an answer. Raises `ExtendError` and `RequestError`."""
         if turn.grammar is not None:
-            raise ExtendError("a grammar made by hand does not tell how a template ends answers", "unproved")
+            raise ExtendError("with a handwritten grammar, the end of an answer isn't known", "unproved")
         writer, before, request, asked = self._writing(turn, how)
         facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
@@ -149,12 +149,12 @@ class Extender:
         if how.changes or how.variables:
             first, _ = read_request(**self.asked)
             if "tools" in how.changes and first.key != offer.key:
-                raise ExtendError("tools: the prompt shows others; a new prompt is needed", "tools")
+                raise ExtendError("tools: the prompt shows other tools; render a new prompt", "tools")
             before = self.write(first, turn.request, self.variables)
             if before.injection != writer.injection:
                 raise ExtendError("the prompt describes the tools for another request", "tools")
             if how.variables and not _alike(before, writer):
-                raise ExtendError(f"{', '.join(how.variables)}: the prompt would begin otherwise", "state")
+                raise ExtendError(f"{', '.join(how.variables)}: the start of the prompt would change", "state")
         return writer, before, request, asked
 
     def _check_thoughts(
@@ -164,7 +164,7 @@ class Extender:
             return
         shown = made.text.removesuffix(made.tail)
         if (answer.reasoning and THOUGHT not in shown) or (self.thought and facts.drops_thoughts.intersection(roles)):
-            raise ExtendError("the template leaves out thoughts that the prompt holds", "thoughts")
+            raise ExtendError("the template leaves out reasoning that is in the prompt", "thoughts")
 
     def _stub(
         self,
@@ -175,7 +175,7 @@ class Extender:
         end: Conversation,
         how: Extending,
     ) -> Stub:
-        """Return the beginning of a conversation that goes on as this one does. Raises `ExtendError` where none is certain to.
+        """Return the start of a conversation that continues like this one. Raises `ExtendError` where none is certain to.
 
         Of the two writers, one wrote the prompt, and the other writes the next one.
         """
@@ -188,7 +188,7 @@ class Extender:
             system = system_in(turn.prompt, before, turn.format)
         stubs = [replace(stub, writer=writer) for stub in self._stubs(turn, before, facts, said, system)]
         if not stubs or (len(stubs) > 1 and len({stub.written(answer, tuple(new)).tail for stub in stubs}) > 1):
-            raise ExtendError("what the template writes depends on earlier messages, which are not known", "state")
+            raise ExtendError("the template's text depends on earlier messages, which are unknown", "state")
         return stubs[0]
 
     def _stubs(
@@ -220,7 +220,7 @@ class Extender:
         # An id that was made up may end in a digit as well: it counts nothing.
         number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
-            raise ExtendError("the template counts calls, and the answer does not say how many there were", "state")
+            raise ExtendError("the template counts calls, and the number of earlier calls is unknown", "state")
         by = (int(number[0]) - start if number else len(turn.known_ids)) - count_calls(past)
         nearest = sorted(pasts(_past_call), key=lambda other: Position.behind(other) != Position.behind(past))
         later = next(other for other in nearest if count_calls(other) == count_calls(past) + 1)

@@ -1,4 +1,4 @@
-"""Tells the words of new messages from what a template writes around them.
+"""Separates the text of new messages from the template's text around them.
 
 Strategy: the same conversation is written once more, with a word of its own in the place of each text of the new messages. What is
 between these words is the template's; what is in their place is the messages' own.
@@ -41,7 +41,7 @@ class Extended:
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
-    """Return what was appended in pieces. Raises `ExtendError` where the template mixes the words of messages."""
+    """Return the appended text in pieces. Raises `ExtendError` where the template mixes the words of messages."""
     planted, rest = _planted(extended.new), extended.rest
     whole, tail = (_tail(extended, new, asks=True) for new in (planted, extended.new))
     # Some templates write results in the order of the calls.
@@ -97,7 +97,7 @@ def _mixed() -> ExtendError:
 
 
 def _between(words: Sequence[str], text: str) -> list[str]:
-    """Return what is around and between words in a text."""
+    """Return the text around and between words."""
     around = []
     for word in words:
         before, found, text = text.partition(word)

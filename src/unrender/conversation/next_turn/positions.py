@@ -1,4 +1,4 @@
-"""Tells where in a conversation an answer is, from its messages or from its prompt alone.
+"""Finds the position of an answer in a conversation, from its messages or only its prompt.
 
 Most templates write the same after an answer wherever it is. Some forget to reset what they keep in mind: after an earlier call
 they write a result otherwise. A place has what such templates have been seen to depend on.
@@ -116,7 +116,7 @@ def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     # Some templates write it before the last question: then earlier turns are before it, which no system message holds.
     marks = ends_of_turn(format, *format.turn.headers)
     if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
-        raise ExtendError("the template writes the system message again, and it is not known", "state")
+        raise ExtendError("the template repeats the system message, which is unknown", "state")
     return found[0]
 
 
@@ -184,7 +184,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
 
 
 def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
-    """Return what finds the headers of messages, whatever numbers they have; None where one is not known."""
+    """Return a pattern for the headers of messages with any number; None if a header isn't known."""
     said, thought = (short_answer(thinks=thinks) for thinks in (False, True))
     called, results = short_answer([call(0), call(1)]), [result_of(call(i), "") for i in (0, 1)]
     asked, thinking = (_around(writer, (QUESTION, answer, QUESTION)) for answer in (said, thought))
@@ -204,7 +204,7 @@ def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
 
 
 def _around(writer: Writer, messages: Conversation) -> list[str]:
-    """Return what a template writes around the words of messages, with one character for each number."""
+    """Return the template's text around messages, with each number replaced by one character."""
     text = writer.text(messages, asks=True)
     return _WORDS.split(_NUMBER.sub("\0", text)) if text else []
 

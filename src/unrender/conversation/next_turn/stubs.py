@@ -1,4 +1,4 @@
-"""Writes short conversations that end as long ones do, and finds what a template writes after an answer.
+"""Renders short conversations that end like long ones, and finds the text that a template writes after an answer.
 
 An answer here is of one kind, with words that stand for its texts and values; the last of them is `NEEDLE`, and nothing comes
 after it but what ends the answer.
@@ -88,7 +88,7 @@ def recounted(first: str, later: str, by: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stub:
-    """The beginning of a short conversation that goes on as a long one does."""
+    """The start of a short conversation that continues like a long one."""
 
     writer: Writer
     before: Conversation
@@ -99,7 +99,7 @@ class Stub:
     """The number of calls more that the long conversation has, for a template that counts them."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
-        """Return how it goes on. Raises `ExtendError` where the template does not write the needle once, or refuses."""
+        """Return the text after it. Raises `ExtendError` where the template does not write the needle once, or refuses."""
         made = later = None
         # Somebody may have said the needle.
         for word in (needle, needle[::-1]):
@@ -108,11 +108,11 @@ class Stub:
                 made = written(self.writer, (*self.before, said, *new), asks=asks, needle=word)
                 later = written(self.writer, (*self.later, said, *new), asks=asks, needle=word) if self.by else None
             except TemplateError as error:
-                raise ExtendError(f"the template refuses what is said: {error}", "messages") from error
+                raise ExtendError(f"the template rejects the messages: {error}", "messages") from error
             if made is not None:
                 break
         if made is None:
-            raise ExtendError("the template does not write an answer once, as it was given", "unproved")
+            raise ExtendError("the template doesn't write the answer exactly once and unchanged", "unproved")
         if later is None:
             return made
         tail = recounted(made.tail, later.tail, self.by)

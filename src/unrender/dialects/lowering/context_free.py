@@ -101,9 +101,7 @@ def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
         try:
             return write(*args, **kwargs)
         except RecursionError:
-            raise GrammarError(
-                "grammar: nested too deep to be written; give its inner parts rules of their own"
-            ) from None
+            raise GrammarError("grammar: nested too deeply; define rules for its inner parts") from None
 
     return bounded
 

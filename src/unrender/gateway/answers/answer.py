@@ -99,7 +99,7 @@ class Answer:
         return any(self.prepared.lacking(engine, choice.outcome) for choice in self.choices)
 
     def keep(self, shelf: Shelf) -> None:
-        """Keep what was answered, for the next request of the conversation."""
+        """Store the answer for the next request of the conversation."""
         for choice in self.choices:
             self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf)
 
@@ -161,7 +161,7 @@ class Answer:
         return job
 
     async def _healing(self, index: int) -> Job | None:
-        """Return the job in which the model goes on from the good part of a call that broke; None where that is not possible."""
+        """Return the job that continues from the valid part of a broken call; None if that isn't possible."""
         choice = self.choices[index]
         # Reading the answer once more and writing its grammar takes too long for the loop that serves all others.
         found, grammar = await asyncio.to_thread(choice.healing, self.model.capabilities)
@@ -195,7 +195,7 @@ class Answer:
                 await pieces.aclose()
                 raise
             await asyncio.sleep(_PAUSE)
-        raise AssertionError("a job is sent at least once")
+        raise AssertionError("expected at least one attempt")
 
     def _job(self, index: int) -> Job:
         ask = self.ask
@@ -244,7 +244,7 @@ class Answer:
 
 
 def _failure(error: EngineError) -> Failure:
-    """Return what the client is told: its own fault where the engine says so, else the engine's."""
+    """Return the client's error: its own mistake if the engine says so, otherwise an engine error."""
     # The words decide, whatever the status: one says so with 500, another in a stream that began with 200.
     long = _TOO_LONG.search(error.message)
     if long:

@@ -1,7 +1,7 @@
 """Reads the pieces of one choice into events: parsing, stop texts, counting, and how it ended.
 
-Rule: work per piece does not grow with what came before. Stop texts are looked for in the content alone; what could become
-one is held back, at most as long as the longest.
+Rule: work per piece does not grow with what came before. Stop texts are searched only in the content; text that could become one is
+buffered, at most as long as the longest.
 """
 
 from __future__ import annotations

@@ -30,10 +30,10 @@ _EXACT = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A conversation up to one of its messages."""
+    """The start of a conversation, up to one of its messages."""
 
     digest: bytes
-    """Stands for all that was said until here, and for who may know of it."""
+    """Digest of the conversation so far, and of the client."""
     ids: bytes = b""
     """A digest of the ids of all calls and results until here."""
     thoughts: tuple[bytes, ...] = ()
@@ -52,7 +52,7 @@ class History:
     end: Place
     """All of them."""
     answer: Place | None = None
-    """Those up to the last answer; None where there is no answer."""
+    """The messages up to the last answer; None if there is no answer."""
     length: int = 0
     """Number of these messages."""
     calls: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
-"""Keeps finished answers as the model wrote them, so that the prompt of the next turn goes on from the very text.
+"""Stores finished answers as the model wrote them, so that the next prompt continues from the exact text.
 
 A template that writes a conversation again rarely writes an answer as it was generated: white space, the order of keys, dropped
 thoughts. What is kept is the turn and the raw text, under the digests of the conversation up to that answer.
-Rules: what is kept is found by the same sender, with the same model, tools and variables, and by nobody else. All that is kept has a
-weight in bytes, and what was used longest ago gives way. Where nothing is found a prompt is only rendered, so a store needs no other
+Rules: what is kept is found by the same sender, with the same model, tools and variables, and by nobody else. Each entry has a size in
+bytes, and the least recently used ones are evicted. Where nothing is found a prompt is only rendered, so a store needs no other
 process. Two answers that look alike are both kept; ids of calls, and reasoning that is sent back, tell which is meant.
 """
 

@@ -26,7 +26,7 @@ class Model:
     turns: Turns
     backend: Backend
     aliases: tuple[str, ...] = ()
-    """Other names for it; "*" for every name that nobody else has."""
+    """Other names for it; "*" for every name that no other model has."""
     reasoning_field: ReasoningField = "reasoning_content"
     attempts: int = 2
     """Maximum number of times that a job is sent while the engine has returned nothing."""

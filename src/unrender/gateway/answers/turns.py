@@ -1,6 +1,7 @@
-"""Makes the turn for an Ask, and the grammar that the engine gets with it; says what no grammar makes the engine keep.
+"""Creates the turn for an Ask and the grammar for the engine, with warnings for everything that the grammar can't enforce.
 
-Strategy: a conversation that goes on from a kept answer is extended, any other is rendered. Templates are rendered and grammars built in threads, in which clients take turns, so that no stream waits for them, and
+Strategy: a conversation that continues a stored answer is extended; any other is rendered. Templates are rendered and grammars built in
+threads, in which clients take turns, so that no stream waits for them, and
 no client for all that another has asked for. A grammar depends on the format, the tools, the choice and what the prompt has begun,
 and is kept for the next request that has the same.
 Rule: with a grammar, or with an engine that needs none, no answer is judged: it was bound while it was written.
@@ -56,7 +57,7 @@ _IMAGE_DATA = re.compile(r"data:image/[\w.+-]+;base64,")
 HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 """The request that probes a model."""
 _UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(content(rest())))
-"""A turn whose answer is all content, whatever it looks like."""
+"""A turn whose whole answer is content."""
 
 
 Constrain = Literal["always", "required", "never"]
@@ -79,7 +80,7 @@ class Origin:
     """Source of a prompt: rendered, or extended from a kept answer."""
 
     history: History | None = None
-    """The conversation so far; None where the answer will not be kept."""
+    """The conversation so far; None if the answer won't be stored."""
     parts: tuple[Part, ...] = ()
     """Values that the turn references, with their weights, where it will be kept."""
     reused: int = 0
@@ -89,7 +90,7 @@ class Origin:
 
 
 class _NotExtended(Exception):
-    """A prompt has to be rendered; `reason` says why in a word."""
+    """Raised if a prompt has to be rendered; `reason` is one word."""
 
     def __init__(self, reason: str, said: str) -> None:
         super().__init__(said)
@@ -110,7 +111,7 @@ class Prepared:
     request asks; "unsupported", where the request has none."""
     prompt_seconds: float = 0.0
     grammar_seconds: float | None = None
-    """None where no grammar was needed."""
+    """None if no grammar was needed."""
 
     def policy(self, engine: EngineCapabilities, calls: Calls, repair: Repairs) -> Policy:
         """Return the policy by which an answer is read, streamed or not."""
@@ -170,7 +171,7 @@ class Workers:
         self._lock = threading.Lock()
 
     async def run(self, client: Hashable, work: Callable[[], _T]) -> _T:
-        """Return what `work` returns, when it is this client's turn. Work that is cancelled before is not begun."""
+        """Run `work` when it's this client's turn, and return its result. Work that is cancelled before is not begun."""
         future: Future[_T] = Future()
         with self._lock:
             idle = client not in self._waiting
@@ -282,19 +283,19 @@ class Turns:
             return self._rendered(ask), Origin(history=history, reason=error.reason)
 
     def _extended(self, ask: Ask, history: History | None, shelf: Shelf, images: str) -> tuple[Turn, Origin]:
-        """Return the turn that goes on from a kept answer. Raises `_NotExtended`."""
+        """Return the turn that continues a stored answer. Raises `_NotExtended`."""
         if history is None:
-            raise _NotExtended("continued", "an answer that is to be written on is not kept")
+            raise _NotExtended("continued", "an answer with a prefill isn't kept")
         if history.answer is None:
-            raise _NotExtended("new", "there is no answer to continue")
+            raise _NotExtended("new", "the conversation has no answer to continue")
         news = ask.messages[history.length :]
         if not news:
             raise _NotExtended("no_news", "expected a message after the last answer")
         if images != "shown" and any(_marked(message) is not message for message in news):
-            raise _NotExtended("media", "images are shown by a mark of the engine's")
+            raise _NotExtended("media", "the engine has its own image placeholder")
         kept = shelf.all.find(history)
         if kept is None:
-            raise _NotExtended("not_kept", "the conversation up to its last answer is not one that was kept")
+            raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
         # A client may have named the calls anew; the prompt holds the names that the answer gave them.
         names = dict(zip(history.calls, kept.calls, strict=True))
         own = tuple(_renamed(message, names) for message in news)

@@ -27,7 +27,7 @@ class EngineCapabilities:
     lazy: bool = False
     """A grammar may wait for its triggers, so free text before calls stays free."""
     obeys: bool = False
-    """It needs no grammar: what it writes is always well-formed."""
+    """True if it needs no grammar, because its output is always well-formed."""
     logprobs: bool = False
     sampling: frozenset[str] = frozenset()
     """The names in `Job.sampling` that have an effect."""
@@ -140,7 +140,7 @@ class Backend(Protocol):
         """Yield the answer's pieces. Raises `EngineError`. Closing the generator cancels the engine's work."""
 
     async def count(self, text: str) -> int | None:
-        """Return how many tokens a text is; None when the engine does not tell."""
+        """Return the number of tokens in a text; None if the engine can't count."""
 
     async def ready(self) -> str | None:
         """Return None when answers can be generated, else why not."""

@@ -68,9 +68,9 @@ class Completions(HttpEngine):
         self._kind = kind
         self._model = model
         self._context: int | None = None
-        """Tokens that prompt and answer may have together, 0 where the engine does not say; None while nobody has asked."""
+        """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
         self._takes_ids: bool | None = None if kind.tokens_in else False
-        """The engine answers token ids with text; None while nobody has asked."""
+        """True if the engine returns text for token ids; None before the first request."""
         self._prompt_ids = PromptIds(self._tokens_of)
 
     @property
@@ -84,7 +84,7 @@ class Completions(HttpEngine):
         return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling, images=images)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield what the engine writes. With token ids, the prompt continues the very ids that were sampled before."""
+        """Yield the engine's output. With token ids, the prompt continues the very ids that were sampled before."""
         if job.turn.media or await self._ids_taken():
             job = replace(job, prompt_ids=await self._prompt_ids.of(job.turn))
         texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Reads an engine's HTTP answers line by line; any failure is an `EngineError` that says where.
+"""Reads an engine's HTTP responses line by line; any failure is an `EngineError` with its place.
 
 Rules: leaving `lines` closes the connection, which is how an engine learns that nobody waits any more. A line is bounded. A
 stream that ends is not thereby whole: the reader of the lines knows the engine's last word.
@@ -111,7 +111,7 @@ class Connection:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
-        """Return None when a path answers with a success, else what is wrong."""
+        """Return None if a path responds with success, otherwise the problem."""
         try:
             async with self._request(path):
                 return None
@@ -147,7 +147,7 @@ class Connection:
                     raise EngineError(said, where=where, status=response.status, transient=transient)
                 yield response
         except TimeoutError as error:
-            raise EngineError("the engine does not respond", where=where, transient=response is None) from error
+            raise EngineError("the engine doesn't respond", where=where, transient=response is None) from error
         except aiohttp.ClientError as error:
             # Until the first byte of its answer is here, the job may be sent again.
             begun = response is not None and bool(response.content.total_bytes)
@@ -202,7 +202,7 @@ class HttpEngine:
         return Said(await self._connection.json(path, body), f"{self._connection.url}{path}")
 
     async def count(self, text: str) -> int | None:  # noqa: ARG002
-        """Return how many tokens a text is, where the engine tells."""
+        """Return the number of tokens in a text, if the engine can count."""
         return None
 
     async def ready(self) -> str | None:
@@ -312,5 +312,5 @@ def _words(value: Any) -> str:
 
 
 def score(text: Any, value: Any) -> list[dict[str, Any]]:
-    """Return a token with its log probability; none for what is neither."""
+    """Return a token with its log probability; None for invalid data."""
     return [scored(text, value)] if isinstance(text, str) and isinstance(value, float | int) else []

@@ -51,7 +51,7 @@ class LlamaServer(HttpEngine):
         super().__init__(connection)
         self._process = process
         self._bos: str | None = None
-        """The token that the engine writes before every prompt; None while nobody has asked."""
+        """The token that the engine adds before every prompt; None before the first request."""
 
     @property
     def capabilities(self) -> EngineCapabilities:

@@ -74,7 +74,7 @@ class SGLang(HttpEngine):
         return request_body(job)
 
     async def count(self, text: str) -> int | None:
-        """Return its own count; None where it is too old to tell."""
+        """Return the engine's count; None if it's too old to report one."""
         try:
             return (await self._query("/tokenize", {"prompt": text, "add_special_tokens": False})).number("count")
         except EngineError as error:

@@ -105,7 +105,7 @@ class Transformers:
             run.unwanted.set()
 
     def matcher(self, grammar: EngineGrammar | None) -> Matcher | None:
-        """Return a matcher that says which tokens may come next; None without a grammar.
+        """Return a matcher for the allowed next tokens; None without a grammar.
 
         Raises `EngineError` for a grammar that the library refuses.
         """
@@ -121,7 +121,7 @@ class Transformers:
         return len(self.tokenizer.encode(text, add_special_tokens=False))
 
     async def ready(self) -> str | None:
-        """It is, once it is loaded."""
+        """Return None, because the model is ready as soon as it's loaded."""
         return None
 
     async def close(self) -> None:
@@ -135,7 +135,7 @@ class Run:
     def __init__(self, engine: Transformers, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         self.queue: asyncio.Queue[Piece | EngineError | None] = asyncio.Queue(_WAITING)
         self.unwanted: threading.Event = threading.Event()
-        """Nobody waits for the rest."""
+        """True if nobody waits for the rest."""
         self._engine = engine
         self._job = job
         self._loop = loop

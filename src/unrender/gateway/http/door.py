@@ -30,7 +30,7 @@ class Door(H11Protocol):
         self._application = application
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """Run the application; what it streams is written at once."""
+        """Run the application, and write streamed data immediately."""
         cycle, transport, flow, chunked = self.cycle, self.transport, self.flow, False
 
         async def write(message: Any) -> None:

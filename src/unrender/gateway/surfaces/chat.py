@@ -166,7 +166,7 @@ def read_prompt(body: Any) -> Ask:
     # `["Once"]` is one text as well. A list of token ids is not text: only the engine knows what it means.
     prompt = request.prompt[0] if isinstance(request.prompt, list) and len(request.prompt) == 1 else request.prompt
     if not isinstance(prompt, str):
-        raise wrong("prompt", "one text, not tokens or several texts", request.prompt)
+        raise wrong("prompt", "one text, not tokens or a list of texts", request.prompt)
     return request.ask(raw=prompt, logprobs=request.logprobs, echo={"prompt": prompt if request.echo else ""})
 
 

@@ -72,7 +72,7 @@ def pattern_of(grammar: str) -> str | None:
 
 
 class _Unsaid(Exception):
-    """No expression says this."""
+    """No regular expression can express this."""
 
 
 def _tokens(grammar: str) -> list[_Token]:

@@ -154,7 +154,7 @@ class _Blocks(Conversation):
     """Messages of content blocks → messages in OpenAI's form."""
 
     continues = False
-    """The last message is the assistant's, and the answer goes on with it."""
+    """True if the last message is the assistant's, and the answer continues it."""
 
     def read(self, request: CountRequest) -> None:
         """Take `system` and `messages`."""
@@ -209,7 +209,7 @@ def _text_of(content: str | Sequence[Block], where: str) -> str:
 
 def _text(block: Block, where: str) -> str:
     if block.type != "text" or block.text is None:
-        raise wrong(f"{where}.type", "text, since prompts are text alone", block.type)
+        raise wrong(f"{where}.type", "text, since prompts can only contain text", block.type)
     return block.text
 
 
@@ -288,7 +288,7 @@ class MessagesSurface(BlockSurface):
         return event("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + event("message_stop")
 
     def body(self) -> dict[str, Any]:
-        """Return the whole message: what the stream's blocks add up to."""
+        """Return the complete message, the sum of the stream's blocks."""
         return self._message(self._blocks) | self._ending()
 
     def _message(self, content: list[dict[str, Any]]) -> dict[str, Any]:

@@ -204,7 +204,7 @@ class _Items(Conversation):
             self.add_parts(item.role, said)
 
     def _answer(self) -> dict[str, Any]:
-        """Return the assistant's message that goes on, or a new one."""
+        """Return the assistant message to continue, or a new one."""
         if not self.messages or self.messages[-1]["role"] != "assistant":
             self.add("assistant", "")
         return self.messages[-1]
@@ -248,7 +248,7 @@ _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 def _text(part: Item, where: str) -> str:
     text = part.refusal if part.type == "refusal" else part.text if part.type in _TEXTS else None
     if not isinstance(text, str):
-        raise wrong(f"{where}.type", "text, since prompts are text alone", part.type)
+        raise wrong(f"{where}.type", "text, since prompts can only contain text", part.type)
     return text
 
 
@@ -422,7 +422,7 @@ class ResponsesSurface(BlockSurface):
         return response | {"incomplete_details": {"reason": reason} if reason else None}
 
     def failed(self, failure: Failure) -> bytes:
-        """Return the response as failed, with what there is of it."""
+        """Return the incomplete response as failed."""
         # By this code agents shorten the conversation.
         error = {"code": CONTEXT if failure.code == CONTEXT else "server_error", "message": failure.message}
         stopped = b"".join(self._stop(complete=False))

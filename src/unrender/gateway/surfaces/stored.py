@@ -1,7 +1,7 @@
 """Stores answers of Responses for later requests: `previous_response_id`, item references, and their own paths.
 
 Rules: nothing is stored unless a number of bytes is set aside for it; the oldest answers give way, and none is kept longer than it
-may be. An answer is only found with the API key that asked for it. In a file of SQLite's, answers outlive a restart, and every process
+may be. An answer can be read only with the API key that requested it. In a file of SQLite's, answers outlive a restart, and every process
 of the machine that is given the same file shares them; otherwise they are in this process's memory. One thread talks to the database,
 in statements that each stand alone.
 """
@@ -89,7 +89,7 @@ class Stored:
         return self._database.execute(statement, given)
 
     async def _run(self, work: Callable[[], _T]) -> _T:
-        """Return what `work` returns in the database's thread. Raises `Failure` where the database fails."""
+        """Run `work` in the database's thread, and return its result. Raises `Failure` where the database fails."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
@@ -151,7 +151,7 @@ class Stored:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Delete what is too old, and the oldest where there is too much."""
+        """Delete entries that are too old, and the oldest ones above the size limit."""
         self._do("DELETE FROM answers WHERE kept <= ?", time.time() - self._seconds)
         if self._unseen >= self.most / _SEEN:
             self._unseen = 0

@@ -54,7 +54,7 @@ class Ask:
     logprobs: int | None = None
     """Number of alternatives for each token's log probability; None without log probabilities."""
     store: bool | None = None
-    """The answer shall be stored, for later requests to refer to; None where the request does not say."""
+    """True to store the answer for later requests; None if the request doesn't specify it."""
     custom: frozenset[str] = frozenset()
     """The tools whose one argument, `input`, is free text."""
     unheeded: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class Conversation:
         self.add(role, said[0] if len(said) == 1 and isinstance(said[0], str) else parts)
 
     def add_result(self, id: str | None, text: str) -> None:
-        """Add what a tool has returned."""
+        """Add a tool's result."""
         name = {"name": self._names[id or ""]} if (id or "") in self._names else {}
         self.add("tool", text, tool_call_id=id or "", **name)
 
@@ -166,7 +166,7 @@ class Outcome:
 
     message: unrender.Message
     reason: str | None = None
-    """The engine's finish reason; None where it gave none."""
+    """The engine's finish reason; None if there is none."""
     stopped_by: str = ""
     """The client's stop text that ended the content."""
     warnings: tuple[str, ...] = ()

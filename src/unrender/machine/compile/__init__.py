@@ -4,8 +4,8 @@ In comes the tree of an answer (`answer.nodes`), out goes a `Program`. Open `pro
 tables of markers that interrupt them. `calls` makes the straight-line code between them: how a run of calls is entered, read
 and left, and each argument. `marker_code` makes the code of markers.
 
-Rule: a program depends on the format and on what a request allows, not on its tools, unless nothing but a tool's name shows a
-call. So it is compiled once and shared. White space in and between markers is flexible, beside raw values it is exact.
+Rule: a program depends on the format and the request, but not on its tools, unless only a tool's name identifies a call. So it is compiled
+once and shared. White space in and between markers is flexible, beside raw values it is exact.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class CallEntry:
     strong: bool
     """The marker is not something that prose contains: when no call follows, that is worth a report."""
     alone: bool = True
-    """It shows a call by itself, without the name of a tool after it."""
+    """True if it identifies a call without the name of a tool after it."""
     weak: bool = False
     """It is a bracket, which prose and code write as well."""
     damaged: int = -1
@@ -306,7 +306,7 @@ class CallCode:
         )
 
     def _refused(self) -> Finder:
-        """Return what ends the text of a call that is content; nothing where no marker closes calls."""
+        """Return the end markers of a call whose text is content; empty if no marker closes calls."""
         calls = self.calls
         closing = list(filter(is_distinctive, calls.all_closers))
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
@@ -356,7 +356,7 @@ class CallCode:
         self.code.put(between, Entries(*found, after_key, bool(arguments.close.core)))
 
     def _marked_ends(self) -> MarkedEnds | None:
-        """Return what finds the ends of raw values that have an end marker; None where values have none."""
+        """Return the finder of end markers of raw values; None if they have none."""
         calls, arguments, entry, closer = self.calls, self.arguments, self.arguments.entry, self.arguments.closer
         i = entry.index(Slot.VALUE)
         unquoted = notation_of(arguments.codec).unquoted or arguments.codec.containers is Containers.XML
@@ -388,7 +388,7 @@ class CallCode:
         )
 
     def _entry(self, between: int) -> int:
-        """Emit the code of one argument and return where it begins; after it, `between` goes on."""
+        """Emit the code of one argument and return its start; execution continues at `between`."""
         start = len(self.code)
         entry = self.arguments.entry
         raw = notation_of(self.arguments.codec).unquoted
@@ -478,7 +478,7 @@ def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
 
 
 def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
-    """Return markers as their pieces, and slots as they are; words that say nothing may be left out."""
+    """Return markers as their pieces, and slots unchanged; meaningless words are optional."""
     return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
 
 
@@ -499,7 +499,7 @@ def before_object() -> list[Instruction]:
 
 
 def doubts_of(calls: Calls, i: int, tags: TagStyle | None) -> Doubts | None:
-    """Return what the values at the slot `i` of an argument do not hold; None where they show their ends by themselves."""
+    """Return the texts that values at slot `i` of an argument can't contain; None if the values have their own delimiters."""
     arguments, codec, entry = calls.arguments, calls.arguments.codec, calls.arguments.entry
     notation = notation_of(codec)
     if not notation.unquoted and not notation.verbatim and codec.containers is not Containers.XML:

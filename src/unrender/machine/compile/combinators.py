@@ -37,7 +37,7 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
     try:
         return _compiled(stopped_at(grammar, ends), ends)
     except RecursionError:
-        raise GrammarError("the grammar's nodes are nested too deeply; name the inner ones as rules") from None
+        raise GrammarError("the grammar's nodes are nested too deeply; define rules for the inner ones") from None
 
 
 def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
@@ -68,7 +68,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
 
 
 def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
-    """Return an end of the turn, and white space after it; what was read is final."""
+    """Return an end-of-turn marker and the whitespace after it; the text before it becomes final."""
     texts = sorted(ends, key=len, reverse=True)
     return nodes.Sequence((nodes.Choice(tuple(map(nodes.Literal, texts))), nodes.Cut(), nodes.Layout("")))
 
@@ -215,7 +215,7 @@ def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruct
 
 
 def _wanted_by(node: nodes.Node) -> str:
-    """Return what `node` wants, in a user's words."""
+    """Return a readable description of what `node` expects."""
     match node:
         case nodes.Literal(text):
             return repr(text) if text else "nothing"

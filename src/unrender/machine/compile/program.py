@@ -127,7 +127,7 @@ class _Compiler:
         return self._after_headers((self.tree.header,), lead) if self.tree.header else lead
 
     def _after_headers(self, headers: tuple[Marker, ...], target: int) -> int:
-        """Emit the code that drops a header made of words, where one is, and goes on at `target`."""
+        """Emit the code that drops a header made of words, if there is one, and continues at `target`."""
         # With any beginning of the layout after it.
         texts = (it.core + it.after[:size] for it in headers for size in range(len(it.after) + 1))
         finder = Finder(texts, (it.core for it in headers if it.guarded))
@@ -254,7 +254,7 @@ class _Compiler:
                 hub.guarded.add(variant)
 
     def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
-        """A special token that says nothing: white space around it is content where content is on both sides."""
+        """A meaningless special token; whitespace around it is content if there is content on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
             at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))

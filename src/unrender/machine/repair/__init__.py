@@ -62,7 +62,7 @@ class Damaged:
 
 
 def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
-    """Return whether the call that is being read may be repaired: nothing of it was given, and its text is the model's own."""
+    """Return whether the current call may be repaired: no part of it was sent, and its text is the model's own."""
     call = machine.call
     if (
         repair is None
@@ -80,7 +80,7 @@ def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
 def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
     """Give the call whose text ends here, before the marker `mark`, as it was meant.
 
-    Return "call" or "run" for what has ended; "" where there is no repair. `hub` is where content begins.
+    Return "call" or "run", whichever has ended; "" without repair. `hub` is where content begins.
     """
     start = machine.current.start
     text = machine.since(start)
@@ -136,7 +136,7 @@ class _Given:
 
 
 def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
-    """Read a call as its format has it; None where that reading finds a fault, or the call does not fit its schema."""
+    """Parse a call exactly; None if it has a fault, or doesn't match its schema."""
     ids = CallIds(numbered_id)
     reader = Machine(program=machine.program, request=machine.request, ids=ids, roles={}, strict=True, pc=hub)
     try:

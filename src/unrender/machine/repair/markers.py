@@ -49,14 +49,14 @@ _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "too
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One place where a call is not written as its format has it."""
+    """One position where a call deviates from its format."""
 
     at: int
     found: str
-    """The text that should not be there; "" where something is missing."""
+    """The unexpected text; "" if something is missing."""
     wanted: str
     role: Role = Role.MALFORMED
-    """The role of what is there."""
+    """The role of the found text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Repair:
     """The style of values that end by themselves; None for raw ones."""
 
     def first_word(self, text: str) -> re.Match[str] | None:
-        """Return the first word of `text` that no opener of a call has; None where there is none."""
+        """Return the first word of `text` that isn't in any start marker of a call; None if there is none."""
         known = (word for word in MARKER_WORDS.finditer(text) if word.group() not in _HEAD_WORDS | self.words)
         return next(known, None)
 
@@ -168,7 +168,7 @@ class Repair:
 
 
 def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
-    """Return what repairs calls of one syntax; None for one that counts only as it is written."""
+    """Return the repairer for one call syntax; None for a syntax that can't be repaired."""
     arguments = calls.arguments
     raw = notation_of(arguments.codec).unquoted and bool(arguments.entry)
     unfit = calls.whole or not any((calls.open, calls.call_open, calls.head))
@@ -202,7 +202,7 @@ class MarkerWalk:
         self.pieces.append((text, at))
 
     def note(self, at: int, end: int, wanted: str, role: Role = Role.MALFORMED) -> None:
-        """Keep that something else is wanted than what is in `text[at:end]`."""
+        """Record that other text is expected in place of `text[at:end]`."""
         self.damage.append(Damage(at, self.text[at:end], wanted, role))
 
     def space(self, at: int) -> int:
@@ -269,7 +269,7 @@ class MarkerWalk:
         return True
 
     def _otherwise(self, elements: Elements, i: int, *, shown: bool) -> int:
-        """Read what is in the place of a marker; return how many elements it stands for, 0 where nothing does."""
+        """Parse the text in place of a marker; return the number of elements that it replaces, or 0."""
         marker = elements[i]
         assert isinstance(marker, Marker)
         if (slot := elements[i + 1 : i + 2]) and slot[0] in (Slot.NAME, Slot.KEY):
@@ -468,7 +468,7 @@ class MarkerWalk:
     # The end.
 
     def read_closers(self, markers: Sequence[Marker]) -> None:
-        """Read what closes the call; one closer is enough to show its end."""
+        """Parse the end markers of the call; one is enough."""
         self.closed = not any(without_fences(marker.pieces) for marker in markers)
         for i, marker in enumerate(markers):
             if not without_fences(marker.pieces):

@@ -2,7 +2,7 @@ r"""Repairs a call that is written almost as its format has it: the text of such
 
 Strategy: a walk over the call's markers in the order in which the tree has them. A marker that did not come where it is due is put
 back, one that came twice is taken once, and one in another spelling is read as the format's own; names, keys and values are copied as
-they are. Then the exact reader reads what the walk has written: a call is repaired if that reading reports nothing.
+they are. Then the exact parser parses the result: a call is repaired if it reports no problems.
 
 Rules, which keep repair from being invention:
 - The name of an offered tool and the declared name of each argument are written.
@@ -40,7 +40,7 @@ _LEAST = 2
 
 
 def read_damaged(repair: Repair, text: str, request: Request) -> Repaired | None:
-    """Return the call that begins `text`, repaired; None where that would be invention, or the call has no fault."""
+    """Return the repaired call at the start of `text`; None if that would require guessing, or if the call has no fault."""
     walk = _Walk(repair, text, request)
     if not walk.call() or not walk.damage:
         return None
@@ -67,7 +67,7 @@ class _Walk(MarkerWalk):
         return self._ended()
 
     def _opened(self, marker: Marker) -> bool:
-        """Read an opener, and the words between it and what it opens; return whether it is here."""
+        """Parse a start marker and the words after it; return whether there is one."""
         if not self.marker(marker, wanted=False):
             return False
         here = self.space(self.at)
@@ -79,7 +79,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _ended(self) -> bool:
-        """Read what closes the call; return whether something does."""
+        """Parse the end markers of the call; return whether there are any."""
         calls = self.repair.calls
         self.read_closers([marker for marker in calls.closing if marker])
         # A run of calls may go on, or have no opener; the exact reader wants its end.
@@ -168,7 +168,7 @@ class _Walk(MarkerWalk):
         self.write(after)
 
     def _drop_closers(self) -> None:
-        """Leave out brackets, and closing tags of other formats, before what closes the call."""
+        """Drop brackets, and closing tags of other formats, before the end markers of the call."""
         own = "|".join(map(re.escape, self.repair.ends))
         extra = (
             re.compile(rf"(?:\s*(?!{own})(?:</[^<>\s]{{1,64}}>|[}}\]]))+(?=\s*(?:{own}))").match(self.text, self.at)
@@ -180,7 +180,7 @@ class _Walk(MarkerWalk):
             self.at = extra.end()
 
     def _scanned(self, start: int, style: LiteralStyle) -> int:
-        """Return where a value ends that ends by itself; 0 where it does not."""
+        """Return the end of a value with its own delimiters; 0 if there is none."""
         end, _, status = LiteralScanner(style).scan(self.text, start, final=True)
         return end if status is DONE else 0
 
@@ -297,7 +297,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _raw_end(self, start: int, core: str) -> tuple[int, int] | None:
-        """Return where a raw value ends, and where reading goes on; None where that is in doubt."""
+        """Return the end of a raw value, and the position after its end marker; None if it's ambiguous."""
         text, head = self.text, literal_of(self.repair.calls.arguments.entry[0]).strip()
         torn = TAG_WORD.match(core)
         options = [re.escape(core), re.escape(head or core), *map(re.escape, self.repair.ends)]
@@ -353,7 +353,7 @@ class _Walk(MarkerWalk):
         return len(self.places[mark]) - bisect_left(self.places[mark], at)
 
     def _follows(self, at: int) -> bool:
-        """Return whether what may come after a value is at `at`."""
+        """Return whether text that may follow a value is at `at`."""
         return at >= len(self.text) or self.entry_at(at) or self.closer_at(at)
 
 
