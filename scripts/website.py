@@ -87,7 +87,7 @@ REDIRECTS: Mapping[str, str] = {
     "explanation/grammar-worth": "explanation/performance.html#what-a-grammar-is-worth",
     "howto/any-renderer": "howto/declared-formats.html#use-a-model-without-a-jinja-template",
     "howto/engine-parsers": "howto/vllm.html#replace-vllms-or-sglangs-parsers",
-    "howto/explain": "howto/debug.html#see-why-an-output-was-read-as-it-was",
+    "howto/explain": "howto/debug.html#see-the-reason",
     "howto/export": "howto/transformers.html#export-a-response-template",
     "howto/grammar-by-hand": "howto/declared-formats.html#write-a-format-by-hand",
     "howto/index": "tutorial.html",
@@ -158,12 +158,11 @@ _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
 _BOOSTED: Mapping[str, int] = {
-    "installation": 4,
-    "howto/debug": 5,
-    "howto/": 3,
-    "tutorial": 3,
-    "gallery": 2,
-    "reference/api/unrender.md": 4,
+    "installation": 5,
+    "howto/debug": 6,
+    "howto/": 4,
+    "tutorial": 4,
+    "reference/api/unrender.md": 3,
 }
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
 OUTPUT = (Role, Dialect)
@@ -495,7 +494,7 @@ def _first_words(path: Path) -> str:
 def words() -> str:
     """Return the words that a Format may hold, for the end of the glossary."""
     return (
-        "What may be in [a Format](reference/api/unrender.format.md), generated from the code's tables.\n\n"
+        "What may be in [a Format](reference/api/unrender.md#unrender.Format), generated from the code's tables.\n\n"
         "## Parts of a Format\n\n"
         + "".join(map(enum_table, FORMAT))
         + "## Parts of an output, dialects\n\n"

@@ -35,7 +35,15 @@ BROKEN = T["BROKEN"]
 """Answers that mean something in some format, and are wrong in most."""
 LONGEST = 600
 """Seconds for the steps of a child."""
-LOADED = ("conversation.preparation", "analysis.derivation", "dialects.remainder", "verify", "lint", "explain", "masks")
+LOADED = (
+    "conversation.preparation",
+    "analysis.derivation",
+    "dialects.remainder",
+    "verify",
+    "lint",
+    "explain",
+    "training.masks",
+)
 """Modules that load all others."""
 
 Operation = Callable[[Any, "Held"], Any]
@@ -100,7 +108,7 @@ def _by_hand(template: Any, held: Held) -> Any:
     call = grammar.tool_call(grammar.sequence("@", name, " ", grammar.cut(), arguments))
     root = grammar.sequence(grammar.content(grammar.until("@")), grammar.zero_or_more(grammar.ref("call")))
     made = grammar.Grammar(root, {"call": call})
-    other = ChatTemplate.from_string(template.template.source, grammar=held.got(made))
+    other = ChatTemplate.from_string(template._with_tools.source, grammar=held.got(made))
     turn = _turn(other, held, tools=TOOLS)
     return turn.prompt, turn.constraint("llama.cpp").grammar, turn.sample(1)
 
@@ -111,8 +119,12 @@ def _analysed(template: Any, held: Held) -> Any:
 
 
 def _loaded(template: Any, held: Held) -> Any:
-    facts = template.template.variables, template.template.facts.defaults, template.template.facts.string_constants
-    return held.got(template.loaded).sources, held.got(facts), held.got(template.variables)
+    facts = (
+        template._with_tools.variables,
+        template._with_tools.facts.defaults,
+        template._with_tools.facts.string_constants,
+    )
+    return held.got(template._loaded).sources, held.got(facts), held.got(template.variables)
 
 
 def _masked(template: Any, held: Held) -> Any:

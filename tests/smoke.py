@@ -72,7 +72,9 @@ def command_line() -> None:
         assert said.stdout == f"unrender, version {unrender.__version__}\n", said
         rest = subprocess.run([*words, "--help"], check=False, capture_output=True, text=True)
         code, stream, text = (
-            (0, rest.stdout, "Usage") if find_spec("click") else (2, rest.stderr, "pip install 'unrender[cli]'\n")
+            (0, rest.stdout, "Usage")
+            if all(map(find_spec, ("click", "rich")))
+            else (2, rest.stderr, "pip install 'unrender[cli]'\n")
         )
         assert rest.returncode == code, rest
         assert text in stream, rest

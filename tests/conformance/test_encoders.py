@@ -86,7 +86,7 @@ def test_what_an_encoder_writes_is_read_back(said, template, write):
 
     for message in (turn.parse(answer), parser.message):
         assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])
-        calls = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+        calls = [(call.name, call.arguments) for call in message.tool_calls]
         assert calls == (MADE if "tool_calls" in said else [])
 
 

@@ -252,7 +252,7 @@ def test_what_the_library_writes_is_read_back(said, effort, template):
     assert written.startswith(turn.prompt)
     message = turn.parse(written.removeprefix(turn.prompt))
     assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])
-    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == said.get("tool_calls", [])
+    assert [(call.name, call.arguments) for call in message.tool_calls] == said.get("tool_calls", [])
 
 
 @cases

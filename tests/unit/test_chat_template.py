@@ -70,7 +70,7 @@ def test_prepare_and_parse(template):
 
     assert turn.prompt.endswith("<|assistant|>\n")
     assert (message.reasoning, message.content.strip()) == ("Hm.", "On it.")
-    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [("weather", {"city": "Rome"})]
+    assert [(call.name, call.arguments) for call in message.tool_calls] == [("weather", {"city": "Rome"})]
     assert turn.prompt.count("weather") == 1
 
 
@@ -170,7 +170,7 @@ def test_continued_arguments_after_an_empty_thought(template):
 
     assert turn.prefill.startswith("<think>\n\n</think>")
     [call] = turn.parse('ris"}}</call>').tool_calls
-    assert call.arguments == '{"city": "Paris"}'
+    assert call.arguments == {"city": "Paris"}
     assert turn.constraint("llama.cpp").grammar
 
 
@@ -392,7 +392,7 @@ def test_what_ends_reasoning_is_no_stop():
     assert known.format.reasoning.end == "<|end|>"
     assert known.prepare([{"role": "user", "content": "Hi"}]).stop == ("</s>",)
     assert alone.prepare([{"role": "user", "content": "Hi"}]).stop == ()
-    assert alone.prepare_rendered("<|user|>Hi<|end|><|assistant|><|think|>Hm.<|end|>So", continued=True).stop == (
+    assert alone.prepare_rendered("<|user|>Hi<|end|><|assistant|><|think|>Hm.<|end|>So", is_continuation=True).stop == (
         "<|end|>",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from cases import cases
@@ -108,7 +109,7 @@ def test_what_the_prompt_begins_is_read_first():
     """Reasoning that the prompt opens is open; grammars go on from there."""
     begun = turn(thinking=True)
 
-    assert begun.begun == "<think>"
+    assert begun.prefill == "<think>"
     assert begun.parse("Hm.</think>Hi").to_openai()["reasoning_content"] == "Hm."
     assert lark_reader(begun.constraint("llguidance").grammar)("Hm.</think>Hi")
     assert not lark_reader(begun.constraint("llguidance").grammar)("Hi")
@@ -118,7 +119,7 @@ def test_a_beginning_that_the_grammar_does_not_have_is_refused():
     """Neither a parser nor a grammar can go on from it."""
     begun = turn(Grammar(tool_call(sequence("!", NAME, arguments(json_value())))), thinking=True)
 
-    for make in (begun.parser, begun.gbnf):
+    for make in (begun.parser, partial(begun.constraint, "llama.cpp")):
         with pytest.raises(GrammarError, match="the prompt begins the answer with '<think>'"):
             make()
 
@@ -186,7 +187,7 @@ def test_unknown_tools_are_calls_where_the_policy_says_so():
     parser = turn().parser(policy=Policy(unknown_tools="call"))
     fed(parser, ["!rm {}"])
 
-    assert [(found.name, found.known) for found in parser.message.tool_calls] == [("rm", False)]
+    assert [(found.name, found.offered) for found in parser.message.tool_calls] == [("rm", False)]
 
 
 def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
@@ -342,4 +343,4 @@ def test_a_call_that_is_taken_back_has_no_id():
     fed(parser, [". Hi"])
 
     assert [call.name for call in parser.message.tool_calls] == ["get_time"]
-    assert parser.made_ids == (parser.message.tool_calls[0].id,)
+    assert parser._made_ids == (parser.message.tool_calls[0].id,)

@@ -103,7 +103,7 @@ def test_special_tokens_are_those_of_the_tokenizer(make):
     parser = (
         template.prepare(HELLO, tools=tools_).parser(**options)
         if make == "turn"
-        else template.prepare_rendered(tools=tools_, **options).parser()
+        else template.prepare_rendered(tools=tools_).parser(**options)
     )
 
     parser.feed('<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>', special=False)

@@ -279,20 +279,19 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
 
 def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
     """Return the first cause of a failure, or the amount of parsed text, and the fix."""
-    calls, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
+    number, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
+    calls = f"{number or 'no'} tool call{'s' * (number != 1)}"
     if explanation.hints:
         hint = explanation.hints[0]
         return hint.text + "." * (not hint.text.endswith("?")), hint.fix
     if explanation.stops:
-        return (
-            f"parsing stopped: expected {explanation.stops[0].expected}.",
-            "`--all` shows what the model should write",
-        )
+        read = f"parsed {calls}, with a mistake" if number else "parsing stopped"
+        return f"{read}: expected {explanation.stops[0].expected}.", "`--all` shows what the model should write"
     if failed := explanation.message.failed_calls:
         return f"the call of {failed[0].name!r} is {failed[0].status}.", ""
     if not tools:
         return f"parsed, no problems. {no_tools.capitalize()}.", "Pass `--tools FILE`"
-    return f"parsed, no problems: {calls or 'no'} tool call{'s' * (calls != 1)}.", ""
+    return f"parsed, no problems: {calls}.", ""
 
 
 def _show_parts(explanation: Explanation, *, everything: bool) -> None:

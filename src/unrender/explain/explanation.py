@@ -166,7 +166,7 @@ def _tolerances(reading: AnswerReading) -> tuple[str, ...]:
 def _without_one(format: Format) -> Iterator[tuple[str, Format]]:
     for syntax in format.tolerated:
         others = tuple(other for other in format.tolerated if other != syntax)
-        why = syntax.why or "a variant of the template’s own"
+        why = syntax.why.rstrip(".") or "a variant of the template’s own"
         yield f"a call in another syntax: {why}", replace(format, tolerated=others)
     for spelling in format.spellings:
         for other in spelling.others:

@@ -120,6 +120,7 @@ def _stripped(case: Case) -> Iterator[Advice]:
     elif seen:
         yield f"{seen[0]!r} closes a call that nothing opened: {openers[0]!r} is missing", fix
     elif case.nearest is None and (begun := _begun_as_its_own(case)):
+        fix += "; if the model opens calls otherwise, add its syntax to the format's `tolerated`"
         yield f"{_listed(begun)} looks called, but {openers[0]!r}, which opens calls, is not in the output", fix
 
 
@@ -222,7 +223,7 @@ def _other_syntax(case: Case) -> Iterator[Advice]:
     """Another family's way to write calls."""
     if case.nearest and not any(_stripped(case)):
         text = f"this is another model's syntax ({case.nearest.name}); does this template belong to the model?"
-        yield text, "Use the model's own template, or tolerate this syntax in a format of your own"
+        yield text, "Use the model's own template, or add this syntax to the format's `tolerated`"
 
 
 def _truncated(case: Case) -> Iterator[Advice]:
@@ -262,7 +263,8 @@ def _typing(case: Case) -> Iterator[Advice]:
     for call in case.reading.whole_calls:
         tool = case.reading.turn.request.tool(call.name)
         for problem in islice(_problems(call, tool), MAX_SHOWN_ITEMS) if tool else ():
-            yield f"{call.name}: {problem}", "The call was read as it stands; constrain generation to prevent this"
+            text = f"the arguments of {call.name!r} don't fit its schema: {problem.removeprefix('$: ')}"
+            yield text, "The call was read as it stands; constrain generation to prevent this"
 
 
 def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:

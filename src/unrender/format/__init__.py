@@ -89,6 +89,7 @@ class Format:
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are parsed but never generated, in order of preference."""
     spellings: tuple[Spelling, ...] = ()
+    """Other texts for the markers above, e.g. `<thought>` for `<think>`: read, never generated."""
     ignored: tuple[str, ...] = ()
     """Meaningless markers, dropped anywhere between parts."""
     undeclared_reasoning: bool = True

@@ -85,7 +85,7 @@ class Metrics:
             name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
             for name, about in _TIMES.items()
         }
-        self.streams = Gauge("unrender_streams", "Answers on their way.", registry=self._registry)
+        self.streams: Gauge = Gauge("unrender_streams", "Answers on their way.", registry=self._registry)
         self._kept = {
             name: Gauge(f"unrender_kept_{name}", about, registry=self._registry) for name, about in _KEPT.items()
         }

@@ -88,7 +88,7 @@ class CallWriter:
     def __post_init__(self) -> None:
         self.arguments, self.codec = self.calls.arguments, self.calls.arguments.codec
         self.notation = notation_of(self.codec)
-        self.hint = f"args-{self.tool}"
+        self.hint: str = f"args-{self.tool}"
 
     def call(self) -> Node:
         """Return the node of a call, without the markers around each call."""

@@ -237,7 +237,11 @@ class _Calls:
             self._wake(token)
 
     def _wake(self, token: int) -> None:
-        grammar = _Grammar(self._llama, self._constraint.grammar)
+        try:
+            grammar = _Grammar(self._llama, self._constraint.grammar)
+        except GrammarError as error:
+            warnings.warn(f"a call is not held to its grammar: {error}", SchemaWarning, stacklevel=2)
+            return
         # A grammar that does not begin with this token (a call is forbidden here) would end the process: it sleeps on.
         self._grammar = grammar if grammar.accept(token) else None
 

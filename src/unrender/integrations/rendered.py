@@ -91,7 +91,7 @@ def rendered_turn(
         parallel_tool_calls=parallel_tool_calls,
         response_format=response_format,
         reasoning_format="auto" if reasoning else "none",
-        continued=continued,
+        is_continuation=continued,
         known_ids=("",) * known_calls,
     )
     if tools and turn.format.tools.mode is ToolMode.NONE:

@@ -301,7 +301,12 @@ class Request:
 
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool with this name, or None."""
-        return next((tool for tool in self.tools or () if tool.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Tool]:
+        """The tools by name; of those with one name, the first."""
+        return {tool.name: tool for tool in reversed(self.tools or ())}
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:

@@ -90,7 +90,9 @@ class Template:
         self._compiled = _compile(self._sandbox, source, limits)
         # A token that the template does not read decides nothing, so templates with and without it are equal.
         read = self._sandbox.facts.variables
-        self.special_tokens = {name: special_tokens[name] for name in sorted(read & special_tokens.keys())}
+        self.special_tokens: dict[str, Any] = {
+            name: special_tokens[name] for name in sorted(read & special_tokens.keys())
+        }
 
     def render(
         self,

@@ -36,7 +36,7 @@ def proved_once(monkeypatch, known):
     """Verify each format once for all tests; that takes longer than all else here."""
 
     def proof(template):
-        key = (template.format, template.template)
+        key = (template.format, template._with_tools)
         if key not in known:
             known[key] = verify(template)
         return known[key]

@@ -34,7 +34,7 @@ def test_every_way_to_read_the_beginning_leaves_a_rest():
     """Repetitions, options, classes and rules are taken apart as far as the text goes."""
     root = sequence(repeat("ab", 1, 3), optional(ref("digits")), "!")
     accepts = lark_reader(
-        turn_of(Grammar(root, {"digits": chars("0-9", 1, 3)}), prefill="abab7").constraint("llguidance")
+        turn_of(Grammar(root, {"digits": chars("0-9", 1, 3)}), prefill="abab7").constraint("llguidance").grammar
     )
 
     assert [text for text in ["!", "7!", "77!", "777!", "ab!"] if accepts(text)] == ["!", "7!", "77!"]

@@ -81,7 +81,7 @@ def text_up_to(*stops: str, end: str) -> TagFormat:
 def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
     """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
     written = json.loads(
-        turn_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")})).constraint("xgrammar")
+        turn_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")})).constraint("xgrammar").grammar
     )
 
     assert written == {"type": "structural_tag", "format": tag}

@@ -44,7 +44,7 @@ def asked(text, *called, template=None, seed=0, **how):
 
 
 def calls(message):
-    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    return [(call.name, call.arguments) for call in message.tool_calls]
 
 
 @cases

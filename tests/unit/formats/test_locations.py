@@ -70,7 +70,7 @@ def test_installed_packages_bring_formats(tmp_path):
     path = os.pathsep.join([str(tmp_path), str(Path(unrender.__file__).parents[1])])
 
     found = subprocess.run(
-        [sys.executable, "-c", "import unrender; print(Format.named('mine').ignored)"],
+        [sys.executable, "-c", "import unrender; print(unrender.Format.named('mine').ignored)"],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

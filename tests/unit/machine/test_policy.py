@@ -15,7 +15,7 @@ def test_a_policy_takes_plain_words() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["unknown_tools", "calls_in_reasoning", "calls", "undeclared_reasoning"])
+@pytest.mark.parametrize("name", ["unknown_tools", "calls_in_reasoning", "tool_calls", "undeclared_reasoning"])
 def test_a_word_that_a_field_does_not_have_is_an_error(name: str) -> None:
     """The error names the field and its words."""
     for given in ("sometimes", 5, None, []):

@@ -77,7 +77,7 @@ def test_other_values_pass_where_json_is_not_asked_for() -> None:
 
 def test_lists_and_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as are allowed are let through, and not one more."""
-    monkeypatch.setattr("unrender.messages.wire.MAX_VALUES", 3)
+    monkeypatch.setattr("unrender.json_values.MAX_VALUES", 3)
 
     check_values([[], [], []], where="here")
     with pytest.raises(RequestError, match="here: expected at most 3 lists and objects, found more"):

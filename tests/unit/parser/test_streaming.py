@@ -223,7 +223,7 @@ def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
 
 def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
     """The prefill is content only if the answer is continued; a prefill that begins no answer is an error."""
-    given, continued = handmade(prefill="Look"), handmade(prefill="Look", continued=True)
+    given, continued = handmade(prefill="Look"), handmade(prefill="Look", is_continuation=True)
     for parser in (given, continued):
         for again in (moved(parser), parser):
             fed(again, [": !now {}"])

@@ -66,7 +66,7 @@ def test_an_agent_is_one_row(rollout, tokenizer):
 
     row = rollout.row()
 
-    assert (message.reasoning, message.tool_calls[0].arguments) == ("Hm.", '{"city": "東京"}')
+    assert (message.reasoning, message.tool_calls[0].arguments) == ("Hm.", {"city": "東京"})
     assert row.input_ids == second + words
     assert second[: len(first) + len(call)] == first + call
     assert text(tokenizer, second) == rollout.turn.prompt

@@ -64,7 +64,7 @@ def test_what_is_read_and_never_allowed_fails_without_an_engine(broken, no_engin
     """A reader takes other layout than the format's; its grammar does not, and forbids what the template writes."""
     name, change = LAYOUT[broken]
     template = template_named(name)
-    report = verify(ChatTemplate(template.loaded, format=change(template.format)), only=[GRAMMARS])
+    report = verify(ChatTemplate(template._loaded, format=change(template.format)), only=[GRAMMARS])
 
     assert report.failed[-1].capability == "written answers"
     assert {finding.verdict for finding in report.findings[2:]} == {Verdict.SKIPPED}

@@ -110,7 +110,7 @@ def test_ids_that_are_not_written_are_skipped():
 def test_ids_that_are_not_read_fail(no_grammars):
     """A format that reads no calls reads no ids."""
     template = known(SOURCE.replace(*IDS))
-    wrong = ChatTemplate(template.loaded, format=replace(template.format, tools=CallSyntax(), tolerated=()))
+    wrong = ChatTemplate(template._loaded, format=replace(template.format, tools=CallSyntax(), tolerated=()))
     finding = found(verify(wrong, samples=0), "call ids")
 
     assert finding.verdict is Verdict.FAILED

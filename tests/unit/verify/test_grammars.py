@@ -17,7 +17,7 @@ from unrender.verify.grammars import check_grammars
 
 def judged(monkeypatch, read, engine="json"):
     """Judge one dialect by a reader of the test's own."""
-    monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect(engine, lambda emitted: "a grammar", read)})
+    monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect(engine, "llama.cpp", read)})
     generated, _, own = check_grammars(sound(), 0)
     return generated, own
 
@@ -104,7 +104,7 @@ def test_an_answer_that_is_not_accepted_fails(monkeypatch):
 def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
     """If analysis dropped calls, a call that the template writes is not an answer of the format."""
     asked = []
-    monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect("json", lambda emitted: "", recorder(asked))})
+    monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect("json", "llama.cpp", recorder(asked))})
     format = replace(sound().format, tools=type(sound().format.tools)(), tolerated=())
     list(check_grammars(replace(sound(), format=format, gave_up=True), 0))
 

@@ -29,7 +29,7 @@ def template_named(name):
 
 
 def verified(template, **changes):
-    return verify(ChatTemplate(template.loaded, format=replace(template.format, **changes)), samples=3)
+    return verify(ChatTemplate(template._loaded, format=replace(template.format, **changes)), samples=3)
 
 
 @cache
@@ -164,7 +164,7 @@ def test_quotes_and_markers_inside_strings_are_text(name):
         nothing = replace(
             template.format, tools=replace(syntax, call_start="<other>", call_end="</other>"), tolerated=()
         )
-        found = verify(ChatTemplate(template.loaded, format=nothing), samples=1).findings
+        found = verify(ChatTemplate(template._loaded, format=nothing), samples=1).findings
         assert verdicts(found)["markers in strings"] is Verdict.FAILED
 
 

@@ -143,7 +143,7 @@ class Spent:
         self._limits = limits
         self._looked, self._seconds = now(), 0.0
         self._renderings = self._characters = self._searched = 0
-        self.exhausted = 0
+        self.exhausted: int = 0
         """Renderings that ran into their own limits."""
         self.reason: str = ""
         """The reason why no more probes are rendered; empty if there's none."""

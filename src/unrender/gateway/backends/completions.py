@@ -63,7 +63,7 @@ class Completions(HttpEngine):
     path = "/v1/completions"
 
     def __init__(self, connection: Connection, kind: Kind = PLAIN, *, model: str = "") -> None:
-        self.health = kind.health
+        self.health: str = kind.health
         super().__init__(connection)
         self._kind = kind
         self._model = model

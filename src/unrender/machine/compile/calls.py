@@ -143,7 +143,7 @@ class CallCode:
         inner = emit(Jump(function, loose=True))
         section = emit(*literal_code(calls, calls.open), Jump(call))
         self._tail(call)
-        self.damaged = emit(Damaged(self.repair, self.tail)) if self.repair else -1
+        self.damaged: int = emit(Damaged(self.repair, self.tail)) if self.repair else -1
         # `<call>` without the `<calls>` around it begins a run as well, and then its end needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
         ways = [*((it, call) for it in calls.open.others), *((it, function) for it in calls.call_open.others)]

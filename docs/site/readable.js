@@ -1,0 +1,7 @@
+// The theme makes a landmark without a name for each block of code, and tables that only a mouse can scroll.
+new MutationObserver(() => {
+  for (const buttons of document.querySelectorAll(".md-code__nav:not([role])")) buttons.role = "none";
+  for (const table of document.querySelectorAll(".md-typeset__scrollwrap:not([tabindex])")) {
+    if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+  }
+}).observe(document.body, { childList: true, subtree: true });
