@@ -57,7 +57,7 @@ class Cache(Generic[T]):
         found = self._kept.get(key)
         if found is None:
             return None
-        # Only noted, not moved to the end: that would take a lock, and the key's hash once more, which is slow for a format.
+        # Only set a flag: moving the entry to the end would need a lock and another hash of the key, which is slow for a format.
         found.used = True
         return found.value
 

@@ -38,7 +38,7 @@ _ANCHORS = 8
 
 
 class Decoder(Protocol):
-    """The part of a tokenizer that is used here."""
+    """The methods of a tokenizer that this module uses."""
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = ...) -> str:
         """Return the text of `ids`."""

@@ -130,7 +130,7 @@ def test_content_is_continued():
     continued = template().prepare(messages, continue_final_message=True)
 
     assert continued.parse(" 7 degrees.").content == "It is 7 degrees."
-    with pytest.raises(RequestError, match=r"messages\[1\]: with a grammar made by hand only content"):
+    with pytest.raises(RequestError, match=r"messages\[1\]: with a handwritten grammar, only content"):
         template().prepare([*ASK, {**messages[1], "reasoning": "Hm."}], continue_final_message=True)
 
 
@@ -204,7 +204,7 @@ def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
         (lambda t: t.prepare(ASK, response_format={"type": "json_object"}), GrammarError, "response_format"),
         (lambda t: t.prepare_rendered(reasoning_format="none").parser(), GrammarError, "reasoning_format"),
         (lambda t: t.prepare(ASK, tool_format="tool-call-json"), RequestError, "tool_format"),
-        (lambda t: t.response_template(), ExportError, "made by hand"),
+        (lambda t: t.response_template(), ExportError, "handwritten"),
         (lambda t: template(Grammar(ref("a"))), GrammarError, "rule 'a' is not defined"),
     ],
 )

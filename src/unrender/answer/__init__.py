@@ -2,5 +2,5 @@
 
 In come a Format and a Request, out comes an `Answer`. Open `nodes` first: it has all kinds of nodes. `build` makes the tree,
 `follow` says what begins a call and what may come after each part of it, `encode` says a message by it, and `literals` cuts
-markers into pieces. The rule never to break: only here is known what the fields of a call syntax mean.
+markers into pieces. Rule: only this package interprets the fields of a call syntax.
 """

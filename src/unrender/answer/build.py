@@ -1,8 +1,8 @@
-"""Builds the Answer tree of one turn from a Format and a Request: all that the fields of a call syntax mean is said here.
+"""Builds the Answer tree of one turn from a Format and a Request, and interprets the fields of a call syntax.
 
 Strategy: the calls depend on the format alone, but for the tools that may be called. They, reasoning and content are the
 parts, which are read wherever they are; `written` puts the same parts into the order in which a model writes them.
-Rule: whatever is written is read as it was meant.
+Rule: every generated answer is parsed into the message that it represents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "st
 def answer_of(
     format: Format, request: Request, known: Collection[Reasoning] = (), siblings: Iterable[CallSyntax] = ()
 ) -> Answer:
-    """Return what one answer may be, from the end of the assistant's header to the end of the turn.
+    """Return the tree of one answer, from the end of the assistant's header to the end of the turn.
 
     `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them, and `siblings`
     syntaxes of other formats whose calls are read as well.
@@ -75,7 +75,7 @@ def _unread(format: Format, answer: Answer) -> Iterator[str]:
 def _parts(
     format: Format, calls: Iterable[Calls], known: Iterable[Reasoning]
 ) -> Iterator[ReasoningPart | ContentPart | Calls]:
-    """Yield what is in the free text of an answer."""
+    """Yield the parts in the free text of an answer."""
     if format.reasoning.end:
         yield _thought(format, format.reasoning)
     for wrapper in format._wrappers:
@@ -111,7 +111,7 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
 
 
 def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
-    """Return what free text does not hold, since the parser would take it for a marker."""
+    """Return texts that free text can't contain, because the parser would treat them as markers."""
     # Free text that held "<tool_call>" would be read as a call, which the model did not mean.
     parts = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     parts += [format._opening, format.reasoning.end]
@@ -152,7 +152,7 @@ def calls_in(format: Format) -> tuple[Calls, ...]:
 
 
 def own_calls(format: Format) -> Calls | None:
-    """Return the calls in the format's own syntax; None where it has none."""
+    """Return the calls in the format's own syntax; None if it has none."""
     return next((calls for calls in calls_in(format) if calls.own), None)
 
 
@@ -274,10 +274,10 @@ def repeated(turn: TurnTexts) -> list[str]:
 
 @kept(10_000)
 def _frame(format: Format) -> Answer:
-    """Return an answer without parts; what is between them depends on the format alone.
+    """Return an answer without parts; the text between parts depends only on the format.
 
-    A marker that holds a special token counts wherever it is: text does not have such tokens. One that is made of words
-    counts only where it may stand, and everywhere else the same words are text.
+    A marker with a special token counts anywhere, because text doesn't contain special tokens. A marker made of words counts only at its
+    own position; elsewhere, the same words are text.
     """
     turn, reasoning, trail = format.turn, format.reasoning, Marker(format.turn.end).lead
     # Of "<end><stop>" the engine strips `<stop>`, the token that stops the model, so that "<end>" alone has to end the turn.
@@ -383,7 +383,7 @@ class _Order:
         return in_sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
 
     def answer(self) -> Node:
-        """Return the answer after its header: reasoning or none, and what follows it."""
+        """Return the answer after its header: optional reasoning, and the parts after it."""
         turn, markers = self.format.turn, self.format.reasoning
         if markers.holds_calls and turn.tools_first and self.calls is not None:
             return self.calls_or_answer(self.calls)
@@ -487,7 +487,7 @@ class _Order:
 
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:
-    """Return what is written for no reasoning, after the opener: some formats have words for it."""
+    """Return the text for empty reasoning, after the start marker: some formats have words for it."""
     # `<think>I need not think.</think>`: the words are the reasoning, so they come back when the answer is read.
     words, closer, rest = text.partition(end.strip())
     if words.strip() in ("", start.strip()):

@@ -1,4 +1,4 @@
-"""Answers FOLLOW of a run of calls: what may come after a name, after a value, after all arguments.
+"""Computes the FOLLOW sets of calls: the texts that may come after a name, after a value, and after all arguments.
 
 Rule: what is written is narrower than what is read. `written_stops` never come in a raw value that is written; what ends
 what is read is in pieces, between which any white space may be.
@@ -101,7 +101,7 @@ def as_skeleton(pieces: Iterable[Element]) -> tuple[str | Slot, ...]:
 
 
 def after_arguments(calls: Calls) -> list[str]:
-    """Return what may follow a call's last argument: the end of the call or of all calls, or the next call."""
+    """Return the texts that may follow a call's last argument: the end of the call or of all calls, or the next call."""
     begins = calls.call_open.pieces or first_pieces(calls.function[0])
     # Of `<|end|>calls<|sep|>`, the `<|sep|>` alone closes nothing where it ends the markers of arguments as well.
     inside = [literal_of(piece).strip() for piece in (*calls.arguments.entry, *calls.function[: calls.last_slot])]
@@ -112,12 +112,12 @@ def after_arguments(calls: Calls) -> list[str]:
 
 
 def first_pieces(*parts: Element) -> tuple[str, ...]:
-    """Return the first piece of what is first, if that is a marker."""
+    """Return the first piece of the first part, if it's a marker."""
     return next((part.pieces[:1] for part in parts[:1] if isinstance(part, Marker)), ())
 
 
 def after_part(calls: Calls, i: int) -> list[str]:
-    """Return what may follow the slot at `i` of a call; words that say nothing and arguments may be left out."""
+    """Return the texts that may follow slot `i` of a call; meaningless words and arguments are optional."""
     arguments = calls.arguments
     found: list[str] = []
     for part in calls.function[i + 1 :]:
@@ -134,7 +134,7 @@ def after_part(calls: Calls, i: int) -> list[str]:
 
 
 def after_entries(calls: Calls) -> list[str]:
-    """Return what may follow the last of arguments that have markers of their own."""
+    """Return the texts that may follow the last argument, if arguments have their own markers."""
     # Where nothing closes the arguments, what closes the call does, or what begins the next one.
     at = calls.function.index(Slot.ARGUMENTS) + 1
     inside = first_pieces(calls.function[at]) if at < calls.last_slot else ()
@@ -175,7 +175,7 @@ def after_closer(calls: Calls) -> tuple[str, ...]:
 
 
 def call_signs(calls: Calls) -> Iterator[str]:
-    """Yield the markers that show a call, and what is before a tool's name with it."""
+    """Yield the markers that identify a call, and the text before a tool's name together with the name."""
     chain, names = calls.openers, [tool.name for tool in calls.tools or ()]
     if not chain:
         after_name = literal_of(calls.function[1]) + _begins_arguments(calls)
@@ -200,7 +200,7 @@ def call_signs(calls: Calls) -> Iterator[str]:
 
 
 def _named(calls: Calls, chain: list[Marker], names: list[str]) -> Iterator[str]:
-    """Yield what is right before the name of a tool, with the name: `<function=now`, `{"name": "now"`."""
+    """Yield the text directly before the name of a tool, with the name: `<function=now`, `{"name": "now"`."""
     # All the names together are cut to a bounded length, since an automaton has a state for each character.
     cut = MAX_SMALL // max(1, len(names))
     at = calls.function.index(Slot.NAME) if Slot.NAME in calls.function else 0

@@ -52,7 +52,7 @@ class Marker:
 
     @property
     def spelled(self) -> tuple[Marker, ...]:
-        """All its spellings, its own first; none where there is no marker."""
+        """All its spellings, the format's own first; empty without a marker."""
         return tuple(filter(None, (self, *self.others)))
 
     @property
@@ -68,7 +68,7 @@ class Marker:
 
 Element = Marker | Slot
 Elements = tuple[Element, ...]
-"""A marker and what is between markers, in the order in which they are written."""
+"""A marker and the parts between markers, in the order in which they are written."""
 
 
 def literal_of(piece: Element = Marker()) -> str:
@@ -78,7 +78,7 @@ def literal_of(piece: Element = Marker()) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningPart(nodes.AnswerPart):
-    """Reasoning between markers; without an opener the prompt has begun it."""
+    """Reasoning between markers; without a start marker, it starts in the prompt."""
 
     open: Marker
     close: Marker

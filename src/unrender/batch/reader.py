@@ -146,7 +146,7 @@ class Reader:
             yield dict(zip(found, values, strict=True))
 
     def _read(self, row: Row) -> Reading:
-        """Return what a row means. Raises `RequestError` or `TemplateError` when its request is malformed."""
+        """Parse a row. Raises `RequestError` or `TemplateError` when its request is malformed."""
         parser = self._parser(row)
         events = parser.finish(row.finish_reason, text=row.text)
         broken = [event for event in events if type(event) is Malformed]
@@ -234,7 +234,7 @@ def _id(text: str, position: int, _name: str) -> str:
 
 
 def _tools_key(tools: Any) -> str | None:
-    """Return a key: lists of tools that differ have different ones. None where no key can be made, e.g. of functions."""
+    """Return a key: lists of tools that differ have different ones. None if there is no key, e.g. for functions."""
     if tools is None or isinstance(tools, str):
         return tools or ""
     try:

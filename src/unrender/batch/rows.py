@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One recorded answer, and what is known about its request."""
+    """One recorded answer, and the known parts of its request."""
 
     text: str
     prompt: str | None = None
@@ -43,7 +43,7 @@ class Row:
 
 
 def row_of(values: dict[str, Any]) -> Row:
-    """Return a row whose values are what they must be. Raises `RequestError`, naming the column's role, else."""
+    """Validate a row and return it. Raises `RequestError`, naming the column's role, else."""
     messages, prompt, text = _conversation(values["messages"]), values["prompt"], values["text"]
     if isinstance(prompt, list | tuple):
         messages, prompt = _conversation(prompt), None

@@ -113,7 +113,7 @@ def preview_command(
 
 
 def _with_body(request: RequestOptions, path: str) -> RequestOptions:
-    """Add what a file says of a conversation to what the options say. Raises `BadInput`, naming the file."""
+    """Combine a conversation file with the options. Raises `BadInput`, naming the file."""
     body = json_of(path)
     if isinstance(body, list):
         return replace(request, messages=body)
@@ -278,7 +278,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
 
 
 def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
-    """Return the first cause of what went wrong, or how much was read, and the fix."""
+    """Return the first cause of a failure, or the amount of parsed text, and the fix."""
     number, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
     calls = f"{number or 'no'} tool call{'s' * (number != 1)}"
     if explanation.hints:

@@ -34,7 +34,7 @@ class CommandGroup(click.Group):
         return [*self._modules]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a name; None where there is none."""
+        """Return the command with this name; None if there is none."""
         if cmd_name in self._modules and cmd_name not in self.commands:
             module = importlib.import_module(f"unrender.cli.{self._modules[cmd_name]}")
             self.add_command(with_common(getattr(module, f"{cmd_name.replace('-', '_')}_command")))
@@ -92,7 +92,7 @@ def _print_alone() -> Iterator[None]:
 
 
 def _code_of(error: Exception) -> int:
-    """Say in a line what ended the command, and return the exit code."""
+    """Print the reason for the exit in one line, and return the exit code."""
     try:
         if isinstance(error, ReaderGone):
             return 0  # As for other tools before `head`: it had enough, and nothing went wrong.

@@ -1,4 +1,4 @@
-"""Examines many templates: each in a process of its own, which is stopped when it takes too long.
+"""Checks many templates, each in its own process with a time limit.
 
 Rules: one bad file stops nothing; outcomes come in the order of the names. A single template without a time limit is examined in
 this process, and what goes wrong with it is raised.

@@ -143,7 +143,7 @@ class _Wrong:
 
 
 def _checked(file: str) -> Declared | _Wrong:
-    """Return the declared format in a file, or what is wrong with it."""
+    """Return the declared format in a file, or its problem."""
     try:
         item = read_declared(read_source(file), where=file, origin=file)
         taken = {known.name: known for known in declared_formats() if known.origin != str(Path(file).absolute())}
@@ -237,7 +237,7 @@ def _write(exported: Exported, path: str) -> None:
 
 
 def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> bool:
-    """Print what held, and return whether all did."""
+    """Print the results, and return whether all passed."""
     report = verify_export(loaded, exported)
     if as_json:
         print_json(report.to_dict())

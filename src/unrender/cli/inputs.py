@@ -1,6 +1,6 @@
-"""Takes what a command line names: files, templates, JSON, and the options of a request.
+"""Loads the inputs of a command line: files, templates, JSON, and the options of a request.
 
-Rules: whatever is wrong with an input ends the command with code 2 and a sentence that names the input. Every argument and option
+Rules: an invalid input ends the command with code 2 and a message that names the input. Every argument and option
 that names a file is an `InputPath` or an `OutputPath`: what is written must be none of what is read. `-` is standard input, which
 one argument can read, and standard output.
 """

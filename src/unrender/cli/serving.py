@@ -123,7 +123,7 @@ def serve_command(
         given["url"] = urls[0]
     path = config or check
     if path is not None and (given or (config and check)):
-        raise click.UsageError(f"{path} describes the models; expected no {next(iter(given), 'check')!r} beside it")
+        raise click.UsageError(f"{path} already describes the models; remove {next(iter(given), 'check')!r}")
     try:
         settings = read_file(path, check=bool(check)) if path is not None else read({"models": [_model(given)]})
     except Failure as failure:
@@ -204,7 +204,7 @@ def _in_this_process(model: str | None) -> str:
 
 
 def _describe(config: Config) -> None:
-    """Print what settings would serve."""
+    """Print a summary of the settings."""
     rows = []
     for model, said in zip(config.models, config.described, strict=True):
         named = [said[name] for name in ("backend", "url", "path", "engine_model") if name in said]
@@ -240,7 +240,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
 
 
 def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
-    """Return the sockets, and say where they are and what is served there."""
+    """Return the sockets, and print their addresses and models."""
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listeners  # noqa: PLC0415
@@ -283,7 +283,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A model, as the user names it, and what its template is."""
+    """A model's name from the user, and its template."""
 
     model: str
     template: ChatTemplate

@@ -67,7 +67,7 @@ _SIGNS: Mapping[str, str] = {
     "note": CYAN,
     "not examined": RED,
 }
-"""Verdicts and severities: each is a word, so that what has no colours says the same."""
+"""Verdicts and severities, which are words, so that output without colours has the same information."""
 _EVENTS: Mapping[type[Event], str] = {
     ReasoningText: ROLES["reasoning"],
     ContentText: ROLES["content"],
@@ -158,7 +158,7 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
 
 
 def print_heading(title: str, summary: str = "") -> None:
-    """Print an empty line, then a title with a short summary beside it."""
+    """Print an empty line, then a title with a short summary next to it."""
     print_line()
     print_line((title, BOLD), "  " if summary else "", signed(summary))
 
@@ -262,9 +262,9 @@ def logged(level: int, name: str = "") -> Iterator[None]:
 
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
-    """Show on standard error how much of `total` is done while the block runs.
+    """Show a progress bar on standard error while the block runs.
 
-    Nothing is shown when standard error is not a terminal, or inside `plainly`.
+    It isn't shown if standard error isn't a terminal, or inside `plainly`.
     """
     from rich import progress as bars  # noqa: PLC0415 - an extra
     from rich.console import Console  # noqa: PLC0415

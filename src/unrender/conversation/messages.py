@@ -58,7 +58,7 @@ class SaidCall:
     """An object, or text that need not be JSON."""
     id: str | None = None
     rest: Mapping[str, Any] = field(default_factory=dict)
-    """Other keys of the call, as they came."""
+    """Other keys of the call, unchanged."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Other keys of its function."""
 
@@ -439,7 +439,7 @@ _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
 _ENDED = ('"', "{", "[", "t", "f", "n")
-"""Characters that begin values which show their own end. A number may go on: `3` is the beginning of `34`."""
+"""First characters of values with their own delimiters. Numbers have none: `3` is a prefix of `34`."""
 
 
 def arguments_text(arguments: Any) -> str:
@@ -479,7 +479,7 @@ def values_of(arguments: Any) -> Mapping[str, Any]:
     if not rest:
         return members
     name = _UNREAD
-    # `{"arguments": 1, "x": 3`: a member of that name is there, so the rest is called `arguments_`.
+    # `{"arguments": 1, "x": 3`: the name is already used, so the rest is called `arguments_`.
     while name in members:
         name += "_"
     return {**members, name: rest}

@@ -1,4 +1,4 @@
-"""Finds how much of a call that broke is good: what the grammar accepts of it, up to a marker that is not where it belongs.
+"""Finds the valid part of a broken call: the longest prefix that the grammar accepts, up to a misplaced marker.
 
 Rule: text is only cut off. What is kept begins with the call's first marker, and a grammar says how it goes on.
 """
@@ -45,7 +45,7 @@ def good_beginning(
 ) -> Begun | None:
     """Return what is good of a call of tool `name`, which the `span` of the output is and which broke at `end`.
 
-    Return None where not even its first marker and its name are. Raises `GrammarError` where calls cannot be written as a grammar.
+    Return None if not even its first marker and its name are valid. Raises `GrammarError` where calls cannot be written as a grammar.
     """
     start, stop = span
     # Layout is no part of a call's first marker: ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.

@@ -97,8 +97,8 @@ class _Writer:
 
         All of them exclude what goes on after a stop; that is a terminal of its own where it is needed more than once.
         """
-        # "Ends in `</x>`" and not "has something after a `</x>`" is text up to the first `</x>`: a lexer that prefers the
-        # longest lexeme would otherwise read on to the last one.
+        # Text up to the first `</x>` is text that ends in `</x>` and has nothing after any other `</x>`. Otherwise, a lexer that prefers
+        # the longest lexeme would read up to the last one.
         plain = name.replace("-", "_").upper()
         stops = _any_of(sorted(node.stops))
         beyond = f"/{_ANY}(?:{stops})(?s:.){_ANY}/"
@@ -196,7 +196,7 @@ def _lexemes(
 
 
 def _may_go_on(node: Node | Stopped) -> bool:
-    """Return whether a rule ends in other rules that may be left out."""
+    """Return whether a rule ends with optional rules."""
     # `"a" (", " b)?` as one lexeme would take the `, ` after `a`, which may belong to what follows the rule.
     if isinstance(node, Choice):
         return any(map(_may_go_on, node.options))

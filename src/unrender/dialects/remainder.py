@@ -1,4 +1,4 @@
-"""Writes the rest of an answer in each dialect, from the format, the request and the text that the prompt has begun.
+"""Writes the grammar of the rest of an answer in each dialect, from the format, the request and the prefill.
 
 Strategy: the whole answer's grammar is expanded, and then read over the begun text: what is left of it is the grammar of
 the rest. Grammars and triggers are kept, and turns with equal formats, requests and beginnings share them.
@@ -39,7 +39,7 @@ from unrender.schema.reader import Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The rest of an answer in one dialect, with what that dialect does not enforce."""
+    """The grammar of the rest of an answer in one dialect, with the keywords that it doesn't enforce."""
 
     said: str
     """The grammar's text; of a structural tag its JSON."""
@@ -108,7 +108,7 @@ class Remainder:
 
     @bounded_nesting
     def drawer(self) -> Callable[[int], Sample]:
-        """Return what draws the answer of a seed; the grammar is made once for all of them."""
+        """Return a function from seeds to sample answers; the grammar is built once."""
         return drawer(self.grammar())
 
     @bounded_nesting
@@ -170,7 +170,7 @@ class Remainder:
     @property
     @bounded_nesting
     def begins(self) -> bool:
-        """True if the format writes answers that begin with what the prompt has begun."""
+        """True if the format has answers that start with the prefill."""
         whole = Grammar(answer_of(self.format, self.request).written)
         return any(
             self._after_begun(expand(whole, values, self.limits).grammar) is not None for values in reversed(Values)
@@ -195,7 +195,7 @@ class Remainder:
         return found
 
     def _resumed(self, answer: Expansion) -> Expansion:
-        """Return what may follow the prompt. Where no answer begins so, take a beginning that a parser reads alike."""
+        """Return the grammar of the text after the prompt. Where no answer begins so, take a beginning that a parser reads alike."""
         rest = self._after_begun(answer.grammar)
         if rest is not None:
             return replace(answer, grammar=rest)
@@ -209,7 +209,7 @@ class Remainder:
         return replace(answer, grammar=rest, unsupported=(*answer.unsupported, lost))
 
     def _after_begun(self, answer: Grammar) -> Grammar | None:
-        """Return what may follow the prompt; None where no answer begins so.
+        """Return the grammar of the text after the prompt; None if no answer starts with the prefill.
 
         A block of reasoning may be begun there in ways of its own.
         """
@@ -285,7 +285,7 @@ _KEY_BYTES = 500
 
 
 def resume_after(grammar: Grammar, prefill: str) -> Grammar:
-    """Return the grammar of what may follow `prefill`. Raises `GrammarError` when no answer begins with it.
+    """Return the grammar of the text after `prefill`. Raises `GrammarError` when no answer begins with it.
 
     >>> resume_after(Grammar(Literal("<think>")), "<th").root
     Literal(text='ink>')
@@ -297,7 +297,7 @@ def resume_after(grammar: Grammar, prefill: str) -> Grammar:
 
 
 def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False) -> Grammar | None:
-    """Return the grammar of what may follow any of the texts in `prefill`; None when no answer begins with one.
+    """Return the grammar of the text after any of `prefill`; None if no answer starts with one of them.
 
     A `loose` reading takes other layout around brackets, colons and commas of markers than the grammar writes.
 
@@ -312,7 +312,7 @@ def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False)
 
 
 def _after(rest: Rest, text: str, rules: Mapping[str, Node], *, loose: bool = False) -> Iterator[Rest]:
-    """Yield what is left of `rest` after `text`, once for each way to read it.
+    """Yield the rest of `rest` after `text`, once for each way to parse it.
 
     Raises `GrammarError` after `MAX_DOCUMENT` steps.
     """

@@ -61,7 +61,7 @@ class Sample:
 
 @bounded_nesting
 def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int], Sample]:
-    """Return what draws a random text of an expanded grammar, with its parts: the same text for the same seed.
+    """Return a function that samples a text of an expanded grammar, with its parts; the same seed gives the same text.
 
     The grammar is lowered once for all seeds. `budget` bounds the size: about as many choices are made freely. Raises
     `GrammarError` when the grammar has no finite text, or has JSON values that are not spelled out.
@@ -88,7 +88,7 @@ def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int
 
 
 def _marked(grammar: nodes.Grammar) -> nodes.Grammar:
-    """Return the grammar with a mark before and after what it tags."""
+    """Return the grammar with a mark before and after each tagged part."""
 
     def mark(node: nodes.Node) -> nodes.Node:
         if not isinstance(node, nodes.Tag):
@@ -236,7 +236,7 @@ def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
 
 
 ENDLESS = 10**9
-"""The cost of what has no text that ends."""
+"""The cost of a node without any finite text."""
 
 
 def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:

@@ -127,7 +127,7 @@ class _Writer:
         return sum(map(self.length, value)) + len(value) if isinstance(value, list) else 5
 
     def text(self, node: Stopped) -> TagFormat:
-        """Write text up to a stop: a choice of what it may end with."""
+        """Write text up to a stop, as a choice of its endings."""
         options = [_row("sequence", [_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
             rest = {"root": Stopped(node.stops, (), at_end=True)}

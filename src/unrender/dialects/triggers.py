@@ -41,7 +41,7 @@ class Trigger:
 def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
     """Return the triggers of a lazy grammar; none when there are no calls, or when the grammar holds from the start.
 
-    `prefill` is what the prompt has already written of the answer.
+    `prefill` is the part of the answer that the prompt already contains.
     """
     lazy = request.tool_choice == "auto" and request._calls_allowed and request.response_schema is None
     calls = own_calls(format)
@@ -78,7 +78,7 @@ def _marker(opener: str, format: Format) -> str:
 
 
 def _before_name(calls: Calls, opener: str) -> str:
-    """Return the pattern of what is between the opener and the tool's name."""
+    """Return a pattern for the text between the start marker and the tool's name."""
     return re.escape("".join(marker.text for marker in calls.openers).lstrip().removeprefix(opener))
 
 

@@ -117,7 +117,7 @@ def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.
 
 
 def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield what an answer without calls says, the most telling first."""
+    """Yield contents for an answer without calls, the best first."""
     results = [f"{name} returned {_plainly(text)}." for name, text in done if _plainly(text)]
     if results:
         yield " ".join(results)
@@ -129,7 +129,7 @@ def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str,
 
 
 def _plainly(text: str) -> str:
-    """Return the words of a text without what could be a marker."""
+    """Return the words of a text that can't be markers."""
     kept = " ".join(re.sub(r"[^\w\s.,'°%/-]", " ", text).split())
     return kept[:MAX_SHOWN].strip(" .,")
 
@@ -177,7 +177,7 @@ def _roots(text: str) -> set[str]:
 
 
 def _written(turn: Turn, plan: _Plan) -> str | None:
-    """Return a text that the turn's parser reads as the message; None where no draw gave one."""
+    """Return a text that the turn's parser turns into the message; None if no sample does."""
     narrowed = replace(turn, request=_narrowed(turn, plan))
     begun, kept = turn.parse(""), None
     for drawn in islice(narrowed._samples(), MAX_LISTED):

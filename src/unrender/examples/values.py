@@ -112,7 +112,7 @@ _SHALLOW = 4
 """Levels on which a list that may be empty has an item."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROPER = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]{2,}(?: [A-Z][^\W\d_]+)*")
-"""Names inside a sentence: its first word has a capital whatever it is."""
+"""Capitalised names inside a sentence; its first word is always capitalised."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,6})?(?![\w.])")
 
 

@@ -143,7 +143,7 @@ def _begun_as_its_own(case: Case) -> list[str]:
     tools = case.reading.turn.format.tools
     if tools.envelope:
         return []
-    # Of `<invoke name="f">` the text keeps `f">`; of `{"tool": "f", …}` it keeps only the quote.
+    # Without the markers, `<invoke name="f">` leaves `f">` in the text, and `{"tool": "f", …}` leaves only the quote.
     tokens = case.reading.turn.format.preserved_tokens
     own = {without(text, tokens).strip() for text in (tools.name_suffix, tools.arguments.start, "{")}
     signs = "|".join(map(re.escape, own - {""}))

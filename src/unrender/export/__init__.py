@@ -8,8 +8,7 @@ joints and ends of turn *close* that region, which costs nothing where it is emp
 a second region of content, were it of white space only, would replace the first. For the same reason reasoning begins only
 where an answer, or a message of it, does: after that its opener is content, and nothing that was read is lost.
 
-Rule: verbatim text comes back exact. What cannot be expressed raises `ExportError`; what is expressed in part is an
-`Omission`.
+Rule: verbatim text comes back exact. A Format that can't be expressed raises `ExportError`; a partial loss is an `Omission`.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def response_template_of(format: Format, *, target: Target = "transformers") -> 
 
 
 def _anchor(format: Format) -> dict[str, Any]:
-    """Say where in the prompt the answer begins."""
+    """Add the anchor at which the answer starts in the prompt."""
     headers = list(format.turn.headers)
     if not headers or format.turn.unasked:  # What the prompt does not write, no parser finds in it.
         return {"start_anchor_pattern": r"\Z"}
@@ -100,7 +99,7 @@ def _fields(format: Format, reasoning: str) -> Iterator[tuple[str, dict[str, Any
 
 
 def _text(**anchors: str) -> dict[str, Any]:
-    """Return a field of verbatim text, between what `open` and `close` match."""
+    """Return a field of verbatim text between the patterns `open` and `close`."""
     patterns = {f"{name}_pattern": pattern for name, pattern in anchors.items() if pattern}
     return {**patterns, "content": "text", "content_args": {"strip": False}}
 
@@ -163,7 +162,7 @@ def _joint(text: str) -> str:
 
 
 def _closers(format: Format) -> str:
-    """Return what ends the text that belongs to no other region, or is dropped from it."""
+    """Return patterns for text that ends the default region, or is dropped from it."""
     calls = own_calls(format)
     others = (*_unasked(format), *_wrappers(format), *_joints(format), *(between_calls(calls) if calls else ()))
     begun = (rf"\A{escaped_pattern(token)}" for token in repeated(format.turn))

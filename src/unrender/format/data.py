@@ -112,9 +112,9 @@ _HELD = {"format": ("tools", "tolerated"), "tools": ("arguments",), "arguments":
 
 
 def without_gone_fields(data: Any, name: str = "format", where: str = "format") -> Any:
-    """Return version 1's JSON without the fields that are gone. Raises `FormatError` for one that says something.
+    """Return version 1's JSON without removed fields. Raises `FormatError` if such a field isn't empty.
 
-    Words that are gone, such as `"strings": "escaped"`, are refused by `decode`, as all other unknown words are.
+    Removed values, such as `"strings": "escaped"`, raise an error in `decode`, like any unknown value.
 
     >>> without_gone_fields({"tools": {"arguments": {"start": "(", "repeats": False}}})
     {'tools': {'arguments': {'start': '('}}}

@@ -2,8 +2,8 @@
 
 Rules: arguments are in the order in which the schema declares them, or sorted by name: templates write the caller's
 order or sort it. Raw text is generated up to the value's end marker and never contains it, with or without the layout
-before the marker, since the parser ends the value at either. What a codec cannot say of a schema is reported, and the
-value is wider.
+before the marker, since the parser ends the value at either. Parts of a schema that a codec can't express are reported, and the value
+allows more.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class CallWriter:
         return EMPTY
 
     def told(self, role: Role, node: Node) -> Node:
-        """Return `node` with its role, where that is asked for."""
+        """Return `node` with its role, if requested."""
         return Tag(role, node) if self.roles else node
 
     def all_arguments(self) -> Node:
@@ -185,7 +185,7 @@ class CallWriter:
         return self.rules.add(f"{self.hint}-{name}", node)
 
     def extra(self, shape: Object) -> Extra | None:
-        """Return arguments that the schema does not name; None where their names cannot be written."""
+        """Return undeclared arguments; None if their names can't be expressed."""
         if not shape.extra:
             return None
         if self.arguments.entry.count(Slot.KEY) != 1:
@@ -193,7 +193,7 @@ class CallWriter:
             return None
         if any(keys.pattern is not None for keys, _ in shape.extra):
             self.report("#", "propertyNames", "a name without quotes may be any word")
-        # An extra argument with a declared name would be that argument, without its schema.
+        # An extra argument with a declared name would bypass the schema of the declared argument.
         keys = shape.extra[0][0] if len(shape.extra) == 1 else Text()
         names = {"", *(item.name for item in shape.properties), *keys.excluded}
         key = all_but(names, WORDS, (keys.minimum, keys.maximum or None))

@@ -49,7 +49,7 @@ class Expansion:
 
 
 def expand(grammar: Grammar, values: Values, limits: Limits = STANDARD, *, roles: bool = True) -> Expansion:
-    """Return what `grammar` generates, in plain nodes and, if `values` is native, `JsonValue`s.
+    """Expand `grammar` into plain nodes and, if `values` is native, `JsonValue`s.
 
     Without `roles`, nothing is tagged: dialects write the text alone.
 
@@ -187,7 +187,7 @@ class _Expander:
         return narrow
 
     def spend(self, tool: str, weight: Weight) -> None:
-        """Count what a tool takes; raises `GrammarError` when all tools together take too much."""
+        """Count a tool's size; raises `GrammarError` if all tools together exceed the limits."""
         # A tool may be met again, in another syntax of the same answer: it counts once.
         before = self.spent.get(tool, Weight(0))
         self.spent[tool] = weight

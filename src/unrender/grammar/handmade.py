@@ -6,7 +6,7 @@ for writing alone. What a schema asks and entries cannot say (which arguments ar
 
 Calls are counted by writing each node once for each count that is asked of it (`counted`). Where only one part of a
 sequence can hold a call, that part takes the count and the others stay as they are, so that a usual grammar does not
-grow. What cannot match any more is taken out.
+grow. Nodes that can't match any more are removed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _SHARES = {
     CallCount.AT_MOST_ONE: ((CallCount.ONE, CallCount.NONE), (CallCount.NONE, CallCount.AT_MOST_ONE)),
     CallCount.SOME: ((CallCount.SOME, CallCount.ANY), (CallCount.NONE, CallCount.SOME)),
 }
-"""Ways to share a count between a part and what follows it."""
+"""Ways to divide a count between a part and the parts after it."""
 
 _WANTED = {
     "none": CallCount.NONE,
@@ -110,7 +110,7 @@ def stopped_at(grammar: Grammar, ends: tuple[str, ...]) -> Grammar:
 def check_request(request: Request) -> None:
     """Raise `GrammarError` for a request that no grammar made by hand can fulfil.
 
-    Such a grammar says itself what reasoning and answer are.
+    Such a grammar itself defines reasoning and content.
     """
     if request.response_schema is not None:
         raise GrammarError("response_format: not supported with a handwritten grammar, found a schema")
@@ -271,7 +271,7 @@ class _Writer:
         return inner if said is None else said
 
     def resolved(self, node: Node) -> Node:
-        """Return what a reference leads to."""
+        """Return the target of a reference."""
         seen: set[str] = set()
         while isinstance(node, Ref) and node.rule not in seen:
             seen.add(node.rule)

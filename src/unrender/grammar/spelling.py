@@ -1,6 +1,6 @@
 """Writes shapes as nodes, in JSON and in notations like it.
 
-Strategy: a `Lexicon` holds what differs between notations: quotes, words, brackets and separators. Properties come in
+Strategy: a `Lexicon` holds the differences between notations: quotes, words, brackets and separators. Properties come in
 their declared order. So after each property one rule says what may still follow, and an object with n optional
 properties takes n rules instead of 2^n combinations (`chain`).
 """

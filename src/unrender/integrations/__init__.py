@@ -5,6 +5,6 @@ Open the module of your engine. `vllm` and `sglang` are plug-ins that `registrat
 make their turns in `rendered`, since the engine has rendered the prompt. `transformers` and `tokens` read token ids; `trl`,
 `mlx_lm` and `llama_cpp` are functions and classes that a program calls.
 
-Rules: nothing of a library is imported before it is asked for. An engine starts with a plug-in that does not fit it as it does
+Rules: a library is imported only when it's used. An engine starts with a plug-in that does not fit it as it does
 without. Which releases fit is said once, by the extras in the package's metadata.
 """

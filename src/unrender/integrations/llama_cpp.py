@@ -259,7 +259,7 @@ def _calls(llama: Llama, turn: Turn) -> _Calls | None:
 
 
 def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
-    """Return whether a trigger is met with the answer's last token, which is all of the call that is written."""
+    """Return whether the answer's last token is a trigger, so that a call starts with this token."""
     for trigger in triggers:
         if trigger.kind == "word" and trigger.value == token:
             return True

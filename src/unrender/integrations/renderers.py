@@ -101,7 +101,7 @@ class Renderer:
     def parse_response(
         self, token_ids: list[int], *, tools: list[Any] | None = None, prompt_ids: list[int] | None = None
     ) -> ParsedResponse:
-        """Return what an answer means. Without a prompt it answers one that the template writes. No ids raise an error."""
+        """Parse an answer. Without a prompt it answers one that the template writes. No ids raise an error."""
         turn = self._answered(prompt_ids, tools)
         reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
         ends = [at + 1 for at, id in enumerate(token_ids) for event in reader.feed(id) if _completes(event)]

@@ -98,7 +98,7 @@ class _Separated:
 
 
 class _ReasoningDetector:
-    """Reads the whole answer, and hands on what is not reasoning."""
+    """Parses the whole answer, and passes on everything except reasoning."""
 
     reasoning_default = "explicit_enable_thinking"
 
@@ -138,7 +138,7 @@ class _ReasoningDetector:
         return ""
 
     def json_output_started(self, text: str) -> bool:
-        """Return whether an answer in JSON has begun."""
+        """Return whether a JSON answer has started."""
         return bool(said(self._new_parser().feed(text)).content.strip())
 
     def json_answer_structural_tag(
@@ -172,11 +172,11 @@ class _ReasoningDetector:
         return found
 
     def parse_streaming_increment(self, new_text: str) -> _Separated:
-        """Separate what can be told of a chunk."""
+        """Separate a chunk into reasoning and other text, as far as possible."""
         return self._streamed(self._separated(self._parser.feed(new_text), new_text), ended=False)
 
     def finish(self) -> _Separated:
-        """Separate what was held back."""
+        """Separate the buffered text."""
         # There is no more text that could carry the last events, and an empty one would be dropped.
         found = self._streamed(self._separated(self._parser.finish(), " "), ended=True)
         if self._nonempty and not self._spoke:
@@ -253,7 +253,7 @@ class _ToolDetector:
         return types.StreamingParseResult(normal_text=found.content, calls=calls)
 
     def parse_streaming_increment(self, new_text: str, tools: Sequence[Any]) -> Any:
-        """Return what a chunk adds."""
+        """Return the result for one chunk."""
         del tools
         if isinstance(new_text, Read):
             return self._told(new_text.events)
@@ -262,7 +262,7 @@ class _ToolDetector:
         return self._told(self._parser.feed(new_text))
 
     def finish(self, tools: Sequence[Any]) -> Any:
-        """Return what was held back."""
+        """Return the buffered text."""
         del tools
         return self._told(self._parser.finish() if self._parser else ())
 

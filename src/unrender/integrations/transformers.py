@@ -178,7 +178,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
 
 
 class _Constrained:
-    """Masks the scores of every sequence by what its own matcher allows."""
+    """Masks the scores of each sequence with its own matcher."""
 
     def __init__(self, library: str, tokenizer: Any, text: str) -> None:
         self._library, self._tokenizer, self._text = library, tokenizer, text
@@ -187,7 +187,7 @@ class _Constrained:
         self._length = 0
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the scores with what may not come next made impossible."""
+        """Return the scores, with forbidden tokens set to minus infinity."""
         rows, length = input_ids.shape
         # A length that is not one more than the last is a prompt: of the first call, or of another `generate`.
         if not self._rows or length != self._length + 1:
@@ -225,7 +225,7 @@ class _Ended:
     def __init__(self, turn: Turn, tokenizer: Decodes) -> None:
         self._stops, self._tokenizer = turn.stop, tokenizer
         self._most = max((len(stop.encode()) for stop in turn.stop), default=0)
-        """Tokens that a stop text may be made of."""
+        """Maximum number of tokens in a stop text."""
         self._start = 0
 
     def __call__(self, input_ids: Any, _scores: Any, **_: Any) -> Any:

@@ -203,7 +203,7 @@ class _Responses:
 
 
 def _as_trained(message: Message) -> dict[str, Any]:
-    """Return the message with arguments as objects, which templates and trainers want."""
+    """Return the message with arguments as objects, for templates and trainers."""
     plain: dict[str, Any] = {**message.to_openai()}
     for call in plain.get("tool_calls", ()):
         call["function"]["arguments"] = json.loads(call["function"]["arguments"])
@@ -216,7 +216,7 @@ def _by_trainer(prompts: Sequence[list[int]], trainer: Any) -> Sampled:
 
 
 def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict[str, Any]]:
-    """Call the functions; return their results, or what they raised, as messages."""
+    """Call the functions, and return their results or exceptions as messages."""
     named = {function.__name__: function for function in tools}
     return [
         {

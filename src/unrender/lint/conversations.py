@@ -93,7 +93,7 @@ class Subject:
         return self._render(self._shaped(messages), tools, add_generation_prompt=False, **context)
 
     def bos_in(self, messages: Messages) -> tuple[str, str]:
-        """Return a prompt, and the beginning of sequence in it: the value of `bos_token`, which a template may set itself."""
+        """Return a prompt and its beginning-of-sequence token: the value of `bos_token`, which a template may set itself."""
         given = {"bos_token": _BOS}
         text = self.prompt(messages, **given).text
         if isinstance(self.template, FunctionTemplate) or "bos_token" not in self.template.facts.sets:

@@ -152,7 +152,7 @@ class ReadKey:
         return machine.go_on()
 
     def _may_be(self, key: str, call: CallState) -> bool:
-        """Return whether `key` may be a name: of a call that was repaired, only the declared ones are certain."""
+        """Return whether `key` may be an argument's name. In a repaired call, only declared names are certain."""
         if key in call.types.declared:
             return True
         marked = any(head in key for head in self.heads) or (self.closing and key.startswith(self.closing))

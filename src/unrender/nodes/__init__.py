@@ -153,7 +153,7 @@ class Atomic:
 
 @dataclass(frozen=True, slots=True)
 class Cut(Leaf):
-    """No way back from here: what was matched is final."""
+    """No backtracking from here: the matched text is final."""
 
 
 MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))

@@ -70,7 +70,7 @@ def _weight(node: Node) -> int:
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
-    """Return the lengths of a pattern's shortest text and of its longest one; None where there is no longest."""
+    """Return the lengths of a pattern's shortest and longest text; None if there is no longest."""
     match node:
         case Literal(text):
             return len(text), len(text)
@@ -370,7 +370,7 @@ SHORT_BOUNDS: Mapping[tuple[int, int | None], str] = {(0, None): "*", (1, None):
 
 
 def bounds_text(low: int, high: int | None) -> str:
-    """Return how a repetition is written after what it repeats."""
+    """Return the quantifier of a repetition."""
     if (low, high) in SHORT_BOUNDS:
         return SHORT_BOUNDS[(low, high)]
     return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"

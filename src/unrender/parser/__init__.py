@@ -1,4 +1,4 @@
-"""Reads answers: what users hold.
+"""Parses answers; the objects that users work with.
 
 In comes text in any chunks, out come events, and from them messages and deltas. Open `streaming` first: `Parser` feeds the machine
 and lets most text pass it by. It makes the machine of a format and a request as well; `prompt_tail` finds what a prompt has begun,

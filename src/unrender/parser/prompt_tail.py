@@ -1,7 +1,7 @@
 """Finds what a rendered prompt has begun of the answer, the text after the header, and writes what an answer that goes on has begun.
 
 Rules: a header counts only at the end of a prompt, with nothing after it but what a generation prompt of the format may
-write. So no character of an earlier turn is taken for the answer; where nothing is recognised, nothing is begun.
+write. So text of an earlier turn is never treated as part of the answer; without a recognised header, there is no prefill.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_prefill(format: Format, prompt: str) -> str:
 
 
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
-    """Return what a generation prompt has written of the answer.
+    """Return the prefill of a generation prompt.
 
     `render_bare` renders the same conversation without a generation prompt, or returns None. It is not called where the last
     header is an earlier turn's, as the end of a turn or a text of the conversation after it shows; such texts, as far as no
@@ -109,7 +109,7 @@ def begun_text(
 
 
 def _reasoning_before(reasoning: str, format: Format) -> str:
-    """Return what is between header and content: the reasoning, or what is written in its place."""
+    """Return the text between header and content: the reasoning, or the text for empty reasoning."""
     markers, turn = format.reasoning, format.turn
     if not markers.end:
         return ""

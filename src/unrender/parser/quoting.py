@@ -1,4 +1,4 @@
-"""Tells special tokens from equal text: where the caller knows which is which, quoted markers stay text.
+"""Distinguishes special tokens from equal text, so that quoted markers stay text.
 
 Strategy: in text that is known to be ordinary, the first character of whatever spells a special token is replaced by a
 stand-in, one character for one, so that no marker is found there and positions stay. Events get the character back.
@@ -28,7 +28,7 @@ _FIRST_STAND_IN = 0x10F000
 
 @kept(5_000)
 def _stand_ins(tokens: frozenset[str]) -> tuple[Finder, Mapping[str, str]]:
-    """Return what finds the tokens, and a character that stands in for the first one of each."""
+    """Return a finder of the tokens, and a replacement for the first character of each."""
     finder = Finder(tokens)
     heads = sorted({token[0] for token in finder.literals})
     return finder, {head: chr(_FIRST_STAND_IN + i) for i, head in enumerate(heads)}
@@ -44,7 +44,7 @@ class Quoter(Resumable):
         self._back: dict[int, str] = {}
         """Stand-ins that are in use, by code point."""
         self.held: str = ""
-        """The end of ordinary text that may go on as a special token."""
+        """The end of ordinary text that may continue as a special token."""
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class Quoter(Resumable):
         pieces, at = [], 0
         found, token = self._finder.decided(text, at, whole=True)
         while token:
-            # `<think>` becomes `\U0010f000think>`: as long as before, and no marker is found in it.
+            # `<think>` becomes `\U0010f000think>`, which has the same length and contains no marker.
             stand_in = self._stand_ins[token[0]]
             self._back[ord(stand_in)] = token[0]
             pieces += [text[at:found], stand_in, token[1:]]

@@ -1,7 +1,7 @@
 """Records how a parser was made and what it was fed, so that it can be saved as JSON and made again by feeding.
 
 Strategy: a reading depends on the text alone, not on its chunks, so that feeding the text again leads to the same place,
-in linear time. Nothing of a machine is saved, so a machine can change without a new version of what is saved.
+in linear time. The state of the machine isn't saved, so the machine can change without a new version of the state.
 
 Rules: whatever is not as expected is a `StateError` that says where it is, what was found and what was expected.
 """
@@ -23,7 +23,7 @@ from unrender.nodes import Grammar
 from unrender.values.resumable import Resumable
 
 STATE_VERSION = 6
-"""Version of what `Parser.state` writes; other versions are refused."""
+"""Version of the data from `Parser.state`; other versions are rejected."""
 _SPECIAL: Mapping[str, bool | None] = {"special": True, "ordinary": False, "unknown": None}
 _KINDS = {special: kind for kind, special in _SPECIAL.items()}
 _Choice = TypeVar("_Choice")

@@ -269,7 +269,7 @@ class Parser(Resumable):
         grammar: Grammar | None = None,
         ids: IdMaker | None = None,
     ) -> Parser:
-        """Return a parser in the state that another parser's `state` returned. It goes on exactly as that parser would.
+        """Return a parser in the state that another parser's `state` returned. It continues exactly as that parser would.
 
         `ids` is as for a new parser. Raises `StateError` when the state is of another version, format, request (tools
         included) or `grammar`, when its text is read otherwise than it was, and when a field does not hold what a
@@ -371,7 +371,7 @@ class Parser(Resumable):
         self._tail, self._passing = "", []
 
     def _account(self) -> None:
-        """Tell the machine and the transcript what went straight through."""
+        """Report text of the fast path to the machine and the transcript."""
         if len(self._passing) > 1:
             undecided, *chunks = self._passing
             text = "".join(chunks)
@@ -543,7 +543,7 @@ _TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
 
 
 def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
-    """Return what may come now: texts in quotes, and names of free parts.
+    """Return the allowed next texts: quoted literals, and names of free parts.
 
     It is empty after the end of the output.
     """

@@ -121,7 +121,7 @@ _CALLS: Mapping[ToolMode, str] = {
 _ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let me look.", "Paris"
 _VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
-"""An argument of each type; a text for all others."""
+"""An example argument for each JSON type except strings."""
 _DRAWN = 4
 """Random answers of which the richest is shown: many have content alone, or nothing."""
 _EXPLAINED = 100_000

@@ -1,7 +1,7 @@
 """Writes a folder with the page and its Python, for any static host: unrender runs on Pyodide in the browser.
 
-Rules: the Python files go in as two archives, unrender and what it needs (Jinja2, MarkupSafe), both as they are installed here. Pyodide
-itself is not ours to ship: it comes from a folder or an address that the caller names.
+Rules: the installed Python files are packed into two archives, one for unrender and one for Jinja2 and MarkupSafe. Pyodide isn't included:
+it comes from a folder or a URL of the caller.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class ReadAnswer:
 
     message: Message
     begun: str = ""
-    """The words of a thought that the prompt has begun: they are in the message, and not the answer's own."""
+    """Reasoning text in the prefill, which is in the message but not in the answer."""
     reported: bool = False
     """The parser reported a place that the format does not allow."""
 

@@ -6,6 +6,6 @@ Open `template` first: it compiles a source once and renders it often. `loading`
 with a price on everything: `template_ast` rewrites what Jinja does not report, `cost_guards` measures each operation before it is done,
 `cost` adds up, and `printing` keeps addresses of objects out of the text.
 
-Never break this rule: whatever can grow is measured before it is made. A template is a stranger's program, and Python
+Rule: anything that can grow is measured before it's created. A template is a stranger's program, and Python
 cannot be interrupted from outside.
 """

@@ -28,7 +28,7 @@ now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 
 class Exhausted(Exception):
-    """A rendering has reached one of its limits; the message says which."""
+    """A rendering exceeded a limit; the message names it."""
 
 
 class CostBudget:

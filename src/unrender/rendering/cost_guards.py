@@ -179,7 +179,7 @@ def _guard_text(budget: CostBudget, asked: Operands) -> None:
 
 
 def _guard_items(budget: CostBudget, asked: Operands) -> None:
-    """Guard what walks over items in one go, or splits the name of an attribute."""
+    """Guard operations that iterate over items at once, or split an attribute's name."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
     if any(isinstance(item, str) and len(item) > limits.MAX_SLOW_TEXT for item in asked.given):
@@ -229,7 +229,7 @@ FILTERS: Mapping[str, Guard] = MappingProxyType(
     }
 )
 LISTING_FILTERS = frozenset(FILTERS) - {"map", "reject", "rejectattr", "select", "selectattr"}
-"""Filters whose guard wants to see all items; the others pass them on one by one."""
+"""Filters whose guard needs all items; the others get them one by one."""
 
 
 # Format strings.
@@ -377,7 +377,7 @@ def _weigh_all(budget: CostBudget, asked: Operands) -> None:
 
 
 def _weigh_owner(budget: CostBudget, asked: Operands) -> None:
-    """Guard what compares items, with each other or with an argument."""
+    """Guard operations that compare items, with each other or with an argument."""
     budget.weigh(asked.value)
     budget.weigh(asked.given)
 

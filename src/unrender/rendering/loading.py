@@ -35,7 +35,7 @@ _CONFIG = "tokenizer_config.json"
 _TOKENS = "special_tokens_map.json"
 _JINJA = "chat_template.jinja"
 _ADAPTER = "adapter_config.json"
-"""File that PEFT writes beside an adapter's weights."""
+"""File that PEFT writes next to an adapter's weights."""
 _MORE = "additional_chat_templates"
 _PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
 _HUB_FILES = (*_PLACES, _TOKENS, _ADAPTER, _JINJA, f"{_MORE}/*.jinja")
@@ -60,11 +60,11 @@ class LoadedTemplates:
     special_tokens: Mapping[str, Any] = field(default_factory=dict)
     """Further tokens that the template may write, by the variable that holds them, e.g. `sep_token`."""
     response_template: Mapping[str, Any] | None = None
-    """The response template that the tokenizer's configuration declares, as it stands there."""
+    """The response template in the tokenizer's configuration, unchanged."""
     renderer: Callable[..., str] | None = None
-    """A function that writes conversations, in the place of the sources."""
+    """A function that renders conversations, instead of the sources."""
     variables: tuple[str, ...] = ()
-    """Variables that it takes without naming them."""
+    """Variables that the renderer accepts in `**keywords`."""
     origin: str = field(default="", compare=False)
     """Path or hub id that this was read from, for error messages."""
 
@@ -156,7 +156,7 @@ def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
 
 
 def _base_model(path: Path) -> str:
-    """Return what to load in the place of an adapter, which may have no template; "" for another directory."""
+    """Return the base model to load instead of an adapter without a template; "" for any other directory."""
     if not (path / _ADAPTER).is_file():
         return ""
     base = _read_json(path / _ADAPTER).get("base_model_name_or_path")
@@ -318,7 +318,7 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
 
 
 class _Reader:
-    """A position in a GGUF file, and how to read what is there."""
+    """A position in a GGUF file, with methods to read values."""
 
     def __init__(self, file: BinaryIO, path: Path, size: int) -> None:
         self._file = file

@@ -118,7 +118,7 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getattr(obj, attribute))
 
     def _found(self, owner: Any, value: Any) -> Any:
-        """Weigh what an opaque value hides. Whoever weighs its owner, e.g. to sort by this attribute, does not see it."""
+        """Measure the content of an opaque value. Whoever weighs its owner, e.g. to sort by this attribute, does not see it."""
         if isinstance(value, _CONTAINERS) and is_opaque(owner):
             self.budget.weigh(value)
         return value
@@ -176,7 +176,7 @@ class _Generation(Extension):
 
 
 class _Counted:
-    """An iterable whose every item is a step. A loop asks for its length, so a generator would not do."""
+    """An iterable whose every item is a step. A loop needs its length, so it can't be a generator."""
 
     __slots__ = ("_budget", "_items")
 
@@ -241,7 +241,7 @@ def _sized(environment: Sandbox, value: Any) -> Any:
 
 @pass_environment
 def _spread(environment: Sandbox, items: Any) -> list[Any]:
-    """Count what `*items` hands to a call."""
+    """Count the arguments that `*items` passes to a call."""
     budget = environment.budget
     # `f(*range(10 ** 9))`: the length is known before the arguments are made.
     if isinstance(items, Sized):

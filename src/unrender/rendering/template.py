@@ -38,7 +38,7 @@ from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.template_ast import Facts
 
 STANDARD_VARIABLES = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
-"""Variables that every rendering has, whatever the caller passes and the template sets."""
+"""Variables that every rendering has, independent of the caller and the template."""
 _TOO_DEEP = "the template is nested or recurses too deeply"
 
 
@@ -362,7 +362,7 @@ class FunctionTemplate(Template):
 
 
 def _parameters(renderer: Renderer, variables: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:
-    """Return the names of what a function takes after the messages, and their defaults."""
+    """Return the names and defaults of a function's parameters after the messages."""
     if not callable(renderer):
         raise TemplateError(f"renderer: expected a function, found {type(renderer).__name__}")
     try:

@@ -173,7 +173,7 @@ class Rewriting(NodeTransformer):
     """Rewrites loops, `~`, slices, searches and comparisons of two variables into filters that count their cost."""
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        """Rewrite what is inside a node, and then the node itself."""
+        """Rewrite the children of a node, and then the node itself."""
         self.generic_visit(node, *args, **kwargs)
         match node:
             # `{% for i in range(100000) %}{% endfor %}` calls nothing that Jinja would report.

@@ -8,6 +8,6 @@ Open `reader` first. It walks through the places of a schema (`places`), rewrite
 `admission` judges values, `weights` bounds the cost, `integers` writes ranges of numbers as nodes, and `writer` turns
 shapes into JSON Schema for engines that read it themselves.
 
-Two rules: nothing here knows a format of answers, and a keyword that is not enforced is reported, never dropped in
-silence. Where something cannot be said, the shape is wider, so that no valid value is lost.
+Two rules: this package doesn't depend on formats, and a keyword that isn't enforced is reported, never dropped silently. Where something
+cannot be said, the shape is wider, so that no valid value is lost.
 """

@@ -1,7 +1,6 @@
 """Answers questions about shapes: which values they admit, of which types, and whether two shapes can share a value.
 
-Rules: any value is judged without an exception and in bounded time. What is too deep, or takes too many steps, is
-admitted.
+Rules: any value is judged without an exception and in bounded time. Values that are too deep, or need too many steps, are accepted.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ ReportLoss = Callable[[str, str, str], None]
 
 
 def is_flat(place: Place) -> bool:
-    """Return whether a place says something, and nothing by other places."""
+    """Return whether a place has keywords, and none that refer to other places."""
     return not place.mapping.keys() <= ANNOTATIONS and _REWRITERS.keys().isdisjoint(place.mapping)
 
 
@@ -77,7 +77,7 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
 
 
 _CONSEQUENCES = frozenset(("then", "else", "unevaluatedItems", "unevaluatedProperties"))
-"""Keywords beside `if` that ask whether it holds."""
+"""Keywords next to `if` that depend on its result."""
 
 
 def _dependencies(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place]:

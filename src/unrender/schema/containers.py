@@ -114,7 +114,7 @@ def _unique_prefix(shape: Array) -> Shape:
 
 
 def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
-    """Return all lists without doubles, their items as JSON; None where they are too many."""
+    """Return all lists with unique items, as JSON; None if there are too many."""
     prefix = [_values(item) for item in shape.prefix]
     items = None if isinstance(shape.items, Nothing) else _values(shape.items)
     if None in prefix or (items is None and not isinstance(shape.items, Nothing)):
@@ -138,7 +138,7 @@ def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
 
 
 def _values(shape: Shape) -> list[str] | None:
-    """Return the values of `shape` as JSON, one text for equal ones; None where they are not few."""
+    """Return the values of `shape` as JSON, without duplicates; None if there are too many."""
     found: dict[str, str] = {}
     for option in shapes.alternatives(shape):
         match option:
@@ -395,7 +395,7 @@ def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _E
 
 
 def _start(pattern: Node | None) -> str:
-    """Return what every text of a pattern begins with, as far as it is written out."""
+    """Return the common literal prefix of all texts of a pattern."""
     # `^ab[0-9]` begins with "ab"; `b$` begins with any text, so nothing is known.
     text = ""
     for part in pattern.parts if isinstance(pattern, Sequence) else ():
@@ -414,7 +414,7 @@ def _key_shape(places: Places, context: KeywordContext) -> Shape | None:
 
 
 def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Text | None:
-    """Return the shape of the keys that are not declared; None where all keys are."""
+    """Return the shape of undeclared keys; None if all keys are declared."""
     if any(len(name) > MAX_EXCLUDED_WORD for name in names):
         reason = f"names of more than {MAX_EXCLUDED_WORD} characters may be repeated"
         context.report(places[0].path, "additionalProperties", reason)

@@ -2,8 +2,8 @@
 
 Several places may hold for one value (`$ref`, `allOf`): of each keyword the tightest of all of them counts.
 
-References are JSON pointers, anchors, and parts that have their own URI. Nothing is fetched. What leads out of the
-schema has no target; what leads to a missing part of it is an error. A `$dynamicRef` leads to the outermost resource
+References are JSON pointers, anchors, and parts that have their own URI. Nothing is fetched. A reference to another document has no target;
+a reference to a missing part of the schema is an error. A `$dynamicRef` leads to the outermost resource
 on the way to it that has the anchor. The way may change where an anchor leads. Then a part that is reached by another
 way is another place, and its path carries a mark.
 """
@@ -37,7 +37,7 @@ def value_in_words(value: Any) -> str:
 
 
 def wrong(path: str, expected: str, found: Any) -> GrammarError:
-    """Return the error for a value in a schema that is not what its keyword needs."""
+    """Return the error for an invalid value of a keyword."""
     return GrammarError(f"{pointer(path)}: expected {expected}, found {value_in_words(found)}")
 
 
@@ -180,7 +180,7 @@ class Excluded:
 
 
 def _check_json(value: Any, path: str) -> None:
-    """Raise `GrammarError` unless `value` is JSON data; what is nested too deep is not looked at."""
+    """Raise `GrammarError` unless `value` is JSON data; values that are nested too deeply aren't checked."""
     for item in chain.from_iterable(islice(_levels(value), MAX_SCHEMA_DEPTH + 1)):
         if not _is_json(item):
             raise GrammarError(f"{path}: expected JSON, found {value_in_words(item)}")

@@ -1,7 +1,7 @@
-"""Says in words where a value does not obey a schema, with the place of each problem.
+"""Lists violations of a schema by a value, each with its path.
 
-Rules: a value that `admits` takes has no problem, and any other has at least one. What a reading does not enforce is not looked at:
-its `unsupported` names it.
+Rules: a value that `admits` takes has no problem, and any other has at least one. Keywords that grammars don't enforce aren't checked:
+`unsupported` lists them.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ conjuncts, and `anyOf` and `oneOf` split them. What is left is read keyword by k
 counts, and each type has its own reader (`scalars`, `containers`). A set of conjuncts that is met again while it is
 being read is a recursion, and becomes a `Reference`.
 
-Rules: a keyword that cannot be said is reported, with its path, and the shape is wider there; only an invalid schema
-raises. Keywords imply their type (`properties`: an object). Objects that declare properties are closed unless
+Rules: an unsupported keyword is reported, with its path, and the shape allows more; only an invalid schema raises. Keywords imply their
+type (`properties`: an object). Objects that declare properties are closed unless
 `additionalProperties` says otherwise: a model that invents arguments is never what the caller wants. Every schema is
 read within budgets; a part that is over one may be anything, and is reported.
 """
@@ -78,7 +78,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
         # Schemas are read again with every request of a client: equal ones are read once.
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
-        # Where nothing is reported, every length is counted already: the reading without a limit is the same.
+        # Without reports, all lengths are within the limit, so the result without a limit is the same.
         limits_known = (longest,) if longest is None or found.unsupported else (longest, None)
         weight = bytes_of(found) // len(limits_known) + len(key) + _KEY_BYTES
         for limit in limits_known:
@@ -401,7 +401,7 @@ _NOTHING_EXCLUDED = Excluded()
 
 
 def negation(places: Places, report: Callable[[str, str, str], None]) -> Excluded:
-    """Return what the `not`s of `places` exclude; report each that cannot be expressed."""
+    """Return the values that the `not`s of `places` exclude; report each one that can't be expressed."""
     if not any("not" in place.mapping for place in places):
         return _NOTHING_EXCLUDED
     types: set[str] = set()

@@ -59,7 +59,7 @@ class Scale:
     """The parts of all ranges of numbers that were weighed."""
 
     def weigh(self, shape: Shape) -> Weight:
-        """Return the weight of a shape. What references lead to is not included."""
+        """Return the weight of a shape. Targets of references aren't included."""
         # The reader nests shapes no deeper than `MAX_SCHEMA_DEPTH`, so this is not deep either.
         known = self.known.get(id(shape))
         if known is None:

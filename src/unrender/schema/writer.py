@@ -109,7 +109,7 @@ def _plain(value: Decimal | None) -> float | None:
 
 
 def _stated(**keywords: Any) -> dict[str, Any]:
-    """Return the keywords that say something."""
+    """Return the keywords that aren't None."""
     return {keyword: value for keyword, value in keywords.items() if value is not None}
 
 

@@ -181,7 +181,7 @@ class Chat:
         self._cases: list[Case] = []
 
     def __call__(self, template: ChatTemplate | str | PathLike[str]) -> Case:
-        """Begin a case for a template: loaded, or whatever `ChatTemplate.from_pretrained` takes."""
+        """Start a case for a template: a `ChatTemplate`, or an argument of `ChatTemplate.from_pretrained`."""
         case = Case(template if isinstance(template, ChatTemplate) else self._load(template))
         self._cases.append(case)
         return case
@@ -197,7 +197,7 @@ class Chat:
 
 
 class Case:
-    """One answer and what it must mean."""
+    """One answer and its expected message."""
 
     def __init__(self, template: ChatTemplate) -> None:
         self.finished: bool = False
@@ -304,7 +304,7 @@ class Case:
 
 
 def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], ParseError | None]:
-    """Feed the chunks and finish; returns the events, and what a strict parser raised after them."""
+    """Feed the chunks and finish; returns the events, and the error of a strict parser."""
     events: list[Event] = []
     try:
         for chunk in chunks:

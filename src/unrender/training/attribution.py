@@ -1,4 +1,4 @@
-"""Finds what each part of a rendered conversation is: whose words, the template's own text, or what the model wrote.
+"""Classifies the parts of a rendered conversation: text of messages, the template's own text, and text that the model wrote.
 
 Strategy: the conversation is rendered once more with a planted word for each text of a message. What stands around the planted words
 is the template's; where the messages' own words between it give the rendering back, character for character, their places are certain.
@@ -42,7 +42,7 @@ class RenderedPart:
 
     text: str
     message: int | None = None
-    """The message that it belongs to; None for what belongs to none, such as a generation prompt."""
+    """The message that it belongs to; None for text such as a generation prompt."""
     body: bool = False
     """True if it is a message's own words, or was written by the model; otherwise the template writes it around them."""
     sampled: bool = False
@@ -58,10 +58,10 @@ class Attributed:
     bodies_certain: bool = True
     """True if it is certain where the messages' own words are."""
     sampled_certain: bool = True
-    """True if it is certain what the model wrote."""
+    """True if the model's text is certain."""
 
     def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
-        """Return the pieces for an encoder. What the model wrote has special tokens.
+        """Return the pieces for an encoder. True if the model's text contains special tokens.
 
         Raises `TokenizerError` when a message spells a special token in a place that is not certain.
         """

@@ -210,8 +210,8 @@ def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
     """Text that the grammar does not begin with, or that a strict parser refuses, was never read."""
     state = handmade(strict=True).state()
     for changes, message in (
-        ({"fed": [{"kind": "unknown", "text": "!now ;"}]}, r"state\.fed: expected what a parser has read"),
-        ({"prefill": "!then "}, r"state\.fed: expected what a parser has read"),
+        ({"fed": [{"kind": "unknown", "text": "!now ;"}]}, r"state\.fed: expected text that the parser accepts"),
+        ({"prefill": "!then "}, r"state\.fed: expected text that the parser accepts"),
         (
             {"fed": [{"kind": "unknown", "text": "Hi"}]},
             r"state\.message: expected [0-9a-f]{32}, the digest of the message",

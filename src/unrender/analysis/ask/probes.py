@@ -298,7 +298,7 @@ class Prober:
 
 
 def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
-    """Return a conversation whose last answer calls, for templates that refuse calls without results; None where that fails."""
+    """Return a conversation that ends with a call, for templates that reject calls without results; None if that fails."""
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
     # `<bot><c>f</c></b><tool>R` is written for `f` and its result, and `<bot>Hi</b>` for content: calls end with `</b>` as well.

@@ -1,8 +1,8 @@
 """Finds conversations that a template rejects or drops, and the concessions that they need.
 
-Strategy: conversations with many features are rendered. Each feature that none of them shows to be taken has a short conversation of
-its own. Where the template refuses it, or leaves out what somebody says, concessions are tried, from the smallest, until it shows all.
-So a request with this feature is rendered once.
+Strategy: conversations with many features are rendered. If none of them shows that a feature is supported, a short conversation tests it
+alone. If the template rejects that, or drops a text, concessions are tried, the smallest first, until it shows everything. So later
+requests with this feature need only one rendering.
 
 Rule: a feature is asked for only where the template takes what its conversation has besides.
 """

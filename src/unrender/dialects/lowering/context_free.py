@@ -1,4 +1,4 @@
-"""Turns a PEG into context-free rules: what the dialects can express, and nothing else.
+"""Turns a PEG into context-free rules, which all dialects can express.
 
 Strategy: roles and cuts fall away. "All text up to a stop" is not a context-free operator. So each `Until` is
 joined with what follows it, and both become one `Stopped`: text up to the first stop, the stop itself, and the
@@ -286,7 +286,7 @@ class _Lowering:
         return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
 
     def mixed(self, mixture: TextMix) -> nodes.Node:
-        """Return free text and what is beside it."""
+        """Return free text and the options next to it."""
         stops, rests = mixture.stops, mixture.rests
         # "Any text up to `</a>`, or exactly `<b>x</a>` with what may follow that": the exact texts win over the stop.
         rest = rests[0] if len(rests) == 1 else (nodes.Choice(tuple(map(nodes.Sequence, rests))),)
@@ -301,7 +301,7 @@ class _Lowering:
         return self.later(("options", options), "branch", lambda: self.factored(list(options)))
 
     def branch(self, place: RulePlace, stop: str) -> nodes.Ref:
-        """Return the rule of what may follow `stop`."""
+        """Return the rule for the text after `stop`."""
         # In a chain of optional arguments, most places only hand a stop on to the next: they get no rule of their own.
         place = self.firstchoice(place, stop)
         own, below = place.after(stop)
@@ -430,7 +430,7 @@ class _Lowering:
                 if (low, high) == (0, 1) and _at_least_once(node)
                 else nodes.Repeat(node, low, high)
             )
-        # `a{2,4}` by `, ` is `a (", " a){1,3}`; where it may be missing, all of that is optional: `(a (", " a){0,3})?`.
+        # `a{2,4}` with separator `, ` is `a (", " a){1,3}`; with a minimum of 0, the whole is optional: `(a (", " a){0,3})?`.
         again = nodes.sequence_of([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
         whole = nodes.sequence_of([node, more])

@@ -191,7 +191,7 @@ class FirstSets:
         return not mine or not theirs or depth == 0 or self.clash(mine, theirs, depth - 1)
 
     def _following(self, head: FirstLiteral) -> Heads:
-        """Return how what follows a literal may begin."""
+        """Return the possible starts of the nodes after a literal."""
         # In a rule, what follows the literal is in the rule: `name` = `"<", word, ">"` goes on with `word`, wherever it is.
         if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
@@ -304,7 +304,7 @@ class Alternative:
     rule: str | None = None
 
     def after(self, length: int) -> Rest:
-        """Return what is left after the first `length` characters."""
+        """Return the rest after the first `length` characters."""
         text = self.text[length:]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -339,7 +339,7 @@ class Beginnings:
     rule: Callable[[str], Node | None]
 
     def mixture(self, options: list[Rest]) -> TextMix | None:
-        """Return free text and the options beside it.
+        """Return free text and the options next to it.
 
         None when no option is free text, or when two options have different stops.
         """
@@ -441,7 +441,7 @@ class TextSplit:
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
     def take(self, leads: Iterable[Alternative]) -> None:
-        """Separate the options `leads` from the free text beside them."""
+        """Separate the options `leads` from the free text next to them."""
         every = self.all_stops
         waiting = [(lead.text, lead.rest) for lead in leads]
         seen: set[tuple[str, Rest]] = set()
@@ -463,7 +463,7 @@ class TextSplit:
         self.settle()
 
     def one_step_on(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
-        """Return `rest` one step further; None where something other than a literal follows."""
+        """Return `rest` advanced by one step; None if it doesn't continue with a literal."""
         if not rest:
             return None
         head, tail = rest[0], rest[1:]
@@ -477,7 +477,7 @@ class TextSplit:
         return None if ways is None else [(text, way) for way in ways]
 
     def is_said(self, text: str, rest: Rest) -> bool:
-        """Return whether free text covers `text` and what follows it.
+        """Return whether free text covers `text` and the text after it.
 
         It does if `text` is at the end, or if more free text with the same continuation follows.
         """
@@ -501,7 +501,7 @@ class TextSplit:
         return False
 
     def settle(self) -> None:
-        """Add to each exact text what may follow the same free text.
+        """Add the continuations of the free text to each exact text.
 
         Exact texts that allow no more than the free text are left out.
         """

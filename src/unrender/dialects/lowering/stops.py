@@ -52,7 +52,7 @@ class Lookahead:
         return Lookahead(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
-        """Return what is left after `stop`, which must be the beginning of the text."""
+        """Return the rest after `stop`, which must be a prefix of the text."""
         text = self.read[len(stop) :]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -70,10 +70,10 @@ class RulePlace:
     found: dict[str, None] = field(default_factory=dict)
     """Every stop that can be met, here or below."""
     at_end: bool = False
-    """The output may end here, without any stop."""
+    """True if the output may end here, without any stop."""
 
     def after(self, stop: str) -> tuple[list[Rest], list[RulePlace]]:
-        """Return what may follow `stop`: continuations of this place, and the places below that know more."""
+        """Return the continuations after `stop`: those of this place, and places below with more."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
@@ -145,7 +145,7 @@ def _met(state: Lookahead, stops: Stops) -> str:
 
 
 def _following(state: Lookahead) -> list[Lookahead] | None:
-    """Return the states one step on; None where no literal text follows."""
+    """Return the states after one step; None if no literal text follows."""
     if not state.rest:
         return None
     head, tail = state.rest[0], state.rest[1:]
@@ -395,7 +395,7 @@ class Links:
 
 
 def linked(rules: Mapping[str, Node]) -> Links:
-    """Return rules with what each refers to."""
+    """Return rules with the rules that each refers to."""
     below: dict[str, list[str]] = {}
     texts: list[str] = []
     plain: set[str] = set()

@@ -1,4 +1,4 @@
-"""Reads the pieces of one choice into events: parsing, stop texts, counting, and how it ended.
+"""Turns the pieces of one choice into events: parsing, stop texts, token counts and the finish reason.
 
 Rule: work per piece does not grow with what came before. Stop texts are searched only in the content; text that could become one is
 buffered, at most as long as the longest.

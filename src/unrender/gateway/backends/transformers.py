@@ -151,7 +151,7 @@ class Run:
         self._decoder = decoders.DecodeStream(skip_special_tokens=False)
         own = engine.model.generation_config.eos_token_id
         listed = own if isinstance(own, list) else [] if own is None else [own]
-        # The texts that end a turn, where they are tokens: `<|im_end|>` is one. Others are looked for in the text.
+        # The end-of-turn texts that are single tokens, such as `<|im_end|>`. Others are searched in the text.
         ids = engine.tokenizer.convert_tokens_to_ids(list(job.turn.stop))
         self._ends = {*listed, *(id for id in ids if id is not None and id != engine.tokenizer.unk_token_id)}
 
@@ -244,10 +244,10 @@ class Run:
         return found
 
     def _put(self, item: Piece | EngineError | None) -> None:
-        """Hand over a piece, and wait while too many are waiting, unless nobody wants it any more."""
+        """Put a piece into the queue, and wait if it's full, unless the client is gone."""
         if self.unwanted.is_set():
             return
-        # The queue is full when the client reads slowly. The model waits here, and looks now and then whether anyone is left.
+        # If the client reads slowly, the queue is full. The model then waits here, and checks regularly whether the client is gone.
         waiting = asyncio.run_coroutine_threadsafe(self.queue.put(item), self._loop)
         while not self.unwanted.is_set():
             try:

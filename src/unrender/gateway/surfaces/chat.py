@@ -282,7 +282,7 @@ class ChatSurface(_Chunks):
         whole = self._completion.body([outcome.message for outcome in outcomes], reasons=reasons, usage=self._usage)
         body: dict[str, Any] = {**whole}
         for choice in body["choices"]:
-            # `Completion` writes calls of functions; those of custom tools get the form that the stream gave them.
+            # `Completion` writes function calls; calls of custom tools are converted as in the stream.
             if calls := choice["message"].get("tool_calls"):
                 choice["message"]["tool_calls"] = [self._call(call) for call in calls]
             if self._ask.logprobs is not None:

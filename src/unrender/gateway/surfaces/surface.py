@@ -47,7 +47,7 @@ class Ask:
     stop: tuple[str, ...] = ()
     """Texts that end the content; not looked for in reasoning and arguments."""
     limit: int | None = None
-    """The most tokens that may be generated; None for all that fit."""
+    """The maximum number of generated tokens; None for no limit except the context."""
     sampling: Mapping[str, float] = field(default_factory=dict)
     """`temperature`, `top_p`, …, by OpenAI's and the engines' common names."""
     seed: int | None = None

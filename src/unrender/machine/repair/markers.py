@@ -49,7 +49,7 @@ _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "too
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One position where a call deviates from its format."""
+    """One deviation of a call from its format."""
 
     at: int
     found: str
