@@ -44,7 +44,7 @@ def test_frozen_data_cannot_be_changed(change):
     """Whatever is tried is a `TypeError`, at every depth, and changes nothing."""
     data = frozen(DATA)
 
-    with pytest.raises(TypeError, match="shared and cannot be changed"):
+    with pytest.raises(TypeError, match="shared and immutable"):
         change(data)
     assert data == DATA
 
