@@ -149,7 +149,10 @@ def test_a_state_of_another_format_or_request_is_refused() -> None:
             r"state\.fed\[0\]\.kind: expected one of special, ",
         ),
         (lambda state: state | {"fed": [{"kind": "unknown", "text": "x"}]}, r"state\.message: expected [0-9a-f]{32}, "),
-        (lambda state: state | {"special_tokens": list(map(chr, range(5000)))}, r"state\.fed: expected text that the parser accepts"),
+        (
+            lambda state: state | {"special_tokens": list(map(chr, range(5000)))},
+            r"state\.fed: expected text that the parser accepts",
+        ),
         (lambda state: {}, r"state\.version: expected 6, .* found 'nothing'"),
     ],
 )
