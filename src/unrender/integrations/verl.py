@@ -115,7 +115,7 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
         text = Detokenizer(self.tokenizer).text(responses_ids)
         return reader.message.content, [
             FunctionCall(
-                name=call.name, arguments_json=call.arguments_json, tool_call_id=call.id if call.id in text else None
+                name=call.name, arguments=call.arguments_json, tool_call_id=call.id if call.id in text else None
             )
             for call in reader.message.tool_calls
         ]
