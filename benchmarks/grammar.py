@@ -28,7 +28,8 @@ from unrender.format import (
     TurnTexts,
     Typing,
 )
-from unrender.messages.wire import JsonSchema, Request, Tool
+from unrender.json_values import JsonSchema
+from unrender.messages.wire import Request, Tool
 
 COUNTS = (1, 10, 100)
 ROUNDS = 5

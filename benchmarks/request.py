@@ -31,6 +31,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unrender import ChatTemplate, TemplateError, Turn
 from unrender.analysis import analyze, shape_context, shape_messages
+from unrender.dialects.constraint import ENGINE_OF, Engine
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = sorted((ROOT / "tests" / "templates").rglob("*.jinja"))
@@ -41,7 +42,6 @@ COLD_BAR, KNOWN_BAR = 0.5, 0.4
 """Milliseconds of a grammar for each tool: with schemas never seen, and with known ones."""
 ANALYSIS_BAR = 60
 """Milliseconds for all but a handful of templates."""
-DIALECTS = ("gbnf", "lark", "structural_tag")
 HELLO = [{"role": "user", "content": "What is the weather in Rome? " * 20}]
 PROSE = ("Rain is likely in the north, with 3 < x < 7 mm by noon. " * 9)[:500]
 PARAMETERS = {
@@ -104,7 +104,7 @@ def bare(template: ChatTemplate) -> Callable[[list[dict[str, Any]]], str]:
     environment.filters["tojson"] = lambda value, indent=None, **_: json.dumps(value, ensure_ascii=False, indent=indent)
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = time.strftime
-    compiled = environment.from_string(template.template.source)
+    compiled = environment.from_string(template._with_tools.source)
     messages = shape_messages(HELLO, template.capabilities)
 
     def render(offered: list[dict[str, Any]]) -> str:
@@ -132,14 +132,13 @@ def prepares(name: str, template: ChatTemplate, runs: int) -> Iterator[str]:
 
 def grammars(template: ChatTemplate, runs: int) -> Iterator[Written]:
     """Yield for each dialect what its grammars cost, cold by the number of tools, and warm."""
-    for dialect in DIALECTS:
+    for dialect, engine in ENGINE_OF.items():
         cold, known = (
-            {count: _grammar_alone(template, count, dialect, max(3, runs // 3), schemas=new) for count in COUNTS}
+            {count: _grammar_alone(template, count, engine, max(3, runs // 3), schemas=new) for count in COUNTS}
             for new in (True, False)
         )
         same = template.prepare(HELLO, tools=tools(50))
-        getattr(same, dialect)()
-        yield Written(dialect=dialect, cold=cold, known=known, warm=median(getattr(same, dialect), runs))
+        yield Written(dialect=dialect, cold=cold, known=known, warm=median(partial(same.constraint, engine), runs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,17 +167,17 @@ def result(rows: list[Written], command: str) -> dict[str, Any]:
     return {"command": command, "python": platform.python_version(), "dialects": [asdict(row) for row in rows]}
 
 
-def _grammar_alone(template: ChatTemplate, count: int, dialect: str, runs: int, *, schemas: bool) -> float:
+def _grammar_alone(template: ChatTemplate, count: int, engine: Engine, runs: int, *, schemas: bool) -> float:
     """Return the median processor time of a grammar for tools never seen, without that of the prompt that shows them."""
     spent = []
     for _ in range(runs):
         turn = template.prepare(HELLO, tools=tools(count, new=True, schemas=schemas))
-        spent.append(median(getattr(turn, dialect), 1))
+        spent.append(median(partial(turn.constraint, engine), 1))
     return statistics.median(spent)
 
 
-def _written(template: ChatTemplate, count: int, dialect: str, *, schemas: bool = True) -> Any:
-    return getattr(template.prepare(HELLO, tools=tools(count, new=True, schemas=schemas)), dialect)()
+def _written(template: ChatTemplate, count: int, engine: Engine) -> str:
+    return template.prepare(HELLO, tools=tools(count, new=True)).constraint(engine).grammar
 
 
 def answers(turn: Turn, runs: int) -> Iterator[str]:
@@ -239,7 +238,7 @@ def _xgrammar(template: ChatTemplate) -> Callable[[int], object]:
     vocabulary = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)], stop_token_ids=[0])
 
     def work(count: int) -> object:
-        tag = json.dumps(_written(template, count, "structural_tag"))
+        tag = _written(template, count, "xgrammar")
         return xgrammar.GrammarCompiler(vocabulary, cache_enabled=False).compile_grammar(
             xgrammar.Grammar.from_structural_tag(tag)
         )
@@ -250,12 +249,12 @@ def _xgrammar(template: ChatTemplate) -> Callable[[int], object]:
 def _llguidance(template: ChatTemplate) -> Callable[[int], object]:
     matcher = importlib.import_module("llguidance").LLMatcher
     tokenizer = importlib.import_module("unrender.verify.grammars")._tokenizer()
-    return lambda count: matcher(tokenizer, _written(template, count, "lark"))
+    return lambda count: matcher(tokenizer, _written(template, count, "llguidance"))
 
 
 def _transformers(template: ChatTemplate) -> Callable[[int], object]:
     render = importlib.import_module("transformers.utils.chat_template_utils").render_jinja_template
-    source = template.template.source
+    source = template._with_tools.source
     return lambda count: render([HELLO], tools=tools(count), chat_template=source, add_generation_prompt=True)
 
 
@@ -311,7 +310,7 @@ def main() -> None:
     print()
     print(*answers(template.prepare(HELLO, tools=tools(10)), runs), sep="\n", flush=True)
     print(analyses([each for _, each in loaded], runs))
-    print(*starts(template.template.source), sep="\n")
+    print(*starts(template._with_tools.source), sep="\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 python benchmarks/tool_call_suite.py [--failures] [--special] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
 
 Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so that it can be offered to that project. The suite's worker runs it,
-in the suite's chunkings, and the suite's checks judge it. `ChatTemplate.parser` reads each output after the fixture's generation prompt. Where
+in the suite's chunkings, and the suite's checks judge it. `ChatTemplate.prepare_rendered` reads each output after the fixture's generation prompt. Where
 a model's template is missing, that of a sibling with the same syntax of calls is used: for Llama 4, whose outputs are in Python, one that
 writes Python. The units of a stream are markers and short pieces of text, since
 the models' tokenizers are missing too. With `--special`, the reader is told which of them are special tokens, as engines do that hand over token

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from io import BufferedIOBase
 from itertools import groupby
@@ -50,7 +50,7 @@ from unrender.cli.terminal import (
     remark,
     width,
 )
-from unrender.dialects.constraint import Engine
+from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples import example_answer
 from unrender.explain import Explanation, explain
 from unrender.explain.picture import listing
@@ -58,7 +58,6 @@ from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED
 from unrender.outputs import STANDARD_STREAM
 
-_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _FIELDS = {
     "messages": "messages",
     "tools": "tools",
@@ -317,14 +316,19 @@ def _show_parts(explanation: Explanation, *, everything: bool) -> None:
 
 @click.command(short_help="Print a grammar for engines.")
 @conversation_options
-@click.option("--dialect", type=click.Choice(list(_ENGINES)), required=True, help="Dialect of the grammar.")
+@click.option(
+    "--dialect",
+    type=click.Choice([name.replace("_", "-") for name in ENGINE_OF]),
+    required=True,
+    help="Dialect of the grammar.",
+)
 def grammar_command(*, request: RequestOptions, dialect: str) -> None:
     """Print the grammar that constrains an answer to the derived format.
 
     The grammar starts after the prompt: the conversation in --messages, or a single question. Parts of a tool's schema that the dialect
     can't express are listed on standard error; for these, the grammar allows more than the schema.
     """
-    grammar = request.turn().constraint(_ENGINES[dialect]).grammar
+    grammar = request.turn().constraint(ENGINE_OF[dialect.replace("-", "_")]).grammar
     if dialect == "structural-tag":
         print_json(json.loads(grammar))
     else:

@@ -29,6 +29,8 @@ DIALECT_OF: Mapping[str, Dialect] = {
     "xgrammar": Dialect.STRUCTURAL_TAG,
 }
 """The dialect of each engine."""
+ENGINE_OF: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
+"""For each dialect, an engine that reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 Rules:
 - A hint is given only on evidence in the output, and names it. Two hints may hold at once; the likeliest cause comes first.
-- A schema means what it means to `Turn.problems`. Nothing that it admits is complained about, except names that it does not know.
+- A schema means what it means to `ToolCall.problems`. Nothing that it admits is complained about, except names that it does not know.
 """
 
 from __future__ import annotations

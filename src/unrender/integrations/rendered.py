@@ -97,9 +97,7 @@ def rendered_turn(
     if tools and turn.format.tools.mode is ToolMode.NONE:
         # A call that was required is written as tools are described, and detectors of SGLang do not know what was required.
         turn = replace(turn, format=template.prepare_rendered(prompt, tools=tools, tool_choice="required").format)
-    return replace(
-        turn, is_continuation=False
-    )  # What is begun was sent to the client before; only what is new is said.
+    return replace(turn, is_continuation=False)  # The client has the prefill already; only new text is sent.
 
 
 def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | None) -> Turn:
@@ -127,7 +125,7 @@ def is_forced(request: Request) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class TagConstraint:
     """The constraint that an engine gets for the answer."""
 
     tag: dict[str, Any] | None
@@ -136,7 +134,7 @@ class Constraint:
     """Schema keywords that the constraint can't enforce, or the reason for a missing constraint."""
 
 
-def constraint_of(turn: Turn) -> Constraint:
+def constraint_of(turn: Turn) -> TagConstraint:
     """Return the structural tag of an answer.
 
     Raises `GrammarError` when the request demands a form and no tag can be written for it.
@@ -148,8 +146,8 @@ def constraint_of(turn: Turn) -> Constraint:
         except GrammarError as error:
             if is_forced(turn.request):  # Without a grammar the answer may be anything, which is not what was demanded.
                 raise
-            return Constraint(None, (str(error),))
-    return Constraint(tag, tuple(str(item.message) for item in caught))
+            return TagConstraint(None, (str(error),))
+    return TagConstraint(tag, tuple(str(item.message) for item in caught))
 
 
 def closing_tag(turn: Turn) -> dict[str, Any] | None:

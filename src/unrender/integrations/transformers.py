@@ -16,9 +16,10 @@ import importlib
 import queue
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from unrender import ChatTemplate, Event, GrammarError, Message, Parser, TemplateError, Turn
+from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.rendering.loading import LoadedTemplates
 
@@ -127,7 +128,7 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     chosen = library or preferred_library()
     if chosen not in DIALECTS:
         raise GrammarError(f"library: expected one of {', '.join(DIALECTS)}, installed, found {chosen or 'neither'!r}")
-    grammar = turn.constraint("xgrammar" if chosen == "xgrammar" else "llguidance").grammar
+    grammar = turn.constraint(cast(Engine, chosen)).grammar
     return _Constrained(chosen, tokenizer, grammar)
 
 

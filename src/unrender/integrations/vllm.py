@@ -292,8 +292,7 @@ class _Parser:
         found = said([*parser.feed(model_output), *parser.finish(reason)])
         function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
         calls = [
-            function(id=call.id, name=call.name, arguments=call.arguments_json)
-            for call in parser.message.tool_calls
+            function(id=call.id, name=call.name, arguments=call.arguments_json) for call in parser.message.tool_calls
         ]
         # A message without reasoning and calls has content, even if it is empty: clients take it as text.
         nothing = None if found.reasoning or calls else ""

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from unrender import ChatTemplate, Event, GrammarError, Message, TemplateError, Turn, UnrenderError, __version__
 from unrender.analysis import Capabilities
 from unrender.cache import kept
-from unrender.dialects.constraint import Engine
+from unrender.dialects.constraint import ENGINE_OF
 from unrender.explain import explain
 from unrender.explain.picture import pictures
 from unrender.format import Format, ReasoningMode, ToolMode
@@ -118,7 +118,6 @@ _CALLS: Mapping[ToolMode, str] = {
     ToolMode.TAG_WITH_JSON: "JSON after a name",
     ToolMode.TAG_WITH_TAGGED: "tagged arguments",
 }
-_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural-tag": "xgrammar"}
 _THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let me look.", "Paris"
 _VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
 """An example argument for each JSON type except strings."""
@@ -332,12 +331,12 @@ def _explanation(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grammar(data: Mapping[str, Any]) -> dict[str, Any]:
-    dialect = field(data, "dialect", str, "gbnf")
-    if dialect not in _ENGINES:
-        raise BadQuestion(f"dialect: expected one of {', '.join(_ENGINES)}; found {dialect!r:.80}")
+    dialect = field(data, "dialect", str, "gbnf").replace("-", "_")
+    if dialect not in ENGINE_OF:
+        raise BadQuestion(f"dialect: expected one of {', '.join(ENGINE_OF)}; found {dialect!r:.80}")
     _, turn = turn_of(data)
-    written = turn.constraint(_ENGINES[dialect]).grammar
-    if dialect == "structural-tag":
+    written = turn.constraint(ENGINE_OF[dialect]).grammar
+    if dialect == "structural_tag":
         written = json.dumps(json.loads(written), indent=2, ensure_ascii=False)
     return {"grammar": written}
 

@@ -163,7 +163,7 @@ def continuation_of(writer: Writer) -> Continuation:
 
 
 def probing(write: Callable[..., Writer]) -> Writer:
-    """Return what writes conversations with a tool; `write` is `ChatTemplate.writing`."""
+    """Return what writes conversations with a tool; `write` is `ChatTemplate._writing`."""
     return write(*read_request([_TOOL]), {})
 
 

@@ -62,7 +62,7 @@ class Extender:
     """Creates the next turn; has the template and its arguments."""
 
     write: Callable[..., Writer]
-    """`ChatTemplate.writing`, which knows the documents and the call syntax to describe."""
+    """`ChatTemplate._writing`, which knows the documents and the call syntax to describe."""
     asked: Mapping[str, Any]
     """The request, by the names that `ChatTemplate.prepare` has for it."""
     variables: Mapping[str, Any]

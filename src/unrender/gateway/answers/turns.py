@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from unrender import ChatTemplate, Format, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
-from unrender.dialects.constraint import Engine
+from unrender.dialects.constraint import ENGINE_OF
 from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.history import History, key_of, read_history
 from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
@@ -37,8 +37,6 @@ from unrender.grammar import Grammar, conforms, content, rest
 from unrender.limits import MAX_ITEMS, MAX_STORED
 from unrender.types import Healing, Request
 
-_ENGINES: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
-"""By dialect of an engine: an engine that `Turn.constraint` knows."""
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
 _WHOLE_REASONS = (None, "stop", "length")
@@ -438,12 +436,12 @@ class Built(NamedTuple):
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
-    if engine.dialect not in _ENGINES:
+    if engine.dialect not in ENGINE_OF:
         return Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
-            constraint = turn.constraint(_ENGINES[engine.dialect])
+            constraint = turn.constraint(ENGINE_OF[engine.dialect])
         except GrammarError as error:
             return Built(None, (f"not constrained: {error}",))
     # What a schema loses on its way into a grammar is said as warnings; the client is told each.
