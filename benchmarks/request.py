@@ -269,7 +269,7 @@ OTHERS: dict[str, Callable[[ChatTemplate], Callable[[int], object]]] = {
 
 def analyses(templates: Sequence[ChatTemplate], runs: int) -> str:
     """Return what the analysis of the templates takes."""
-    spent = [median(partial(analyze, each.template), max(2, runs // 10)) for each in templates]
+    spent = [median(partial(analyze, each._with_tools), max(2, runs // 10)) for each in templates]
     middle, slow = statistics.median(spent), sum(each > ANALYSIS_BAR for each in spent)
     rest = f"the slowest {max(spent):.0f} ms, {slow} of {len(spent)} over the bar"
     return f"analysis, cold, median          {middle:8.1f} ms   {against(middle, ANALYSIS_BAR)}   ({rest})"
