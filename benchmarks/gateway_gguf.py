@@ -103,7 +103,7 @@ def _engine(folder: str) -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     from random_gguf import write_gguf  # noqa: PLC0415 - the tests' own
 
-    from unrender.gateway.backends.llama_cpp import start  # noqa: PLC0415
+    from unrender.gateway.backends.llama_server import start  # noqa: PLC0415
 
     path = Path(folder) / "random.gguf"
     template = (ROOT / "src" / "unrender" / "gateway" / "sampler.jinja").read_text(encoding="utf-8")

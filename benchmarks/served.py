@@ -147,7 +147,8 @@ def _cpu(pid: int) -> float:
 
 def _serve(path: str, port: str, template: str) -> None:
     """Run llama.cpp's server until the process is ended."""
-    from unrender.gateway.backends.llama_server import SLOTS, free_cores, llama_cpp  # noqa: PLC0415 - only here
+    from unrender.gateway.backends.backend import free_cores  # noqa: PLC0415 - only here
+    from unrender.gateway.backends.llama_server import SLOTS, llama_cpp  # noqa: PLC0415 - only here
 
     xllamacpp = llama_cpp()
     parameters = xllamacpp.CommonParams()
