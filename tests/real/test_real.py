@@ -146,7 +146,7 @@ def test_token_ids_say_what_the_text_says(engine: Real, choice: Any) -> None:
 
 def plain_message(message: Any) -> Any:
     """Return what of a message is compared."""
-    return message.content, [(call.name, call.arguments) for call in message.tool_calls]
+    return message.content, [(call.name, call.arguments_json) for call in message.tool_calls]
 
 
 def test_three_apis_make_the_same_call(engine: Real) -> None:
