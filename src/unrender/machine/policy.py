@@ -22,29 +22,32 @@ Repairs = Literal["format", "offered", "none"]
 class Policy:
     """Rules for parsing ambiguous text. The defaults are for agents that execute calls.
 
-    By default, a call of a tool that wasn't offered is content: it can't be executed, and is most often a quoted example. A call at the end
-    of unclosed reasoning counts, because models sometimes forget the end marker. A call inside reasoning that continues is part of the
+    By default, a call of a tool that wasn't offered is content. It can't be executed, and is usually a quoted example. A call at the end of
+    unclosed reasoning counts, because models sometimes forget the end marker. A call inside reasoning that continues is part of the
     reasoning. Reasoning markers at the start of an answer count even if the template has no reasoning, because some models reason anyway. A
-    call is sent when it's complete, so that nobody executes half of one. If a grammar guarantees the calls, or to show calls while they are
-    written, use "streamed".
+    call is sent when it's complete, so that nobody executes half of one. Use "streamed" if a grammar guarantees valid calls, or to display
+    calls while they are generated.
 
     Raises `ValueError`, naming the field, for an invalid value.
     """
 
     unknown_tools: UnknownTools = "content"
     """Treatment of a call of a tool that wasn't offered. "content": unchanged content, with a `Malformed` event. "call": a call whose
-    `offered` is False."""
+    `offered` is False.
+    """
     calls_in_reasoning: CallsInReasoning = "rescue"
     """Treatment of a call inside unclosed reasoning. "rescue": a call if only end markers follow it; until then, it's buffered. "ignore":
-    reasoning."""
+    reasoning.
+    """
     tool_calls: CallRelease = "complete"
-    """Time at which calls are sent. "complete": when they are complete. "streamed": while they are written; a call that fails then stays in
-    the
-    message with its status, and its text isn't repeated."""
+    """Time at which calls are sent. "complete": when they are complete. "streamed": while they are generated. A streamed call that fails
+    stays in the message with its status, and its text isn't repeated.
+    """
     failed_calls: FailedCalls = "auto"
     """Place for the text of a failed call, unless the call was streamed. "apart": only in `Message.failed_calls` and the `Malformed` event.
-    "content": in the content as well. "call": in the arguments of a call, with its status, so that an agent treats it like invalid JSON
-    arguments; a call cut off before its name is "apart". "auto": "apart" if the token limit cut the call off, otherwise "content"."""
+    "content": also in the content. "call": in the arguments of a call with its status, so that an agent treats it like invalid JSON
+    arguments. A call cut off before its name is always "apart". "auto": "apart" if the token limit cut the call off, otherwise "content".
+    """
     undeclared_reasoning: UndeclaredReasoning = "read"
     """Treatment of a common reasoning marker at the start of an answer, if the format doesn't have it. "read": reasoning, up to the end
     marker, with a `Malformed` event. "content": content, including the markers."""
@@ -61,7 +64,7 @@ class Policy:
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
-"""The words of each field."""
+"""Allowed values of each field."""
 USUAL = Policy()
 """The default policy."""
 
