@@ -36,7 +36,7 @@ _CDATA = Finder((CDATA_END,))
 _GOES_ON = re.compile(r"[^\W_]|[\"':]")
 """Text that can't directly follow a value without delimiters."""
 _QUOTES = ("'", '"')
-"""Quotation marks of Python strings. Models sometimes write them even if the format has raw text."""
+"""Quotation marks of Python strings, which models sometimes write even if the format has raw text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class BeginCall:
     """The possible start of a call."""
 
     whole: bool = False
-    """True if the call must be complete. Until then, it's held back."""
+    """True if the call is held back until it's complete."""
     hub: int = -1
     """Address of the text around a call in another format's syntax; otherwise -1."""
     section: str = ""
@@ -60,7 +60,7 @@ class BeginCall:
         return machine.go_on()
 
     def _sibling(self, machine: Machine) -> bool:
-        """Start a call that must be at the start of a line. If text follows the call, it isn't a call."""
+        """Start a call that must be at the start of a line, with no text after it."""
         frame = machine.frames[-1]
         # The frame of the first call in a run holds the later calls too.
         if len(machine.frames) < 2 or machine.frames[-2].quotation is None:
@@ -93,7 +93,7 @@ class Commit:
     """Makes the preceding text final."""
 
     recover: int = -1
-    """If not -1, commit a call. Execution continues at this address if the call breaks."""
+    """If not -1, commit a call, and continue at this address if the call breaks."""
     starts: bool = False
     """True if the start of the call can be emitted, because its id is known or it has none."""
     release: bool = False
@@ -116,9 +116,9 @@ class ReadKey:
     bare: bool
     """True if whitespace and brackets also end the name."""
     opener: str = ""
-    """The marker before a name. It may be repeated."""
+    """The marker before a name, which may be repeated."""
     heads: tuple[str, ...] = ()
-    """Prefixes of the syntax's markers. Only declared names may contain them."""
+    """Prefixes of the syntax's markers, which only declared names may contain."""
     closing: str = ""
     """Prefix of a name that is part of a closing tag, as in `</city>`."""
 
@@ -138,13 +138,13 @@ class ReadKey:
             call.key = buffer[start:declared]
             machine.take(Role.NAME, declared)
             return machine.go_on()
-        # In `<parameter=city>`, the name ends at the `>`. The length of a name is limited.
+        # In `<parameter=city>`, the name ends at the `>`.
         end, literal = self.stops.find(buffer, start, start + MAX_NAME)
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True
         key = key_of(buffer[start:end]) if literal else ""
         if not self.closing and key not in call.types.declared and unescape(key) in call.types.declared:
-            key = unescape(key)  # E.g. `a&amp;b`.
+            key = unescape(key)  # For example, `a&amp;b`.
         if not key or (self.bare and NAME_END.search(key)) or not self._may_be(key, call):
             return machine.fail("the name of an argument")
         call.key = key
@@ -193,7 +193,7 @@ def run_scanner(machine: Machine) -> Status:
 
 
 def _return_to(machine: Machine, position: int) -> None:
-    """Parse the text from `position` on again. It must be in the latest span."""
+    """Parse the text from `position` on again, which must be in the latest span."""
     machine.recall(position)
     machine.at = position - machine.base
     roles, ends = machine.span_roles, machine.span_ends
@@ -214,7 +214,7 @@ class JsonArguments:
             if machine.at >= len(machine.buffer) and not machine.final:
                 return True
             head = machine.buffer[machine.at : machine.at + 1]
-            # Some formats write the arguments as a JSON string, e.g. `"{\"city\": \"Rome\"}"`.
+            # Some formats write the arguments as a JSON string: `"{\"city\": \"Rome\"}"`.
             if head not in ("{", '"'):
                 return machine.fail("a JSON object")
             machine.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
@@ -238,7 +238,7 @@ class ReadValue:
     ends: MarkedEnds | None = None
     """Other ends of a raw value, if its end marker is missing."""
     between: int = 0
-    """The instruction after a value without its end marker."""
+    """Address of the instruction after a value without its end marker."""
     doubts: Doubts | None = None
     """Texts that values can't contain; None if values have their own delimiters."""
 
@@ -302,7 +302,7 @@ class ReadValue:
             return False
         # Duplicate argument, as in `<city>Rome</city><city>Oslo</city>`.
         if call.key in call.keys:
-            # The first value was already emitted. JSON keeps both, and most parsers use the last one.
+            # The first value was already emitted. JSON objects may have duplicate keys, and most parsers use the last value.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
         machine.arguments(key_text(call))
@@ -331,15 +331,15 @@ class ReadValue:
         return machine.final or not CDATA_START.startswith(rest)
 
     def scanner(self, call: CallState, tools: tuple[str, ...], *, quoted: bool, patient: bool = True) -> Scanner:
-        """Return a new scanner for the current value of `call`. `quoted` means that the value starts with a quotation mark.
+        """Return a new scanner for the current value of `call`.
 
-        `patient` means that its text may be parsed again.
+        `quoted` means that the value starts with a quotation mark, and `patient` that its text may be parsed again.
         """
         # In `f(city=Rome, or Oslo, days=3)`, only `days` is an argument of the tool, so only `days` starts a new argument.
         suffix = self.suffix
         if isinstance(suffix, Follow):
             suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
-        # In code, a model may quote a raw string, as in `f(city="Rome")`. The text after the quotation decides.
+        # In code, a model may quote a raw string, as in `f(city="Rome")`. The text after the quoted string determines its meaning.
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
             return CodeValueScanner(RawScanner(suffix, self._types(call)), suffix)
         if call.kind == CDATA_START:
@@ -376,7 +376,10 @@ def key_text(call: CallState) -> str:
 
 
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
-    """Return the notation of values of `codec` that need no end marker. `suffix` follows them; with `in_code`, a comma or bracket does."""
+    """Return the notation of values of `codec` that need no end marker.
+
+    `suffix` is the text after the value. With `in_code`, a comma or bracket follows.
+    """
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
@@ -396,24 +399,25 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
 
 
 def _head_of(marker: str) -> str:
-    """Return the shortest prefix of `marker` that ends a preceding word. A single letter may be part of the word."""
+    """Return the shortest prefix of `marker` that ends a preceding word. A single letter isn't enough, because it may be part of the word.
+    """
     return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CloseTag:
-    """A self-closing tag of a call without arguments, e.g. `<invoke name="now"/>`. Without such a tag, execution continues."""
+    """A call without arguments in a self-closing tag: `<invoke name="now"/>`. Without such a tag, execution continues."""
 
     quote: str
     """Text between the name and the end of the tag."""
     tail: int
-    """The instruction after the call."""
+    """Address of the instruction after the call."""
     closers: int
     """Number of end markers that the tag replaces."""
     is_last: bool
     """True if a call has no other end marker."""
     arguments: Finder
-    """Start markers of arguments. None may follow the tag."""
+    """Start markers of arguments, which must not follow the tag."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -470,7 +474,7 @@ class NoArguments:
     begins: Finder
     """Start markers of arguments."""
     after: int
-    """The instruction after the arguments."""
+    """Address of the instruction after the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, at = machine.buffer, machine.at
@@ -507,7 +511,7 @@ class Entries:
     marks: Finder
     """The start marker, and all texts that may end the arguments."""
     closed: bool = True
-    """True if a marker ends the arguments. Otherwise, they end if no other argument follows."""
+    """True if a marker ends the arguments. Otherwise, the arguments end if no other argument follows."""
     further: Follow | None = None
     """Checks whether another argument follows, if there are no markers or separators."""
     follow: Follow | None = None
@@ -573,7 +577,7 @@ class Entries:
 
     def _end(self, machine: Machine, mark: str = "") -> bool:
         """End the arguments, unless the output is cut off in another argument."""
-        # In `a="x"y"`, the value continues after the second quotation mark.
+        # In `a="x"y"`, the value doesn't end at the second quotation mark.
         goes_on = not mark and machine.span_roles[-1] is Role.ARGUMENT and _GOES_ON.match(machine.buffer, machine.at)
         if self.follow and goes_on and not machine.quotation:
             return machine.fail("the end of the arguments")

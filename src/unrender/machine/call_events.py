@@ -17,7 +17,7 @@ from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import end_of
 
 NAMESPACE = "functions."
-"""Namespace of all tool names in some formats. Models of other formats write it too."""
+"""Namespace that some formats, and sometimes models of other formats, write before tool names."""
 ABANDONED = 1 << 30
 """More end markers than any call has, so that none counts as missing."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
@@ -31,7 +31,7 @@ _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
 
 def begin_call(machine: Machine) -> CallState:
     """Create the state of a new call."""
-    # The backtracking point is at the call's first marker. The text of a failed call starts there.
+    # The backtracking point is at the call's first marker, where the text of a failed call starts.
     machine.call = CallState(start=machine.frames[-1].at if machine.frames else machine.position)
     machine.closed = 0
     return machine.call
@@ -57,8 +57,8 @@ def name_call(machine: Machine, name: str) -> bool:
 def name_meant(machine: Machine, name: str, position: int) -> int:
     """Correct a misspelled tool name at `position`, and report it.
 
-    The name may have a namespace. With the policy `repair="offered"`, its case may differ. Return the length of the text before the name;
-    -1 if no tool or several match.
+    A namespace before the name is allowed. With the policy `repair="offered"`, the case may differ. Return the length of the text before
+    the name; -1 if no tool or several match.
     """
     if machine.policy.repair == "none" or machine.strict or not name:
         return -1
@@ -96,7 +96,7 @@ def _emit_start(machine: Machine) -> None:
     call.id = machine.ids.give(machine.calls, call.name, call.id)
     machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.offered, call.start))
     if expected := instead_of_call(machine.request, call.name):
-        # A strict parser raises once this event is final; backtracking may still remove it.
+        # This event may still be undone, so a strict parser raises only once it's final.
         machine.events.append(Malformed(call.name, call.start, expected))
     # In `{"arguments": {…}, "name": "f"}`, the arguments precede the name.
     if waiting := "".join(call.arguments):
@@ -115,7 +115,7 @@ def complete_call(machine: Machine) -> None:
     """Emit a complete call, unless the request allows no more calls."""
     call = machine.current
     if call.unoffered:
-        machine.frames.clear()  # Its text is content, whether quoted or not.
+        machine.frames.clear()  # The text of the call is content, whether quoted or not.
         fail_call(machine, "invalid", "", "")
         machine.closed = ABANDONED
     elif machine.surplus(call):
@@ -156,7 +156,7 @@ def commit(machine: Machine, recover: int = -1) -> None:
 
 
 def is_quoted(machine: Machine, frame: Frame) -> bool:
-    """Return whether a quotation is open at the backtracking point. If so, the frame holds the text that follows."""
+    """Return whether a quotation is open at the backtracking point. If one is open, the frame holds the text that follows."""
     if frame.hub < 0 or frame.quotation:
         return frame.quotation is not None
     (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
@@ -212,7 +212,7 @@ def unquote(machine: Machine) -> None:
 
 
 def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
-    """End a call that can't be completed, and report it. `Policy.failed_calls` determines the place of its text.
+    """End a call that can't be completed, and report it. `Policy.failed_calls` determines the place of the call's text.
 
     `at` is the position of the failure, if more text was consumed since.
     """
@@ -223,7 +223,7 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
     cut = status == "truncated" and machine.cut_at(call)
     if cut:
         machine.take(Role.MALFORMED, len(machine.buffer))
-    # The start of the call was emitted already. Don't repeat its text as content.
+    # The start of the call was emitted already, so don't repeat its text as content.
     if machine.given_as_written(call):
         end_call(machine, status)
         machine.malformed(met, wanted, at=at)
@@ -238,7 +238,7 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
         return
     machine.call = None
     failed = bool(call.name) or cut
-    if not call.unoffered:  # Otherwise, the call was reported at its name.
+    if not call.unoffered:  # A call of an unoffered tool was already reported at its name.
         machine.malformed(met, wanted, _read_so_far(call, status, text) if failed else None, at)
     if outcome == "content":
         # Whitespace after the previous call is now between two pieces of content.
@@ -260,7 +260,7 @@ def call_failed(machine: Machine) -> bool:
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:
-    """End the output here: the rest of the text is a call cut off by the token limit; `call` is its parsed part."""
+    """End the output with a call that the token limit cut off; `call` is its parsed part."""
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
@@ -302,7 +302,7 @@ def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
     chosen = machine.policy.failed_calls
     if call.unoffered or machine.given_as_written(call):
         return "content"
-    if machine.surplus(call):  # A request for one call must not get a second one.
+    if machine.surplus(call):  # If the request allows only one call, don't return a second one.
         return "content" if chosen == "content" else "apart"
     if chosen == "auto":
         return "apart" if cut else "content"
@@ -314,7 +314,7 @@ def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
 
 def begins_call(machine: Machine, frame: Frame) -> bool:
     """Return whether the text from a backtracking point to the end of the output, cut off by the limit, is certainly a call."""
-    if frame.holds and not (frame.whole or frame.quotation):  # In reasoning that continues, it's part of the reasoning.
+    if frame.holds and not (frame.whole or frame.quotation):  # A call inside reasoning that continues is part of the reasoning.
         return False
     if frame.call or frame.at == machine.separated or (frame.reported and frame.alone):
         return True

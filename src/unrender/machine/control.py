@@ -1,4 +1,4 @@
-"""Control-flow instructions: choices, loops, rules, lookaheads and tags. Combinators are compiled to them.
+"""Control-flow instructions of handwritten grammars: choices, loops, rules, lookaheads and tags.
 
 Rules: same as in `instructions`. Open nodes are on the machine's stack, and a backtracking point saves the stack.
 """
@@ -33,7 +33,7 @@ OptionGuard = re.Pattern[str] | None
 
 
 def at_edge(machine: Machine) -> bool:
-    """Return whether more text is needed to decide."""
+    """Return whether all text is consumed, and more may follow."""
     return machine.at == len(machine.buffer) and not machine.final
 
 
@@ -116,13 +116,13 @@ class Try:
     guarded: bool = False
     """True if an option depends on the next character."""
     holds: bool = False
-    """True for a lookahead or an atom. Cuts inside it don't close its backtracking point."""
+    """True for a lookahead or an atom, whose backtracking point isn't closed by cuts inside it."""
 
     def step(self, machine: Machine) -> bool:
         here = machine.at
         if self.guarded and at_edge(machine):
             return True
-        # For `"<a>" / [0-9]+` and the text "7", only the second option is viable. Without a backtracking point, the text streams.
+        # With one viable option, as for `"<a>" / [0-9]+` and the text "7", no backtracking point is needed and the text streams.
         viable = tuple(target for guard, target in self.options if guard is None or guard.match(machine.buffer, here))
         if not viable or _too_deep(machine):
             return machine.fail(self.wanted)
@@ -139,11 +139,11 @@ def _too_deep(machine: Machine) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The end of an option. The other options are no longer tried."""
+    """The end of an option, after which the other options are no longer tried."""
 
     target: int
     again: bool = False
-    """True for a lookahead, whose text is parsed again."""
+    """True for a lookahead, because its text is parsed again."""
 
     def step(self, machine: Machine) -> bool:
         way = machine.pop().way
@@ -168,14 +168,14 @@ class Loop:
     otherwise: int
 
     ends: bool = False
-    """True at the end of a round. Another round follows, unless this one consumed no text."""
+    """True at the end of a round. An empty round isn't repeated."""
 
     def step(self, machine: Machine) -> bool:
         if not self.ends:
             return self._round(machine, 0)
         stack, entry = machine.stack, machine.pop()
         machine.close(entry.way)
-        # In `(a?)*`, the inner part can match the empty string forever. One empty round is enough.
+        # In `(a?)*`, one empty round is enough; otherwise, the loop would never end.
         if machine.position == entry.start:
             return machine.go_to(self.otherwise)
         waits = self._round(machine, entry.count + 1)
@@ -219,18 +219,18 @@ class Subroutine:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The start or end of a tag, which sets the role of its text. The name of a call fails if no such tool is offered.
+    """The start or end of a tag, which sets the role of its text. The tag of a tool name doesn't match if no such tool is offered.
 
     Backtracking may undo any part of a call, so a backtracking point inside a call stores a copy of the call. Streamed calls start when the
-    name is known (and the id, if the grammar has ids); earlier arguments are buffered. A value parsed as JSON streams. Other text is
-    buffered until its tag ends. The text of an argument is then converted according to the tool's schema. A complete call has a name and
+    name is known (and the id, if the grammar has ids); earlier arguments are buffered. A value parsed as JSON streams. Text of other tags
+    is buffered until the tag ends. The text of an argument is then converted according to the tool's schema. A complete call has a name and
     one JSON object.
     """
 
     role: Role
     ends: bool = False
     waits: bool = False
-    """True if calls may have their own ids. Such calls start after the name and the id."""
+    """True if calls may have their own ids, so that a call starts only after its name and id."""
 
     def step(self, machine: Machine) -> bool:
         if self.ends:
@@ -284,7 +284,7 @@ def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: b
 
 
 def _end(machine: Machine, call: CallState) -> None:
-    """End a fully parsed call. It's invalid if it has no name."""
+    """End a fully parsed call. A call without a name is invalid."""
     if call.name:
         machine.arguments(_CLOSING[call.written])
     # `arguments(json_value())` also accepts `[1]`, which isn't an object.
@@ -304,7 +304,7 @@ def _is_object(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BreakOff:
-    """Failure without a backtracking point. The rest of the text is plain content."""
+    """Handles a failure without a backtracking point: the rest of the text is plain content."""
 
     def step(self, machine: Machine) -> bool:
         if at_edge(machine):

@@ -2,7 +2,7 @@
 
 Strategy: this module parses the structure of the object, and scanners parse the values. The name commits the call. Arguments before the
 name are buffered. A bare object (without a marker before it) must start with the name, or with the arguments if the format writes them
-first. Otherwise, it's content.
+first. Any other bare object is content.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
 """Names of the arguments field that models use, regardless of the template."""
 _NULLS = ("null", "None")
-"""Spellings of null. They have the same length."""
+"""Spellings of null, which have the same length."""
 _HEADS = ("{", '"')
 """First characters of arguments: an object, or a string that contains one."""
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
@@ -48,7 +48,7 @@ class EnvelopeState(Scanner):
     step: str = "_open"
     """Name of the method to run next."""
     path: tuple[str, ...] = ()
-    """Keys of the objects around the current field, e.g. `function`."""
+    """Keys of the objects around the current field, such as `function`."""
     key: str = ""
     value: Scanner = field(default_factory=Scanner)
     """Scanner for the current value."""
@@ -57,7 +57,7 @@ class EnvelopeState(Scanner):
     skips: bool = False
     """True if the current value is ignored, e.g. in a repeated field."""
     repeated: str = ""
-    """Name of a repeated field before the tool name. It's reported once the name is known."""
+    """Name of a repeated field before the tool name, to be reported once the tool name is known."""
     others: tuple[RawField, ...] = ()
     """Unknown fields parsed so far."""
     held: list[str] = field(default_factory=list)
@@ -86,10 +86,10 @@ class ReadEnvelope:
     arguments_first: bool
     """True if the format writes the arguments before the name."""
     waits: bool
-    """True if the id follows the name. Arguments are buffered until both are known."""
+    """True if the id follows the name, so that arguments are buffered until both are known."""
     strict: bool
     ends: Finder
-    """End markers of the call. They also end the object if its closing brace is missing."""
+    """End markers of the call, which also end an object without a closing brace."""
     shown: bool = False
     """True if a marker other than a fence precedes the object, so that it isn't an answer in JSON."""
     known: frozenset[str] = frozenset()
@@ -152,7 +152,7 @@ class ReadEnvelope:
         return False
 
     def _repeats(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Return whether the field is a repetition. For the name, arguments and ids, the first occurrence counts."""
+        """Return whether the field is a repetition, and so ignored."""
         path = (*state.path, state.key)
         if self._is_name(path):
             return bool(machine.current.name)
@@ -187,13 +187,13 @@ class ReadEnvelope:
         begun = head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME
         if begun and not machine.final:
             return True
-        # The output ends in a key, after the tool name. The call is cut off, and its text is consumed.
+        # The output ends in a key after the tool name, so the call is cut off.
         if begun and machine.current.name:
             machine.take(Role.MARKER, len(machine.buffer))
         return self._fail(machine, wanted)
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int, name: str) -> bool:
-        # Until the name of a tool is found, the object may be content. So nothing is consumed before.
+        # Until the name of a tool is found, the object may be content, so nothing is consumed before.
         before = 0 if name_call(machine, name) else name_meant(machine, name, machine.position + 1)
         if before < 0 and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
             return self._fail(machine, ONE_OF_THE_TOOLS)
@@ -220,7 +220,7 @@ class ReadEnvelope:
             return self._arguments(machine, state)
         if path in (fields.id_field, fields.gen_id_field):
             return self._id(machine, state)
-        # Other formats use `{"type": "function", "function": {"name": …}}`. The inner fields count.
+        # Other formats use `{"type": "function", "function": {"name": …}}`, in which the inner fields count.
         wraps = self._is_wrapper(path) or path == ("function",)
         if wraps and machine.buffer.startswith("{", machine.at):
             machine.take(Role.MARKER, machine.at + 1)
@@ -232,7 +232,7 @@ class ReadEnvelope:
         return self._ignore(state)
 
     def _ignore(self, state: EnvelopeState) -> bool:
-        """Skip the value. The end of the object decides what it means."""
+        """Skip the value, whose meaning is determined at the end of the object."""
         state.value = LiteralScanner(_STYLES[self.strict])
         state.step = "_skip"
         return False
@@ -276,7 +276,7 @@ class ReadEnvelope:
         return False
 
     def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Parse null, or missing arguments if the format omits them. In other formats, missing arguments are an error."""
+        """Parse null, or missing arguments if the format omits empty arguments."""
         if self.left_out and machine.buffer.startswith((",", "}"), machine.at):
             state.step = "_next"
             return False
@@ -287,7 +287,7 @@ class ReadEnvelope:
         return False
 
     def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
-        # `run_scanner` removes a finished scanner. Restore the state of the object.
+        # `run_scanner` removes a finished scanner, so restore the state of the object.
         status = run_scanner(machine)
         if status is not DONE:
             return status is MORE
@@ -331,7 +331,7 @@ class ReadEnvelope:
         return self._finish(machine, state, 1)
 
     def _finish(self, machine: Machine, state: EnvelopeState, size: int) -> bool:
-        """End the object. `size` is the length of its closing brace."""
+        """End the object, whose closing brace has `size` characters."""
         call = machine.current
         if not call.name:
             return self._fail(machine, "the tool's name")
@@ -340,7 +340,7 @@ class ReadEnvelope:
             return self._fail(machine, repr(name))
         if _defines(call):
             if not call.begun:
-                call.name = ""  # It isn't even a failed call.
+                call.name = ""  # An object without a tool isn't even a failed call.
             return self._fail(machine, "arguments, not the definition of a tool")
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:
@@ -378,7 +378,7 @@ def _declared_end(machine: Machine) -> int | None:
 
 
 def _unquote(text: str) -> str:
-    # Names are short. The JSON parser is only needed for escapes, as in `"caf\u00e9"`.
+    # The JSON parser is only needed for escapes, as in `"caf\u00e9"`.
     if text[0] == '"' and "\\" in text:
         try:
             return str(json.loads(text, strict=False))
@@ -395,7 +395,7 @@ _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
 def known_fields(texts: Iterable[str], fields: Envelope) -> frozenset[str]:
-    """Return the keys in the `texts` of a call, except those of the name and arguments. Their values are ignored."""
+    """Return the keys in the `texts` of a call, except those of the name and arguments."""
     written = {json.loads(f'"{key}"') for text in texts for key in _WRITTEN_KEY.findall(text)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
@@ -410,7 +410,7 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
     objects = {key: found for key, value in others if (found := _object_in(value))}
     # A field with the name of one of the tool's arguments is a misplaced argument.
     own = {key for key, _ in others if call.tool and call.types.schema(key) is not None}
-    # `id` may be metadata, or an argument of the tool. It matters only if there are no arguments.
+    # `id` may be metadata, or an argument of the tool. The difference matters only if there are no arguments.
     silent = METADATA if call.count else METADATA - own
     said = [key for key, _ in others if key in objects or key not in silent]
     if call.count or not said:
@@ -431,7 +431,7 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
 
 
 def _object_in(value: str) -> str:
-    """Return the object that a value is, or that a string value contains. Return "" if there is none."""
+    """Return the object that a value is, or that a string value contains; "" if there is none."""
     if not value.startswith('"'):
         return value if value.startswith("{") else ""
     # `"{\"a\": 1}"` is an object written as a string.

@@ -26,7 +26,7 @@ IN_CALLS: Mapping[Role, Role] = {
 
 @dataclass(frozen=True, slots=True)
 class StackEntry:
-    """One entry of the stack of a hand-written grammar. The stack is a linked list, so backtracking points share their entries."""
+    """One entry of the stack of a handwritten grammar. The stack is a linked list, so backtracking points share their entries."""
 
     below: StackEntry | None
     depth: int
@@ -51,14 +51,14 @@ class Frame(Resumable):
     otherwise: int
     """The instruction to run if no alternative is left."""
     at: int
-    """Position in the output, counted like `Machine.base`."""
+    """Position in the output (see `Machine.base`)."""
     events: int
     """Number of events found before this point, including those already released."""
     spans: int
     span_end: int
     calls: int
     holds: bool = False
-    """True if a commit doesn't close this frame. It's closed explicitly."""
+    """True if a commit doesn't close this frame."""
     sealed: int = -1
     """Address at which execution continues once all calls held by this frame are parsed."""
     reported: bool = True
@@ -75,23 +75,23 @@ class Frame(Resumable):
     quotation: Quotation | None = None
     """The open quotation before the call. The call is held back until the text after it decides whether it's quoted."""
     serial: int = 0
-    """Serial number, if the backtracking point belongs to a hand-written grammar."""
+    """Serial number, if the backtracking point belongs to a handwritten grammar."""
     stack: StackEntry | None = None
     tag: Role | None = None
     cut: bool = False
     """True if the frame was open when the token limit cut the output off."""
     limited: bool = False
-    """True if the last attempt reached the position of the cut."""
+    """True if the last attempt reached the end of the truncated output."""
     call: CallState | None = None
     """The call that was cut off here, if its name is known."""
     saved: CallState | None = None
     """A copy of the call that was open when the frame was created."""
 
     def next_target(self) -> int:
-        """Remove and return the next alternative. The alternative itself decides whether it holds a call."""
+        """Remove and return the next alternative."""
         first, *rest = self.targets
         self.targets = tuple(rest)
-        # `Hold` is the first instruction of an alternative, so the next alternative decides anew.
+        # The next alternative sets these fields again if necessary.
         if self.whole or self.quotation:
             self.holds = self.whole = False
             self.quotation = None
@@ -139,7 +139,7 @@ class CallState(Resumable):
     broken: tuple[str, str, int] | None = None
     """The expected text, the text found, and the position where the call broke. Set while the parser searches for the end of the call."""
     cut: bool = False
-    """True if the call was open when the token limit cut the output off."""
+    """True if the call was incomplete when the token limit cut the output off."""
     written: str = ""
     """With tags: "whole" if the arguments are one value, "entries" if they are separate, "" if that isn't known yet."""
     tags: frozenset[Role] = frozenset()
@@ -152,13 +152,13 @@ class CallState(Resumable):
     """Lengths of `arguments` and `pieces` when this copy was made."""
 
     def kept(self) -> Self:
-        """Return a copy for backtracking. It shares the lists, which only grow, so copies of a long call are cheap."""
+        """Return a copy for backtracking. The lists are shared, because they only grow; so copies of long calls are cheap."""
         made = self._same()
         made.sizes = len(self.arguments), len(self.pieces)
         return made
 
     def restored(self) -> Self:
-        """Return the call in the state of this copy."""
+        """Return the call in the state of this copy, for backtracking."""
         del self.arguments[self.sizes[0] :], self.pieces[self.sizes[1] :]
         return self._same()
 

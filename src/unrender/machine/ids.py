@@ -1,7 +1,7 @@
-"""Gives each call of a conversation a unique id that templates accept.
+"""Assigns a unique id to each call of a conversation, in a form that templates accept.
 
-Strategy: an id that the model wrote is kept if it's unique; otherwise, one is generated. Generated ids are random, so that requests,
-samples and turns never share one. If a format's ids are names and counters, as in `functions.now:3`, they count through the whole
+Strategy: an id that the model wrote is kept if it's unique. Otherwise, one is generated. Generated ids are random, so that requests,
+samples and turns never share one. If a format's ids are names and counters, as in `functions.now:3`, they count through the complete
 conversation.
 """
 
@@ -19,7 +19,7 @@ from unrender.limits import MAX_LISTED
 from unrender.values.resumable import Resumable
 
 IdMaker = Callable[[int, str], str]
-"""Function from the index of a call in the conversation and the tool's name to an id."""
+"""Function that returns an id, given the index of a call in the conversation and the tool's name."""
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _TELLING = 6
@@ -29,7 +29,7 @@ _LENGTH = 9
 
 
 def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
-    """Return a random id of the given length; its last character encodes the position, see `is_made_for`."""
+    """Return a random id of the given length. Its last character encodes the position (see `is_made_for`)."""
     # Nine calls of the system's random generator would cost more than parsing a short call.
     number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
     while len(found) < length:
@@ -115,5 +115,5 @@ class CallIds(Resumable):
         yield written
         first = self.offset + index
         yield from (self.make(first + more, name) for more in range(MAX_LISTED))
-        # A custom `make` may repeat an id forever. Random ids end that.
+        # A custom `make` may repeat an id forever, so fall back to random ids.
         yield from (random_id(first, name) for _ in count())

@@ -42,7 +42,7 @@ class FreeText:
     table: Mapping[str, int]
     end: int
     ending: str
-    """Layout at the end of a turn. It isn't content if nothing follows it."""
+    """Layout at the end of a turn. If nothing follows, such layout isn't content."""
     flow: Flow
     """Fast path for text without markers."""
     openers: tuple[str, ...] = ()
@@ -99,10 +99,10 @@ class FreeText:
 
     def _shows(self, machine: Machine, opener: str, tail: str) -> bool:
         """Return whether `tail` counts as a truncated `opener`."""
-        if machine.length_limited:  # ` to=f` counts. `fun`, which also starts `functools[`, doesn't.
+        if machine.length_limited:  # ` to=f` is a truncated marker. `fun` is a word, although `functools[` starts with it.
             return len(tail.strip()) >= _LEAST_TORN and _SIGN.search(tail) is not None
         alone = not machine.answered and not machine.buffer[machine.at :].removesuffix(tail).strip()
-        # A word is a valid answer, e.g. `functions`, which is also the start of `functions.`.
+        # A plain word such as `functions` is a valid answer, although it's also the start of `functions.`.
         return alone and not tail.isalpha() and len(tail) >= len(_CLOSING.sub("", opener))
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
@@ -187,7 +187,7 @@ class Attempt:
 def tool_at(machine: Machine, at: int) -> bool | None:
     """Return whether a tool name starts at `at`; None if more text is needed.
 
-    If any name counts as a tool, any word does.
+    If all tool names are allowed, any word counts as one.
     """
     tools = machine.request.tools
     text = machine.buffer[at : at + MAX_NAME]
@@ -200,7 +200,7 @@ def tool_at(machine: Machine, at: int) -> bool | None:
 
 
 def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> None:
-    """Consume a marker, or the layout around it. It's text if its role is mapped to text and the model wrote it."""
+    """Consume a marker, or the layout around it. A marker becomes text if its role is mapped to text and the model wrote it."""
     # If the caller maps reasoning to content, `<think>` is content too, unless it's part of the prompt (before 0).
     if role in machine.roles and machine.base + machine.at >= 0:
         machine.answered = True
@@ -211,7 +211,7 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """`"text"`: a marker. A reasoning marker is text if reasoning is mapped to content."""
+    """A literal marker, `"text"`. A reasoning marker is text if reasoning is mapped to content."""
 
     text: str
     role: Role = Role.MARKER
@@ -219,7 +219,7 @@ class Lit:
     """Other spellings of the marker."""
     optional: bool = False
     instead: tuple[str, ...] = ()
-    """Markers that follow if this one is missing. The next instruction reads them."""
+    """Markers that follow if this one is missing. The next instruction parses them."""
     slot: Slot | None = None
     """The slot to repeat as the marker's text, e.g. the argument name in `</city>`."""
 
@@ -397,7 +397,7 @@ class Unsure:
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
 
     def _closes(self, machine: Machine) -> bool | None:
-        # A line break may follow "…</think>". In prose it may be a comma: "</think>, the closer, is …".
+        # A real end marker ends its line. A mention continues: "</think>, the closer, is …".
         end = machine.at + self.size
         counts = self.undeclared == "closer" and not machine.mentioned
         if counts and end == len(machine.buffer) and not machine.final:
@@ -438,8 +438,7 @@ class Halt:
 
 
 # The instructions below handle reasoning markers that the format doesn't have. A start marker counts only at the very start of an answer.
-# An end marker without a start marker counts once. It must end a line, and no such marker may precede it. Markers in prose and examples
-# stay text.
+# An end marker without a start marker counts only once, at the end of a line. Markers in prose and examples stay text.
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +453,7 @@ class OpenUndeclared:
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # In `\n<think>`, whitespace precedes the marker. Wait for the marker, but only after a limited amount of whitespace.
+        # In `\n<think>`, whitespace precedes the marker. Only a limited amount of whitespace is buffered.
         blank = at == len(buffer) and at - machine.at < MAX_BLANK
         if not machine.final and (blank or self.finder.may_grow(buffer, at)):
             return True

@@ -1,15 +1,15 @@
 """Runs a program over text that arrives in chunks, and emits final events.
 
 Strategy: an LPeg-style machine whose state is plain data. An instruction that runs out of input leaves the state unchanged and suspends.
-The next chunk resumes it, so nothing is parsed twice. `steps` counts instructions, so that tests can assert linear time.
+The next chunk resumes the instruction, so nothing is parsed twice. `steps` counts instructions, so that tests can assert linear time.
 
 Rules:
-- An instruction moves `at` and `pc`, and returns True only to suspend. It never suspends once `final` is set.
-- Only `fail` backtracks, and only to the latest frame. If there is none, execution continues at `recover`. Committed text stays committed.
-- While a backtracking point is open, later events are buffered. They become final when it's closed.
-- `buffer[:at]` isn't needed. `past` stores the text for backtracking, and `go_back` prepends it to the buffer.
+- An instruction moves `at` and `pc`, and returns True only to suspend. No instruction suspends once `final` is set.
+- Only `fail` backtracks, and only to the latest frame. Without a frame, execution continues at `recover`. Committed text is never undone.
+- Events after an open backtracking point are buffered until the point is closed.
+- Consumed text, `buffer[:at]`, isn't needed in the buffer. `past` stores it for backtracking, and `go_back` prepends it to the buffer.
 - The amount of text parsed again is limited relative to the length of the text. The limit doesn't depend on the chunks.
-- Whitespace between calls is buffered ("carried"). It's content if more content follows, otherwise layout.
+- Whitespace between calls is buffered ("carried"). Carried whitespace is content if more content follows, otherwise layout.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Machine(Resumable):
     specials: tuple[str, ...] = ()
     """Texts of special tokens, if the caller distinguishes them from text. A special token is never part of a quotation."""
     given: bool = False
-    """True if a generation prompt wrote the text before position 0. Such text is never content."""
+    """True if a generation prompt wrote the text before position 0, so that this text is never content."""
     length_limited: bool = False
     final: bool = False
     halted: bool = False
     pc: int = 0
     steps: int = 0
-    """Instructions executed so far."""
+    """Number of instructions executed so far."""
     buffer: str = ""
     at: int = 0
     """Current index in `buffer`."""
@@ -88,7 +88,7 @@ class Machine(Resumable):
     span_roles: list[Role] = field(default_factory=list)
     span_ends: list[int] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
-    """Whitespace between calls. It's content if more content follows."""
+    """Whitespace between calls, which is content if more content follows."""
     carried_spans: list[int] = field(default_factory=list)
     answered: bool = False
     """True if content has started; until then, whitespace between parts is layout."""
@@ -103,7 +103,7 @@ class Machine(Resumable):
     left: Frame | None = None
     """The frame of a failed attempt, for the instruction that created it."""
     recover: int = 0
-    """The target if parsing fails without a backtracking point."""
+    """Address at which execution continues if parsing fails without a backtracking point."""
     broke: bool = False
     """True if parsing failed without a backtracking point."""
     failed_at: int = 0
@@ -114,7 +114,7 @@ class Machine(Resumable):
     searched: int = 0
     """Number of characters searched for repairs of calls."""
     barrier: int = 0
-    """End of the latest failed call. A quotation can't start before it."""
+    """End of the latest failed call. A quotation can't start before this position."""
     cut_from: int = -1
     """Position of a marker after which the token limit cut the output off."""
     call: CallState | None = None
@@ -124,7 +124,7 @@ class Machine(Resumable):
     loose: bool = False
     """True if the run of calls started without its outermost marker."""
     separated: int = -1
-    """Position after the latest separator between calls. Only a call may follow it."""
+    """Position after the latest separator between calls, where only a call may follow."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
     stack: StackEntry | None = None
@@ -158,7 +158,7 @@ class Machine(Resumable):
         """Run over the rest of the text, to the end of the answer."""
         events: list[Event | BrokenText] = []
         if self.length_limited:
-            # Anything undecided after all of the text was cut off by the limit.
+            # Text that is still undecided here was cut off by the limit.
             events, text = self.feed(text), ""
             for frame in self.frames:
                 frame.cut = True
@@ -188,12 +188,12 @@ class Machine(Resumable):
         return released
 
     def go_on(self) -> bool:
-        """Continue with the next instruction. Return False, so that steps can return the result."""
+        """Continue with the next instruction. Always return False, so that a step can end with `return machine.go_on()`."""
         self.pc += 1
         return False
 
     def go_to(self, target: int) -> bool:
-        """Continue at another instruction. Return False, so that steps can return the result."""
+        """Continue at another instruction. Always return False, so that a step can end with `return machine.go_to(…)`."""
         self.pc = target
         return False
 
@@ -224,7 +224,7 @@ class Machine(Resumable):
     def needed_from(self) -> int:
         """Return the position from which text is still needed.
 
-        It's needed by backtracking points, by a value whose end is uncertain, and by a call whose text becomes content if it fails.
+        Text is needed by backtracking points, by a value whose end is uncertain, and by a call whose text becomes content if it fails.
         """
         first = self.base + self.at - (self.scanner.behind if self.scanner else 0)
         if self.frames:
@@ -244,7 +244,7 @@ class Machine(Resumable):
             self._shift(-size)
 
     def recall(self, position: int) -> None:
-        """Prepend earlier text to the buffer, so that it starts at or before `position`."""
+        """Prepend earlier text to the buffer, so that the buffer starts at or before `position`."""
         if position < self.base:
             text = self.past.take_back(self.base - position)
             self.buffer = text + self.buffer
@@ -269,13 +269,13 @@ class Machine(Resumable):
         return "".join(reversed(pieces))[max(begin - start, 0) : max(end - start, 0)]
 
     def since(self, position: int) -> str:
-        """Return the text from `position` to the current position. It must still be needed."""
+        """Return the text from `position`, which must still be needed, to the current position."""
         return self.recent(position, self.position)
 
     def context(self, position: int, spans: int, limit: int) -> str:
-        """Return up to `limit` characters of free text that end at `position`, the end of the first `spans` spans.
+        """Return up to `limit` characters of the free text that ends at `position`. `spans` is the number of spans before `position`.
 
-        The result is empty after a marker, layout or a call. Text from `position` on must still be needed.
+        The result is empty directly after a marker, layout or a call. Text from `position` on must still be needed.
         """
         ends, roles, first = self.span_ends, self.span_roles, spans
         while first and roles[first - 1] in _TEXTS and (first == spans or position - ends[first - 1] < limit):
@@ -297,7 +297,7 @@ class Machine(Resumable):
             return
         self.at = end
         roles = self.span_roles
-        # Inlined from `add_span`, because most instructions end here.
+        # This inlines `add_span`, because most instructions end here.
         if self.carried_spans or not roles:
             self.add_span(role, self.base + end)
         elif roles[-1] is role:
@@ -307,7 +307,7 @@ class Machine(Resumable):
             self.span_ends.append(self.base + end)
 
     def take_value(self, end: int, value: str | None) -> None:
-        """Consume text, inside an open tag if there is one. `value` is its JSON if it was parsed as a value."""
+        """Consume text up to `end`, inside an open tag if there is one. If the text is a value, `value` is its JSON."""
         if self.tag is None:
             self.take(Role.MARKER, end)
             return
@@ -334,7 +334,7 @@ class Machine(Resumable):
             role = self.roles.get(role, role)
         if self.carried and role is Role.CONTENT:
             self.bring()
-        # The prompt may contain `<answer>` or `Sure, `. Only text that the model wrote is content.
+        # If the prompt contains `<answer>` or `Sure, `, only the text after it is content.
         if self.given and role is Role.CONTENT and start < -self.base:
             start = -self.base
         if text := self.buffer[start:end]:
@@ -343,7 +343,7 @@ class Machine(Resumable):
         self.at = end
 
     def carry(self, end: int) -> None:
-        """Consume whitespace between calls. It's layout, unless there is content on both sides of the calls."""
+        """Consume whitespace between calls, which is layout unless there is content on both sides of the calls."""
         # In `A<call>\n<call>B`, the line break is content because B follows. Text of the prompt is never content.
         begin = max(self.at, -self.base) if self.given else self.at
         if end <= begin or not self.answered or (self.frames and not self.frames[-1].quotation):
@@ -382,13 +382,13 @@ class Machine(Resumable):
         return self.span_ends[-1] if self.span_ends else 0
 
     def final_spans(self) -> list[tuple[Role, int]]:
-        """Return the roles and ends of the final spans. Backtracking never changes them."""
+        """Return the roles and ends of the final spans, which backtracking never changes."""
         spans = list(zip(self.span_roles, self.span_ends, strict=True))
         if self.frames:
             frame = self.frames[0]
             del spans[frame.spans :]
             if spans:
-                # The last span may be longer by now. In `a <b`, one span of content, only the text before `<` is final.
+                # The last span may be longer by now: in `a <b`, one span of content, only the text before `<` is final.
                 spans[-1] = (spans[-1][0], frame.span_end)
         return up_to(spans, self.final_end)
 
@@ -443,7 +443,8 @@ class Machine(Resumable):
         return not self.exhausted()
 
     def fail(self, wanted: str) -> bool:
-        """Handle a mismatch: return to the latest frame, or break off if there is none. Return False, so that steps can return the result.
+        """Handle a mismatch: return to the latest frame, or break off if there is none. Always return False, so that a step can end with
+        `return machine.fail(…)`.
         """
         call = self.call
         if not (self.frames and call and call.unoffered):  # A call of an unoffered tool has already failed at its name.
@@ -452,12 +453,12 @@ class Machine(Resumable):
             return self.break_off(wanted)
         frame = self.frames[-1]
         if frame.quotation and not frame.whole and call and call.committed:
-            if self.calls - call.begun > frame.calls:  # Earlier calls in the same text may be quoted too.
+            if self.calls - call.begun > frame.calls:  # The calls before this one may be quoted too.
                 return self.quote()
             # A call that may be quoted fails like any other call.
             self.frames.pop()
             return self.break_off(wanted)
-        # Every attempt counts, even if it consumed no text.
+        # Every attempt counts towards the limit, even if it consumed no text.
         self.reread += 1 + self.position - frame.at
         if self.exhausted():
             return False
@@ -467,7 +468,7 @@ class Machine(Resumable):
             frame.call = call
             call.begun = False  # Backtracking also removes the call's start event.
         self.go_back(frame)
-        # Two syntaxes may start with `<call>`. Try the other one from the same position.
+        # Two syntaxes may start with `<call>`, so try the other one from the same position.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.left = None if frame.serial else self.frames[-1]
@@ -498,7 +499,7 @@ class Machine(Resumable):
         self.stack, self.tag = frame.stack, frame.tag
 
     def break_off(self, wanted: str) -> bool:
-        """Continue at `recover`, without a backtracking point. Return False, so that steps can return the result."""
+        """Continue at `recover`, without a backtracking point. Always return False, so that a step can return the result."""
         self.wanted, self.broke = wanted, True
         self.stack = self.scanner = None
         return self.go_to(self.recover)
@@ -515,11 +516,11 @@ class Machine(Resumable):
 
     @property
     def rereads(self) -> bool:
-        """True if text may be parsed again after a failure. The amount of such text is limited."""
+        """True if more text may be parsed again after a failure, within the limit."""
         return self.reread <= self.position + FREE_REREADS
 
     def cut_at(self, opened: Frame | CallState) -> bool:
-        """Return whether the token limit cut the output off inside the part that starts there."""
+        """Return whether the token limit cut the output off inside the part that `opened` starts."""
         return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
 
     # Calls that may be quoted.
@@ -530,7 +531,7 @@ class Machine(Resumable):
         return self.frames[-1].quotation if self.frames else None
 
     def quote(self) -> bool:
-        """Turn all text since the start of the quoted call into text. Return False, so that steps can return the result."""
+        """Treat the text since the start of the quoted call as free text. Always return False, so that a step can return the result."""
         frame, end = self.frames.pop(), self.position
         self.go_back(frame)
         self.malformed(self.buffer[self.at : end - self.base], "a call that is not quoted")
@@ -558,12 +559,12 @@ class Machine(Resumable):
 
     @property
     def current(self) -> CallState:
-        """The current call. Use it only inside a call."""
+        """The current call. Only valid inside a call."""
         assert self.call is not None
         return self.call
 
     def given_as_written(self, call: CallState) -> bool:
-        """Return whether the start of the call was emitted, or will be before the call ends."""
+        """Return whether the call is streamed, i.e. its start is emitted before it ends."""
         given = self.policy.tool_calls == "streamed" and not call.unoffered
         return given and bool(call.name) and not self.surplus(call)
 
@@ -573,11 +574,11 @@ class Machine(Resumable):
         return not call.begun and not self.given_as_written(call)
 
     def surplus(self, call: CallState) -> bool:
-        """Return whether a call comes after the only one that the request allows."""
+        """Return whether the request allows only one call, and this isn't the first one."""
         return not call.begun and self.calls > 0 and self.request._one_call
 
     def arguments(self, text: str) -> None:
-        """Store argument text. If the call's start was emitted, emit the text too."""
+        """Store argument text, and emit it if the start of the call was emitted."""
         call = self.current
         if not text:
             return

@@ -122,7 +122,7 @@ class SkipWords:
         end, literal = self.stops.find(buffer, start, limit)
         if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
             return True
-        # Exclude a possible start of a stop from the words. With the stop ` to=`, `assistant to=f` may end in ` to` so far.
+        # Exclude a possible start of a stop from the words. For example, the text ` to` may become the stop ` to=` in `assistant to=f`.
         words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
         barred = self.barred.find(words, 0)[1]
         if len(words) > MAX_WORDS or "\n" in words or barred or (not literal and machine.final):

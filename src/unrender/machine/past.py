@@ -24,7 +24,7 @@ class Span:
 
 @dataclass(slots=True, eq=False)
 class ReadText(Resumable):
-    """Text before a machine's buffer. It's stored in pieces, so that chunks don't cause copies."""
+    """Text before a machine's buffer, stored in pieces to avoid copies."""
 
     needed: deque[str] = field(default_factory=deque)
     """Text that may have to be parsed again."""
@@ -49,7 +49,7 @@ class ReadText(Resumable):
             self.start = max(first, start) if len(self.needed) == 1 else self.start
 
     def _drop(self, first: int, end: int) -> None:
-        """Drop the pieces before the position `first`. The last piece ends at `end`."""
+        """Drop the pieces before the position `first`; the last piece ends at `end`."""
         self.looked = first
         # Don't cut a piece that contains `first`: that would copy it again with each chunk.
         while self.needed and (first >= end or self.start + len(self.needed[0]) <= first):

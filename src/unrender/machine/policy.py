@@ -32,29 +32,33 @@ class Policy:
     """
 
     unknown_tools: UnknownTools = "content"
-    """Treatment of a call of a tool that wasn't offered. "content": unchanged content, with a `Malformed` event. "call": a call whose
-    `offered` is False.
+    """Treatment of a call of a tool that wasn't offered. With "content", its text stays in the content, with a `Malformed` event. With
+    "call", it's a call whose `offered` is False.
     """
     calls_in_reasoning: CallsInReasoning = "rescue"
-    """Treatment of a call inside unclosed reasoning. "rescue": a call if only end markers follow it; until then, it's buffered. "ignore":
-    reasoning.
+    """Treatment of a call inside unclosed reasoning. With "rescue", it's buffered, and counts as a call if only end markers follow. With
+    "ignore", it's part of the reasoning.
     """
     tool_calls: CallRelease = "complete"
-    """Time at which calls are sent. "complete": when they are complete. "streamed": while they are generated. A streamed call that fails
-    stays in the message with its status, and its text isn't repeated.
+    """Time at which calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's
+    generated. A streamed call that fails stays in the message with its status, and its text isn't repeated.
     """
     failed_calls: FailedCalls = "auto"
-    """Place for the text of a failed call, unless the call was streamed. "apart": only in `Message.failed_calls` and the `Malformed` event.
-    "content": also in the content. "call": in the arguments of a call with its status, so that an agent treats it like invalid JSON
-    arguments. A call cut off before its name is always "apart". "auto": "apart" if the token limit cut the call off, otherwise "content".
+    """Place for the text of a failed call, unless the call was streamed. With "apart", it's only in `Message.failed_calls` and the
+    `Malformed` event. With "content", it's also in the content. With "call", it's in the arguments of a call with its status, so that an
+    agent treats it like invalid JSON arguments; a call cut off before its name is treated as "apart". With "auto", it's "apart" if the
+    token limit cut the call off, otherwise "content".
     """
     undeclared_reasoning: UndeclaredReasoning = "read"
-    """Treatment of a common reasoning marker at the start of an answer, if the format doesn't have it. "read": reasoning, up to the end
-    marker, with a `Malformed` event. "content": content, including the markers."""
+    """Treatment of a common reasoning marker at the start of an answer, if the format doesn't have it. With "read", the text up to the end
+    marker is reasoning, with a `Malformed` event. With "content", the text is content, including the markers.
+    """
     repair: Repairs = "format"
-    """Damaged calls to repair, each with a `Malformed` event. "format": calls with missing, repeated, broken or misspelled markers, if the
-    result is unambiguous and matches the schema. "offered": also calls in another well-known syntax, if they start a line, end the answer,
-    and match the schema of an offered tool; for callers who confirm calls before running them. "none": no calls."""
+    """Damaged calls to repair, each with a `Malformed` event. With "format", calls with missing, repeated, broken or misspelled markers are
+    repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in another well-known syntax, if they start a
+    line, end the answer, and match the schema of an offered tool. Use "offered" only if calls are confirmed before they run. With "none",
+    no calls are repaired.
+    """
 
     def __post_init__(self) -> None:
         for field, words in _WORDS.items():

@@ -1,7 +1,7 @@
 """Decides whether a call is quoted: the text before it opens a quotation, and the text after it closes the quotation.
 
 Rules:
-- Both sides are required. Without an open quotation before a call, the text after it doesn't matter.
+- A quotation must be open before the call and closed after it. Without an open quotation, the text after the call doesn't matter.
 - Only the text up to the first word after a call matters. A call at the end of the output or turn isn't quoted.
 - A decision depends on the text alone, and more text doesn't change it.
 """
@@ -34,7 +34,7 @@ _PAIRS = {
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
 """Texts that may be between a call and the closing quotation mark: a backslash inside a string, or punctuation."""
 _IN_STRING = ("\\n", "\\r", "\\t")
-"""Escaped whitespace. Next to a call and a quotation mark, it indicates that the call is inside a string."""
+"""Escaped whitespace, which indicates that a call next to a quotation mark is inside a string."""
 _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
@@ -46,7 +46,7 @@ _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
 _BRACKET = re.compile(r"[\[\]{}]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
 _CALLS = re.compile(r"calls?$", re.IGNORECASE)
-"""End of the name of a tag for calls. Models write such tags around calls even if the format has none."""
+"""End of the names of tags that models write around calls, even if the format has none."""
 _GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
 """Patterns that continue a sentence: punctuation, the start of a remark, or a lowercase word."""
 _SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
@@ -60,11 +60,11 @@ class Quotation:
     closers: tuple[str, ...] = ()
     """Texts that close the quotation, optionally after whitespace."""
     apart: tuple[str, ...] = ()
-    """Texts that close a quotation opened on an earlier line. They count only directly after the call."""
+    """Texts that close a quotation opened on an earlier line, if they directly follow the call."""
     fence: str = ""
-    """The fence on the line before the call. The same fence closes it."""
+    """The fence on the line before the call, which also closes the quotation."""
     alone: bool = False
-    """True if no text precedes the fence. If no text follows it either, the fenced call is the answer."""
+    """True if no text precedes the fence. Without text after the fence either, the fenced call is the answer."""
     sentence: bool = False
     """True if the call is inside a line: it's quoted if the sentence continues."""
     line: bool = False
@@ -190,7 +190,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     sentence = (
         in_line and not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
     )
-    # In `I look.{"name": …}`, the bracket directly follows a sentence, as it may in the format.
+    # In `I look.{"name": …}`, the bracket directly follows a sentence, which the format allows. Such a call isn't quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
     if not (fence or closers or apart or any_text or sentence or bare):
         return None
@@ -200,7 +200,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
 
 
 def going_on(found: Quotation) -> Quotation | None:
-    """Return the quotation if it can continue after the end of reasoning. A quotation inside a sentence can't."""
+    """Return the quotation, or None if it's inside a sentence, which ends with the reasoning."""
     return replace(found, sentence=False, line=False) if found.spans_lines else None
 
 

@@ -52,7 +52,7 @@ class Tail:
     section: tuple[str, ...]
     """End markers after the last call, in order."""
     openers: Mapping[str, tuple[int, int]]
-    """Start markers of calls. Each has two targets: one to continue at directly, and one that turns the call into text if it fails."""
+    """Start markers of calls, each with two targets. At the second target, a failed call becomes text."""
     optional: frozenset[str]
     """End markers of a call that also end the turn."""
     excess: frozenset[str]
@@ -81,7 +81,7 @@ class Tail:
             self._complete(machine)
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # This is too much whitespace for the layout between two calls.
+        # So much whitespace isn't the layout between two calls.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine, machine.at)
         if undecided(machine, self.marks, at):
@@ -100,7 +100,7 @@ class Tail:
         if mark and (mark in self.closers or mark in self.section) and self._close(machine, at, mark):
             return False
         if not mark and (self.section or not self.separator) and "" in self.openers:
-            # In "now {…}\nthen {…}", only its name indicates the next call. In a list such as `[f()g()]`, the comma may be missing.
+            # In "now {…}\nthen {…}", only the name `then` indicates the next call. In a list such as `[f()g()]`, the comma may be missing.
             named = tool_at(machine, at)
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
@@ -110,7 +110,7 @@ class Tail:
         """End a committed call at invalid text; the rest of the text is parsed separately."""
         machine.broke = False
         call, wanted = machine.call or begin_call(machine), machine.wanted
-        # At the end of the output, `{"a": ` is truncated. `{"a": ;` is invalid.
+        # At the end of the output, `{"a": ` is truncated, but `{"a": ;` is invalid.
         truncated = machine.final and machine.failed_at >= len(machine.buffer)
         # Report only one character, so that the result doesn't depend on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
@@ -130,7 +130,7 @@ class Tail:
         machine.closed, machine.refused = ABANDONED, status == "invalid"
 
     def _end_failed(self, machine: Machine) -> bool | None:
-        """Consume the rest of a failed call. Return None if there is none, or if its end was reached."""
+        """Consume the rest of a failed call. Return None if there is no failed call, or if its end was reached."""
         if machine.broke:
             self._break(machine)
         if machine.call and machine.call.broken:
@@ -138,7 +138,7 @@ class Tail:
         return True if machine.refused and self._end_refused(machine) else None
 
     def _end_broken(self, machine: Machine, wanted: str, met: str, position: int) -> bool:
-        """Consume a broken call up to its end, then repair it or fail. Return True to suspend."""
+        """Consume a broken call up to its end, then repair it or fail. Return True to suspend the machine."""
         search = self.stops.find if machine.final else self.stops.decided
         at, mark = search(machine.buffer, machine.at) if self.stops.literals else (machine.at, "")
         mendable = may_be_repaired(machine, self.repair)
@@ -183,7 +183,7 @@ class Tail:
         return bool(ended)
 
     def _end_refused(self, machine: Machine) -> bool:
-        """Consume the rest of a call whose text is content, including its markers. Return True to suspend."""
+        """Consume the rest of a call whose text is content, including its markers. Return True to suspend the machine."""
         buffer, mark = machine.buffer, ""
         if self.refused.literals:
             search = self.refused.find if machine.final else self.refused.decided
@@ -217,17 +217,17 @@ class Tail:
         return False
 
     def _foreign(self, machine: Machine, at: int, mark: str) -> bool:
-        """Accept another format's closing tag as the next end marker, as in `{"a": 1}</arg_value>`. Also accept a partial end marker at the
-        end of the output.
+        """Accept another format's closing tag as the next end marker, as in `{"a": 1}</arg_value>`, or a partial end marker at the end of
+        the output.
 
-        Leave the run if there is neither.
+        If neither is found, leave the run of calls.
         """
         expected = (*self.closers, *self.section)[machine.closed :] if not mark else ()
         due = expected[0] if expected else ""
         found = _FOREIGN.match(machine.buffer, at) if due else None
         if found and not machine.final and found.end() == len(machine.buffer) and found.end() - at < MAX_BLANK:
             return True
-        # The end of a section must be a closing tag for calls. Any other tag may belong to the text.
+        # At the end of a section, only closing tags for calls are accepted. Other tags may belong to the text.
         ends = ">" if machine.closed < len(self.closers) else _CALLS_END
         text = found.group() if found and found.group().endswith(ends) else ""
         rest = machine.buffer[at : at + len(due)] if machine.final and not machine.length_limited else ""
@@ -248,7 +248,7 @@ class Tail:
         expected = (*self.closers, *self.section)
         seen = machine.closed
         ahead = [i for i in range(seen, len(expected)) if expected[i] == mark]
-        # A repeated end marker is dropped. A repeated single character such as `]` may be text.
+        # A repeated end marker is dropped, but a repeated single character such as `]` may be text.
         if not ahead and len(mark) == 1:
             return False
         if call_failed(machine):
@@ -311,7 +311,7 @@ class Tail:
         return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
-        # For "`<f/>`" inside `<output>`, the closing tag of the quotation starts like a call. A comment may contain several calls.
+        # In "`<f/>`" inside `<output>`, the closing tag of the quotation starts like a call. A comment may contain several calls.
         around = going_on(machine.quotation) if mark and machine.quotation else None
         if around and not around.any_text:
             quoted = around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
@@ -320,14 +320,14 @@ class Tail:
         if machine.closed < len(self.closers):
             self._repair(machine, self.closers[machine.closed])
         self._complete(machine)
-        # Whitespace inside a section is layout. Between standalone calls, it may become content.
+        # Whitespace inside a section is layout, but whitespace between standalone calls may become content.
         if self.section:
             machine.take(Role.LAYOUT, at)
             if not machine.loose:
                 machine.separated = machine.position
         else:
             machine.carry(at)
-        # With an open backtracking point, a failure undoes the complete run. Otherwise, only the failed call becomes text.
+        # With an open backtracking point, a failure undoes the complete run of calls. Otherwise, only the failed call becomes text.
         direct, tried = self.openers[mark]
         return machine.go_to(direct if machine.frames and not machine.quotation else tried)
 
@@ -348,18 +348,18 @@ class Tail:
         if machine.closed < len(expected):
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
-            # A call that must be complete, such as bare `{"name": …}`, is text without its end.
+            # A call that must be complete, such as bare `{"name": …}`, is text if its end is missing.
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 return machine.fail(wanted)
             if cut_off:
                 fail_call(machine, "truncated", wanted, "")
                 machine.closed = ABANDONED
-            # If an end marker also ends the turn, engines strip it from the end of the output. So it isn't missing.
+            # Engines strip end markers that also end the turn from the end of the output, so such a marker isn't missing.
             elif not ended or expected[machine.closed] not in self.optional:
                 self._repair(machine, expected[machine.closed])
         self._complete(machine)
         if not call_failed(machine):  # After a call that is text, whitespace is text too.
-            # If text follows, only consume the format's layout. Any further line break belongs to the text.
+            # If text follows, consume only the format's layout, because any further line break belongs to the text.
             shared = shared_length(machine.buffer, machine.at, self.after)
             machine.take(Role.LAYOUT, at if ended else machine.at + shared)
         if torn and machine.at < len(machine.buffer):
@@ -373,7 +373,7 @@ class Tail:
         return bool(limited) and any(mark.startswith(rest) for mark in self.marks.literals)
 
     def _drop(self, machine: Machine) -> None:
-        """Report a marker that was truncated after a call. It starts the next call, or ends a complete one."""
+        """Report a marker that was truncated after a call. Such a marker starts the next call, or ends a complete one."""
         rest = machine.buffer[machine.at :]
         closers = (*self.closers, *self.section)
         if any(closer.startswith(rest) for closer in closers):
@@ -384,7 +384,7 @@ class Tail:
 
     def _limited(self, machine: Machine) -> bool:
         """Return whether the token limit cut the output off before the end of the call."""
-        # A call without an end marker is complete only if text follows. After the first end marker, the arguments are complete.
+        # Without an end marker, a call is complete only if text follows. After the first end marker, its arguments are complete.
         cut = machine.call is not None and machine.call.cut and not machine.closed
         return machine.length_limited and machine.final and cut
 
@@ -403,7 +403,7 @@ class Tail:
 
 
 def _take(machine: Machine, end: int) -> None:
-    """Consume an end marker. After a failed call, it's content."""
+    """Consume an end marker, which is content after a failed call."""
     if call_failed(machine):
         machine.text(Role.CONTENT, end)
     else:
@@ -427,7 +427,7 @@ class Unread:
     stops: Finder
     """Markers that always end the text, even inside an attempted call."""
     openers: frozenset[str] = frozenset()
-    """Start markers that always indicate a call, without whitespace. An answer that is only such a marker has no content."""
+    """Start markers that always indicate a call, without whitespace. If an answer is only such a marker, it has no content."""
     ends: Finder | None = None
     """The closing brace, and start markers of another call."""
     closers: Finder = NO_MARKERS
@@ -446,7 +446,7 @@ class Unread:
             return True
         alone = machine.final and not machine.answered and end == len(machine.buffer)
         if alone and "".join(machine.buffer[machine.at :].split()) in self.openers:
-            if machine.wanted:  # Report it, unless it was reported earlier.
+            if machine.wanted:  # Report the marker, unless it was reported earlier.
                 machine.malformed(machine.buffer[machine.at : end], machine.wanted)
             machine.take(Role.MALFORMED, end)
             return machine.go_to(self.hub)

@@ -123,15 +123,16 @@ def _copied(text: StringIO) -> StringIO:
 
 
 _HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
-"""The most frequent events, which pass if nothing is buffered."""
+"""Types of the most frequent events, which are returned unchanged if nothing is buffered."""
 _TEXT = (ContentText, ReasoningText)
 
 
 class Cleaner(Resumable):
     """Removes the remains of broken calls from content. It takes events that include broken text, and returns events without it.
 
-    Broken text looks like a call but isn't one. After a call, it's dropped at once. Before the first call, it's buffered until other text
-    than whitespace follows. If a call follows, the broken text is dropped as a failed attempt at that call. Otherwise, it becomes content.
+    Broken text looks like a call but isn't one. After a call, such text is dropped at once. Before the first call, it's buffered until text
+    other than whitespace follows. If a call follows, the broken text is dropped as a failed attempt at that call. If content follows, the
+    broken text becomes content too.
     """
 
     __slots__ = ("called", "held")
@@ -167,6 +168,6 @@ class Cleaner(Resumable):
         return passed
 
     def finish(self) -> list[Event]:
-        """Return the last events. No call follows, so broken text is content."""
+        """Return the last events, in which buffered broken text is content because no call follows."""
         held, self.held = self.held, []
         return [ContentText(event.text) if isinstance(event, BrokenText) else event for event in held]

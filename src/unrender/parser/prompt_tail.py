@@ -1,7 +1,7 @@
 """Finds the prefill in a rendered prompt (the text after the header), and writes the text of an answer to be continued.
 
-Rules: a header counts only at the end of a prompt. Only text that the format's generation prompts write may follow it. So text of an
-earlier turn is never treated as part of the answer. Without a known header, there is no prefill.
+Rules: a header counts only if nothing follows except text of the format's generation prompts. So text of an earlier turn is never treated
+as part of the answer. Without a known header, there is no prefill.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def read_prefill(format: Format, prompt: str) -> str:
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
     """Return the prefill of a generation prompt.
 
-    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the last header belongs to
-    an earlier turn, i.e. if the end of a turn or a text in `said` follows. `said` are texts of the conversation that no generation prompt
-    contains. Unlike `read_prefill`, this function accepts any words after the header.
+    `render_bare` renders the same conversation without a generation prompt, or returns None. It's called only if the last header may belong
+    to the generation prompt, i.e. if neither the end of a turn nor a text in `said` follows. `said` are texts of the conversation that no
+    generation prompt contains. Unlike `read_prefill`, this function accepts any words after the header.
     """
     known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()
-    over = end and end not in format.reasoning.end and end in (written or "")  # The turn of the header has ended.
+    over = end and end not in format.reasoning.end and end in (written or "")  # The turn that starts at the header has ended.
     if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()
-    # A header at the end of the last input counts. A header of an earlier turn doesn't.
+    # A header at the end of the last input counts, but a header of an earlier turn doesn't.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
 
@@ -55,7 +55,7 @@ def after_header(format: Format, prompt: str) -> str | None:
     cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
     if not cores:
         return None
-    # Earlier turns have the same header. The answer follows the last one.
+    # Earlier turns have the same header, so use the last one.
     end, core = max((prompt.rfind(core) + len(core), core) for core in cores)
     spaces = (header[header.index(core) + len(core) :] for header in format.turn.headers if core in header)
     rest = prompt[end:]
@@ -68,7 +68,7 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
     start, end = markers.start.strip(), markers.end.strip()
     if not start or not text.startswith((start, end)):
         return False
-    # Prompts write `<think>\n\n</think>\n\n` to disable reasoning. In an earlier turn, more text follows.
+    # Prompts write `<think>\n\n</think>\n\n` to disable reasoning. If more text follows, it's an earlier turn.
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):
         return False
@@ -84,7 +84,7 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
 def begun_text(
     reasoning: str, content: str, format: Format | None, request: Request, *, thinks: bool, where: str
 ) -> str:
-    """Return the text of an answer that the model must continue, from the header on. `thinks` means that it continues the reasoning.
+    """Return the text of an answer that the model must continue, from the header on. `thinks` means that the model continues its reasoning.
 
     Without a format, return just the content. Raises `RequestError`, naming `where`, if the format can't continue such an answer.
     """
@@ -122,5 +122,5 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
             before, closer, _ = empty.rpartition(markers.end.strip())
             whole = before + closer + turn.reasoning_to_content
             return whole if closer and whole.startswith(empty) else empty
-    # If the prompt always opens reasoning, close it.
+    # If the prompt always opens reasoning, close the reasoning.
     return format._opening + closing if opening and opening in turn.prefill else ""

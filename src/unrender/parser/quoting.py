@@ -1,7 +1,7 @@
 """Distinguishes special tokens from equal text, so that quoted markers stay text.
 
-Strategy: in ordinary text, the first character of each spelled-out special token is replaced by a placeholder. Then the text contains no
-marker, and positions don't change. In events, the character is restored.
+Strategy: in ordinary text, the first character of each spelled-out special token is replaced by a placeholder. The result has the same
+length and contains no marker. Events contain the original character again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unrender.values.finder import Finder
 from unrender.values.resumable import Resumable
 
 _FIRST_STAND_IN = 0x10F000
-"""First placeholder character, from the last private-use plane. Models don't generate such characters."""
+"""First placeholder character, from the last private-use plane, which models don't use."""
 
 
 @kept(5_000)

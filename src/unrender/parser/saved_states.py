@@ -3,7 +3,7 @@
 Strategy: results don't depend on the chunking, so feeding the text again restores the same state in linear time. The state of the machine
 isn't saved, so the machine can change without a new version of the data.
 
-Rules: unexpected data raises a `StateError` with the position, the expected value and the value found.
+Rules: unexpected data raises a `StateError` with its path, the expected value and the value found.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Choice = TypeVar("_Choice")
 class Transcript(Resumable):
     """The options of a parser, and its input so far.
 
-    The input is split into stretches. For each stretch, the caller either distinguished special tokens from text or didn't.
+    The input is split into stretches, by the value of `special` that the caller passed.
     """
 
     prefill: str

@@ -1,8 +1,8 @@
 """The streaming parser, which converts a model's output into events and a message.
 
-Strategy: the machine parses the prefill first. This opens a reasoning block that the prompt started, and makes a continued answer part of
-the message. The program depends on the format and the request, but not on its tools, unless only their names identify a call. It's compiled
-once.
+Strategy: the machine parses the prefill first. So a reasoning block that the prompt started is open, and a continued answer is part of the
+message. The program depends on the format and the request, but not on its tools, unless only their names identify a call. So a program is
+compiled once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def begun_machine(
 ) -> tuple[Machine, list[Event | BrokenText]]:
     """Return a machine that has parsed the prefill, and the events of the prefill.
 
-    Raises `GrammarError` if the hand-written grammar can't fulfill the request, can't be compiled, or doesn't allow the prefill.
+    Raises `GrammarError` if the handwritten grammar can't fulfill the request, can't be compiled, or doesn't allow the prefill.
     """
     prefill = transcript.prefill
     if grammar is None:
@@ -65,13 +65,13 @@ def begun_machine(
     else:
         check_request(request)
         program = _handmade_program(Identity(grammar), ends_of(format.turn))
-    # If a hand-written grammar doesn't allow the prefill, a `GrammarError` is raised below, even if the parser is strict.
+    # If a handwritten grammar doesn't allow the prefill, a `GrammarError` is raised below, even if the parser is strict.
     strict = transcript.strict and grammar is None
     roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}
     machine = Machine(program=program, request=request, strict=strict, ids=ids, roles=roles)
     # Text of the prompt has negative positions. Positions in spans and errors count from the start of the model's text.
     machine.policy, machine.base, machine.given = transcript.policy, -len(prefill), not transcript.is_continuation
-    machine.answered = grammar is not None  # In a hand-written grammar, only tags mark content.
+    machine.answered = grammar is not None  # In a handwritten grammar, only tags mark content.
     if transcript.skips_reasoning:
         machine.pc = CONTENT_HUB
     events = machine.feed(prefill)
@@ -118,20 +118,20 @@ def _compiled(
 __all__ = ["STATE_VERSION", "Parser", "Span"]
 
 _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_transcript", "_waiting")
-"""Fields that are copied and pickled. The fields of the fast path are recreated."""
+"""Fields that are copied and pickled, unlike the fields of the fast path."""
 
 
 class Parser(Resumable):
     """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
     `prompt` is the rendered prompt, or its end: the text after the assistant's header is the prefill. If you know the prefill, pass it as
-    `prefill`; the prompt isn't searched then. It's part of the message only with `is_continuation`, i.e. if it's an answer that the model
-    continues; otherwise, it isn't content. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. If strict,
-    they raise only `ParseError`, at the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to
-    send calls. `special_tokens` are the texts of the tokenizer's special tokens, by default the format's preserved tokens. They matter only
-    if you pass `special` to `feed`. A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a
-    turn. With it, a request for JSON or for reasoning in the content raises `GrammarError`, and so does a prefill that the grammar doesn't
-    allow. `ids` is a function from a call's index in the conversation and the tool's name to its id. By default, ids are random.
+    `prefill`; the prompt isn't searched then. The prefill is part of the message only with `is_continuation`, i.e. if the model continues
+    an answer. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. A strict parser raises `ParseError` at
+    the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to send calls. `special_tokens` are
+    the texts of the tokenizer's special tokens, by default the format's preserved tokens. They matter only if you pass `special` to `feed`.
+    A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a turn. A handwritten grammar can't
+    be combined with a request for JSON or for reasoning in the content: both raise `GrammarError`, and so does a prefill that the grammar
+    doesn't allow. `ids` is a function from a call's index in the conversation and the tool's name to its id. By default, ids are random.
     `known_ids` are the ids of all earlier calls, in order. They aren't used again.
 
     You can save a parser as JSON data with `state()` and `restore()`, and copy it with `copy()`. You can also pickle it, but load only
@@ -152,7 +152,7 @@ class Parser(Resumable):
     _take: Callable[[str], tuple[str, int] | None] | None
     """Consumes text on the fast path, except for an undecided end; None without a fast path."""
     _free: Flow | None
-    """Finds text that may end free text. A chunk without a match becomes one event, and is added to the message later."""
+    """Finds text that may end free text. A chunk without such text becomes one event, and is added to the message later."""
     _tail: str
     _passing: list[str]
     """Undecided text of the machine, followed by chunks that the machine hasn't received."""
@@ -188,7 +188,7 @@ class Parser(Resumable):
             is_continuation=is_continuation,
             known_ids=tuple(known_ids),
             policy=policy or USUAL,
-            # In delimiter.jinja, words in the prompt start reasoning. Without them, the answer starts with content.
+            # In delimiter.jinja, words in the prompt start reasoning. If they are missing, the answer starts with content.
             skips_reasoning=bool(prompt and not prefill and format.turn.prefill)
             and format.reasoning.mode is ReasoningMode.DELIMITER
             and grammar is None,
@@ -244,8 +244,8 @@ class Parser(Resumable):
     def state(self) -> dict[str, Any]:
         """Return the parser's state as plain JSON data, for `restore` in another process.
 
-        It contains all text fed so far and the prefill; `restore` parses them again, in linear time. It contains only a digest of the
-        format, request and grammar. Unlike a pickle, it's safe to load from untrusted sources.
+        The state contains the prefill and all text fed so far, which `restore` parses again in linear time. It contains only a digest of
+        the format, request and grammar. Unlike a pickle, it's safe to load from untrusted sources.
         """
         self._account()
         machine = self._machine
@@ -272,8 +272,7 @@ class Parser(Resumable):
         """Return a parser in the state that another parser's `state` returned. It continues exactly as that parser would.
 
         `ids` is the same as for a new parser. Raises `StateError` if the state belongs to another version, format, request (including
-        tools) or `grammar`. It's also raised if the text now has another result, or if a field is invalid. Loading a state never executes
-        code.
+        tools) or `grammar`, if the same text now has another result, or if a field is invalid. Loading a state never executes code.
         """
         saved = Saved(state)
         saved.require("version", STATE_VERSION, f"{STATE_VERSION}, what this release writes")
@@ -301,13 +300,13 @@ class Parser(Resumable):
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        """Parse more output and return the new events. Text fed after `finish` is an error.
+        """Parse more output and return the new events. Feeding text after `finish` is an error.
 
-        `special` is True if `text` consists of special tokens, False if it's ordinary text, in which a spelled-out special token is a
-        quotation, and None if that isn't known.
+        `special` is True if `text` consists of special tokens, and None if that isn't known. It's False if `text` is ordinary text, in
+        which a spelled-out special token is a quotation.
         """
         if self._take is not None and special is None and type(text) is str and text:
-            # Most chunks only continue the current part. No instruction runs for them.
+            # Most chunks only continue the current part, and need no instruction.
             self._passing.append(text)
             if self._free is not None and not self._tail and self._free.search(text) is None:
                 return [self._event(text)]
@@ -340,7 +339,9 @@ class Parser(Resumable):
         return events
 
     def _quote_only(self, tokens: str) -> None:
-        """Quote only special tokens that occur in `tokens`, the texts of a tokenizer's tokens. Call it before the first text."""
+        """Quote only special tokens that occur in `tokens`, the texts of a tokenizer's tokens. This method must be called before the first
+        text.
+        """
         # If the vocabulary lacks `<call>`, it consists of ordinary tokens, but the model still starts calls with it.
         if not self._transcript.stretches:
             self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
@@ -352,7 +353,7 @@ class Parser(Resumable):
         if machine.flow is None or role is None or self._cleaner.held or self._quoter.used:
             return
         machine.forget()
-        # The machine has to process undecided text again. Take it out of the buffer; `_leave_flow` returns it.
+        # The machine has to process undecided text again, so take it out of the buffer until `_leave_flow`.
         self._tail, machine.buffer = machine.buffer, ""
         self._passing = [self._tail]
         self._take = machine.flow.take
@@ -403,9 +404,9 @@ class Parser(Resumable):
         """End the output and return the last events. `reason` is the engine's finish reason: after "length", an unclosed call counts as
         truncated.
 
-        `text` is the last chunk; passing it here is faster than feeding it. Returns nothing if called again.
+        `text` is the last chunk; passing it here is faster than feeding it. A second call returns nothing.
         """
-        # Feed the text first, because the limit cut off only the end of it.
+        # The limit cut off only the end of the text, so feed the text first.
         if text and (self._finished or type(text) is not str or reason == "length"):
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
@@ -464,7 +465,7 @@ class Parser(Resumable):
 
     @property
     def _program_listing(self) -> tuple[Any, ...]:
-        """The instructions of the parser's program. `unrender.explain.listing` prints them."""
+        """Instructions of the parser's program, for `unrender.explain.listing`."""
         return self._machine.program
 
     @property
@@ -488,7 +489,7 @@ class Parser(Resumable):
 
     @property
     def _settled(self) -> int:
-        """Number of characters of the output that `spans` covers. Later text is held back."""
+        """Number of characters of the output that `spans` covers, without text that is held back."""
         self._account()
         return max(self._machine.final_end, 0)
 
@@ -500,7 +501,7 @@ class Parser(Resumable):
         for role, end in self._machine.final_spans():
             start = spans[-1].end if spans else 0
             if end > start:
-                # With a hand-written grammar, the boundary between a failed call and adjacent content would depend on the chunks.
+                # With a handwritten grammar, the boundary between a failed call and adjacent content would depend on the chunks.
                 if self._grammar is not None and spans and spans[-1].role is role:
                     start = spans.pop().start
                 spans.append(Span(role, start, end))
@@ -525,7 +526,7 @@ def _flowing(machine: Machine) -> Role | None:
 
 def _account(machine: Machine, text: str) -> None:
     """Update the machine for `text` that took the fast path."""
-    # The call of an argument may still fail, so its text is needed. Other text is only context.
+    # The text of an argument is still needed, because its call may fail. Other text is only context.
     argument = machine.span_roles[-1] is Role.ARGUMENT
     machine.past.add(text, machine.base, machine.needed_from() if argument else machine.base + len(text))
     if argument and machine.scanner is not None:

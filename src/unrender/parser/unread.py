@@ -1,6 +1,6 @@
 """Finds calls that remained in the content without a report: markers of the format next to a tool name.
 
-Rule: a tool name counts together with one end marker of calls, or with two other markers. At the start of a line, it counts if the text
+Rule: a tool name counts together with one end marker of calls, or with two other markers. A name at the start of a line counts if the text
 that the format requires next follows. Brackets and words of prose aren't markers. The parser reports such a call, but doesn't add it to the
 message.
 """
@@ -37,7 +37,7 @@ def unread_call(content: str, format: Format, request: Request) -> tuple[int, st
     signs = _signs(format)
     if not request.tools:
         return None
-    # Most prose doesn't contain even the first characters of these texts. Only search for names if it does.
+    # Most prose doesn't contain even the first characters of these texts, so check for them before searching for names.
     heads = {head for head in signs.heads if head in content}
     lines = [line for text, line in signs.lines if text[0] in heads and text in content]
     marked = any(closer[0] in heads and closer in content for closer in signs.closers)

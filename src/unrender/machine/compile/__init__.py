@@ -1,10 +1,10 @@
 """Compiles an answer tree (`answer.nodes`) into a program: a tuple of instructions, each with its address.
 
-Read `program` first. It compiles free texts, with tables of the markers that interrupt them. `calls` compiles the straight-line code
-between free texts: the start and end of a run of calls, and each argument. `combinators` compiles hand-written grammars.
+Read `program` first: it compiles free texts, with tables of the markers that interrupt them. `calls` compiles the straight-line code
+between free texts: the start and end of a run of calls, and each argument. `combinators` compiles handwritten grammars.
 
-Rule: a program depends on the format and the request, but not on its tools, unless only a tool's name identifies a call. So it's compiled
-once and shared. Whitespace inside and between markers is flexible, but exact next to raw values.
+Rule: a program depends on the format and the request, but not on its tools, unless only a tool's name identifies a call. So a program is
+compiled once and shared. Whitespace inside and between markers is flexible, but exact next to raw values.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class CallEntry:
     lead: str
     target: int
     strong: bool
-    """True if the marker doesn't occur in prose. It's reported if no call follows."""
+    """True if the marker doesn't occur in prose, so that it's reported if no call follows."""
     alone: bool = True
     """True if the marker identifies a call without a tool name."""
     weak: bool = False
@@ -79,7 +79,7 @@ class CallEntry:
 def empty_entries(
     code: Code, calls: Calls, target: int, ends: Finder, leads: tuple[str, ...] = ("",)
 ) -> Iterator[CallEntry]:
-    """Emit the code of empty calls and sections, which have no effect. Yield its entry points.
+    """Emit the code of empty calls and sections, which have no effect. Yield the entry points of this code.
 
     `functools[]` counts as an empty section, and `[]` doesn't. Unless calls are forbidden, the code at `target` consumes the end markers.
     """
@@ -101,7 +101,7 @@ def _empty_blocks(calls: Calls) -> list[tuple[Marker, ...]]:
 
 
 class CallCode:
-    """Compiles one run of calls of `answer` into `code`. Execution continues at `hub` after the run."""
+    """Compiles one run of calls of `answer` into `code`. After the run, execution continues at `hub`."""
 
     def __init__(self, code: Code, calls: Calls, hub: int, answer: Answer) -> None:
         self.code = code
@@ -114,7 +114,7 @@ class CallCode:
         self.trail: str = answer.trail
         self.marked: bool = any((calls.open, calls.call_open, calls.head))
         self.unmarked: tuple[int, ...] = ()
-        """Addresses of code for calls without markers. They are tried at the start of an answer."""
+        """Addresses of code for calls without markers, which are tried at the start of an answer."""
         self.lines: dict[str, int] = {}
         """Addresses of code for calls on their own line after content, by the line break and tool name."""
         self.values: MarkedEnds | None = None
@@ -137,12 +137,12 @@ class CallCode:
         call = emit(*literal_code(calls, calls.call_open))
         function = self._function()
         bare = emit(Jump(call, loose=True))
-        # If `<call>` is missing too, the next marker identifies the call, e.g. `<function=`.
+        # If `<call>` is missing too, the next marker identifies the call, such as `<function=`.
         inner = emit(Jump(function, loose=True))
         section = emit(*literal_code(calls, calls.open), Jump(call))
         self._tail(call)
         self.damaged: int = emit(Damaged(self.repair, self.tail)) if self.repair else -1
-        # `<call>` without a surrounding `<calls>` also starts a run. Such a run needs no `</calls>`.
+        # `<call>` without a surrounding `<calls>` also starts a run, which needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
         ways = [*((it, call) for it in calls.open.others), *((it, function) for it in calls.call_open.others)]
         others = [(marker, emit(*literal_code(calls, marker), Jump(at))) for marker, at in ways]
@@ -160,7 +160,7 @@ class CallCode:
     def _entries(self, levels: list[tuple[Marker, int]]) -> Iterator[CallEntry]:
         for i, (marker, at) in enumerate(levels):
             opener = marker.pieces[0]
-            # An inner start marker counts only if prose doesn't contain it. `{` alone doesn't start a call.
+            # An inner start marker counts only if prose doesn't contain it. For example, `{` alone doesn't start a call.
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
                 outermost = i == 0 or marker in (self.calls.open or self.calls.call_open).others
@@ -188,7 +188,7 @@ class CallCode:
     def _envelope(self, envelope: Envelope) -> None:
         calls = self.calls
         slots = [part for part in calls.function if isinstance(part, Slot)]
-        # If the id follows the name, a call starts only when both are known. Until then, its arguments are buffered.
+        # If the id follows the name, arguments are buffered until both are known, and the call starts then.
         order = [slot for slot in slots if slot in (Slot.NAME, Slot.ID)]
         marked = [piece for piece in (*calls.open.pieces, *calls.call_open.pieces) if len(piece) > 1]
         read = ReadEnvelope(
@@ -203,7 +203,7 @@ class CallCode:
             known=known_fields(map(literal_of, calls.function), envelope),
             left_out=calls.arguments.empty == "",
         )
-        # If the syntax expects a single call, it may be in a list.
+        # Even if the syntax expects a single call, a list of one call is accepted.
         listed: list[Instruction] = [Lit("[", optional=True), Space()] if marked and not calls.whole else []
         self.code.emit(*before_object(), *listed, read)
 
@@ -243,10 +243,10 @@ class CallCode:
             self.code.emit(*(read[:-1] if named else read), *([Fence(worded=False)] if named else []))
 
     def _closed_tag(self, parts: Elements, i: int, part: Marker) -> list[Instruction]:
-        """Return the code for a self-closing tag of a call without arguments, e.g. `<invoke name="now"/>`."""
+        """Return the code for a call without arguments in a self-closing tag: `<invoke name="now"/>`."""
         if not _is_tag_end(parts, i):
             return []
-        # End markers of the function are in the skeleton. End markers of the call are outside of it.
+        # End markers of the function are in the skeleton, but those of the call are outside of it.
         closers, around = len(self.calls.closers), len(without_fences(self.calls.call_close.pieces))
         following = ("{", self.arguments.open.core, *after_part(self.calls, i)[:1])
         return [CloseTag(part.core[:-1], self.tail, closers - around, not around, Finder(filter(None, following)))]
@@ -257,7 +257,7 @@ class CallCode:
         return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.core))
 
     def _space_around(self, parts: Elements, i: int) -> list[Instruction]:
-        """Return the code for whitespace before meaningless words, if the text around them has any. It may include line breaks."""
+        """Return the code for whitespace before meaningless words, if the surrounding text has whitespace. Line breaks are allowed."""
         before = literal_of(parts[i - 1])[-1:] if i else ""
         after = literal_of(parts[i + 1])[:1] if i + 1 < len(parts) else ""
         return [Space()] if before.isspace() or after.isspace() else []
@@ -277,7 +277,7 @@ class CallCode:
         opener, *_ = marker.pieces or ("",)
         closers, section = tuple(calls.closers), tuple(without_fences(calls.close.pieces))
         if opener and opener in calls.all_closers:
-            # In spaced-markers.jinja, `[Tool Call]` and `[Tool Call End]` start with the same word. Don't split them into pieces.
+            # In spaced-markers.jinja, `[Tool Call]` and `[Tool Call End]` start with the same word, so don't split them into pieces.
             closers = tuple(without_fences(it.core for it in calls.closing if it))
             opener, section = marker.core, tuple(without_fences(it.core for it in (calls.close,) if it))
         # If no other call follows, continue in the free text, which may contain another marker.
@@ -290,11 +290,11 @@ class CallCode:
         ends = calls.close.text or calls.call_close.text or literal_of(calls.function[-1])
         bracketed = not self.arguments.entry or self.arguments.close.core[-1:] in tuple(")}]")
         excess = frozenset("}]" if bracketed and not calls.whole else "")
-        # Always search for the start marker, even if no call may follow. Otherwise, its prefix might match an end marker.
+        # Search for the start marker even if no call may follow; otherwise, a part of it might match as an end marker.
         marks = Finder([*closers, *section, opener, separator, BACKQUOTES, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
-        # `name\n{…}` alone may be prose. Brackets around the arguments identify a call.
+        # `name\n{…}` alone may be prose, but brackets around the arguments identify a call.
         unmarked = not self.marked and not calls.arguments.entry
         told = FrozenDict(openers)
         broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
@@ -318,7 +318,7 @@ class CallCode:
         arguments, empty = self.arguments, self.arguments.empty
         first = arguments.open.pieces if arguments.open else first_pieces(*arguments.entry[:1])
         begins = [*first[:1]] or ([] if arguments.entry else ["{", '"'])
-        # In `f with a = 1;` and `f with ;`, only the text after the arguments shows whether there are any. Each entry searches for it.
+        # In `f with a = 1;` and `f with ;`, only the text after the arguments shows whether there are any.
         none = self.code.reserve() if empty is not None and (empty.strip() or begins) else -1
         if arguments.entry:
             self._read_entries()
@@ -418,7 +418,7 @@ class CallCode:
         return ReadKey(_stops(entry, i), bare, opener if opener in markers else "", heads, closing)
 
     def _entry_literal(self, entry: Elements, i: int, part: Marker, raw: bool) -> list[Instruction]:
-        """Return the code for a literal of an argument. Next to a raw value, its whitespace must match exactly."""
+        """Return the code for a literal of an argument. Next to a raw value, the whitespace of the literal must match exactly."""
         # The end marker of a raw value may be missing at the end of the call: `Rome</f></call>`.
         others = tuple(it.core for it in part.others)
         if raw and i > 0 and entry[i - 1] is Slot.VALUE:

@@ -1,4 +1,4 @@
-"""Compiles hand-written grammars into the machine's programs.
+"""Compiles handwritten grammars into the machine's programs.
 
 Strategy: emit straight-line code for each node, and one subroutine for each rule. Options that the next character excludes are never tried.
 So a choice buffers text only if its options start with the same characters.
@@ -29,8 +29,7 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
     """Return the program for `grammar`. Its free text ends at `ends` of the turn, and all text after them is content.
 
     If the text doesn't match the grammar, the rest is content without the `ends`. Raises `GrammarError` for undefined rules, left
-    recursion, misplaced tags, and nodes that only formats can create. It's also raised if `grammar` isn't a `Grammar`, e.g. a grammar's
-    text.
+    recursion, misplaced tags, and nodes that only formats can create. It's also raised if `grammar` isn't a `Grammar`, e.g. if it's text.
     """
     if not isinstance(grammar, nodes.Grammar):
         raise GrammarError(f"grammar: expected a `unrender.grammar.Grammar`, found {type(grammar).__name__}")
@@ -61,21 +60,21 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
         code.emit(control.Subroutine())
-    # Rules may call each other. Their addresses are known only after all of them are compiled.
+    # Rules may call each other, so their addresses are known only after all of them are compiled.
     for at, rule in compiler.entered:
         code.put(at, control.Subroutine(rules[rule]))
     return code.finished()
 
 
 def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
-    """Return a node for an end-of-turn marker and the whitespace after it. The text before it becomes final."""
+    """Return a node for an end-of-turn marker and the whitespace after it. Text before the marker becomes final."""
     texts = sorted(ends, key=len, reverse=True)
     return nodes.Sequence((nodes.Choice(tuple(map(nodes.Literal, texts))), nodes.Cut(), nodes.Layout("")))
 
 
 def _check_tags(grammar: nodes.Grammar) -> bool:
     """Raise `GrammarError` for misplaced tags. Return whether calls have ids."""
-    # A rule may be used inside several tags. Each pair is checked once, so that recursive rules terminate.
+    # A rule may be used inside several tags. Each pair of a rule and a tag is checked once, so that recursive rules terminate.
     seen: set[tuple[str, nodes.Role | None]] = set()
     queue: list[tuple[nodes.Node, nodes.Role | None]] = [(grammar.root, None)]
     has_ids = False
@@ -113,7 +112,7 @@ class _Compiler:
     """Addresses at which rules are called, with their names."""
 
     def node(self, node: nodes.Node) -> int:  # noqa: C901 -- a table, by kind of node
-        """Emit the code of `node`. Return its address."""
+        """Emit the code of `node`. Return the address of the code."""
         at = len(self.code)
         match node:
             case nodes.Literal(text):
@@ -150,7 +149,7 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(node, self.known)  # Raises `GrammarError`, because hand-written grammars can't contain such a node.
+                start_of(node, self.known)  # Raises `GrammarError`, because handwritten grammars can't contain such a node.
             case _:
                 assert_never(node)
         return at
@@ -179,7 +178,7 @@ class _Compiler:
         ends: list[int] = []
         table: list[tuple[control.OptionGuard, int]] = []
         for option in options:
-            # The next character excludes most options. The remaining one needs no backtracking point.
+            # The next character usually excludes all options but one, which then needs no backtracking point.
             guard = start_of(option, self.known).pattern()
             table.append((guard, self.node(option)))
             ends.append(self.code.reserve())

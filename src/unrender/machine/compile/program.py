@@ -35,7 +35,7 @@ from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
 CONTENT_HUB = 1
-"""Address of the free text outside of all parts. It's the same in every program."""
+"""Address of the free text outside of all parts, which is the same in every program."""
 
 
 def compile_answer(answer: Answer) -> Program:
@@ -54,11 +54,12 @@ class _Hub:
     guarded: set[str] = field(default_factory=set)
     attempts: dict[str, list[int]] = field(default_factory=dict)
     weak: dict[str, bool] = field(default_factory=dict)
-    """Brackets that start calls, each with True if text may precede the bracket on its line."""
+    """Brackets that start calls. The value is True if text may precede the bracket on its line."""
     fences: set[int] = field(default_factory=set)
     """Addresses of attempts that aren't calls, so that they can't be quoted."""
     reported: dict[str, bool] = field(default_factory=dict)
-    """Markers that don't occur in prose, each with True if the marker alone identifies a call. They are reported if no call follows."""
+    """Markers that don't occur in prose, and so are reported if no call follows. The value is True if the marker alone identifies a call.
+    """
 
 
 class _Compiler:
@@ -85,7 +86,7 @@ class _Compiler:
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
-            # A call such as `get_weather\n{…}` has no marker. Try it at the start of an answer, before the text.
+            # A call such as `get_weather\n{…}` has no marker, so it's tried at the start of an answer, before the text.
             begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
         self.ended = self._after_end()
         for part in self.tree.parts:
@@ -127,7 +128,7 @@ class _Compiler:
 
     def _after_headers(self, headers: tuple[Marker, ...], target: int) -> int:
         """Emit the code that drops a header made of words, if there is one, and continues at `target`."""
-        # Any prefix of its layout may follow a header.
+        # A header may be followed by any prefix of its layout.
         texts = (it.core + it.after[:size] for it in headers for size in range(len(it.after) + 1))
         finder = Finder(texts, (it.core for it in headers if it.guarded))
         return self.code.emit(Look(finder, target, takes=True), Jump(target))
@@ -142,11 +143,11 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
-        # The marker `final` must not match inside `finally`. At a call marker, the attempt checks that itself.
+        # The marker `final` must not match inside `finally`. At a call marker, the attempt itself checks for this.
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         openers = tuple(variant for variant, alone in hub.reported.items() if alone)
         run = self._text_run(hub, finder, openers)
-        # `<call>` may start a call, and also be a marker on its own. Try calls first.
+        # `<call>` may start a call, and also be a marker on its own, so calls are tried first.
         for variant, targets in self._tried(hub).items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
@@ -176,7 +177,7 @@ class _Compiler:
     def _tried(hub: _Hub) -> dict[str, list[int]]:
         """Return the calls to try at each marker. A marker that starts like another call's marker also tries that call."""
         tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
-        # For `<t>` and `<t>\n`, the finder always returns the longer one. Try the calls of the shorter one there too.
+        # Of `<t>` and `<t>\n`, the finder always returns the longer one, so the calls of the shorter one are tried there too.
         for marker in (*hub.attempts, *hub.direct):
             hidden = [marker[:size] for size in range(len(marker) - 1, 0, -1) if marker[:size] in hub.attempts]
             for opener in hidden:
@@ -220,7 +221,7 @@ class _Compiler:
                 ends = Finder(marker.text for marker in self.tree.ends)
                 self._enter(hub, list(empty_entries(self.code, part, hub.at, ends)))
             case ReasoningPart() | Calls():
-                pass  # `program` compiles calls earlier, and other reasoning later, so that markers between parts take precedence.
+                pass  # Calls are compiled earlier, and undeclared reasoning later, so that markers between parts take precedence.
             case _:
                 assert_never(part)
         return None
@@ -235,7 +236,7 @@ class _Compiler:
         for marker in self.tree.dropped:
             self._silent(hub, marker, self.answer)
         for marker in self.tree.joints:
-            # These words are dropped at the start of content. Directly before a call, they are part of the call.
+            # Such words are dropped at the start of content, but directly before a call they are part of the call.
             self._opens(marker, self.answer)
             if marker in self.tree.call_joints:
                 self._before_calls(hub, marker, entries)
@@ -260,7 +261,7 @@ class _Compiler:
             hub.direct.setdefault(variant, at)
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
-        """Emit the code of a marker made of words. It counts only if nothing follows except ends, headers and `openers`."""
+        """Emit the code of a marker made of words, which counts only if nothing follows except ends, headers and `openers`."""
         tokens = (it for it in self.dropped if holds_token(it.text))
         following = (*(it.core for it in (*tokens, *self.tree.headers)), *openers)
         ends = Finder(text for text in following if text != marker.core)
@@ -282,7 +283,7 @@ class _Compiler:
                 self._last(hub, marker, hub.at, openers)
 
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
-        """Emit the code of words that start a part. They count only where a part may start."""
+        """Emit the code of words that start a part. Such words count only where a part may start."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
         at = self.code.emit(
             Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role), Jump(target)
@@ -291,7 +292,7 @@ class _Compiler:
 
     def _before_calls(self, hub: _Hub, joint: Marker, entries: list[CallEntry]) -> None:
         for entry in entries:
-            # As part of a failed call, the words are text.
+            # If the call fails, these words are text too.
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)
@@ -306,13 +307,12 @@ class _Compiler:
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 
     def _thought(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> int | None:
-        """Emit the code at the start of reasoning. Return its address if reasoning has no start marker."""
+        """Emit the code at the start of reasoning. Return the address of the reasoning text if it has no start marker."""
         for marker in thought.open.spelled:
             if not holds_token(marker.core):
                 self._opens(marker, inner.at, inner.role)
                 continue
-            # Models sometimes repeat a start marker that the prompt already contains. But an end marker such as `<think/>` may start like
-            # `<think`.
+            # Models sometimes repeat a start marker such as `<think` that the prompt already contains. But `<think/>` is an end marker.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Look(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))
@@ -320,7 +320,9 @@ class _Compiler:
         return None if thought.open.spelled else inner.at
 
     def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:
-        """Emit the code of reasoning that the format doesn't have. Its start marker counts only at the start of an answer."""
+        """Emit the code of reasoning that the format doesn't have. The start marker of such reasoning counts only at the start of an
+        answer.
+        """
         role = inner.role
         for marker in thought.open.spelled:
             # The first start marker may be a truncated one, followed by the complete one.
@@ -345,14 +347,14 @@ class _Compiler:
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
     def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[CallEntry]) -> _Hub:
-        """Return the hub of a reasoning text. It ends at its own end marker, or at a marker that can't be inside reasoning."""
+        """Return the hub of a reasoning text. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
         inner = self._hub(Role.REASONING, Halt(repr(thought.close.text)))
         self._closers(inner, thought)
         sealed = -1
         self._enter(inner, entries)
         for joint in self.tree.call_joints:
             self._before_calls(inner, joint, entries)
-        # Models that forget `</think>` may still make calls. Such a call counts if only the end of the turn follows it.
+        # Models that forget `</think>` may still make calls, which count if only the end of the turn follows.
         if not thought.holds_calls and self.runs:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)

@@ -1,6 +1,6 @@
 """Repairs slightly damaged calls, without guessing.
 
-`walk` rewrites such a call in the syntax of its format, and the exact parser parses the result. This package decides when a call may be
+`walk` rewrites a damaged call in the syntax of its format, and the exact parser parses the result. This package decides when a call may be
 repaired, how far its text extends, and which parts of the result are used.
 
 Rules: exact parsing comes first, and repair adds no cost to it. An attempted repair that fails has no effect on the result.
@@ -46,7 +46,7 @@ class Damaged:
         begins = begins or head is not None
         if not begins and not whole:
             return True
-        # A quotation mark before a damaged call makes it uncertain, even if its start marker is a special token.
+        # A call after a quotation mark isn't repaired, even if its start marker is a special token.
         frame.hub = max(frame.hub, 0)
         if not begins and word and word.end() < len(text):  # If another word follows the start marker, the text isn't a truncated call.
             frame.cut = False
@@ -78,7 +78,7 @@ def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
 
 
 def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
-    """Repair the call whose text ends here, before the marker `mark`.
+    """Repair the call whose text ends before the marker `mark`.
 
     Return the part that ended, "call" or "run"; "" if the repair failed. `hub` is the address of the content.
     """
@@ -108,7 +108,7 @@ def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
 
 
 def cut_back(machine: Machine, position: int) -> None:
-    """Move back to `position` and remove later spans. No events were found since then."""
+    """Move back to `position` and remove later spans. There must be no later events."""
     roles, ends = machine.span_roles, machine.span_ends
     while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
         del roles[-1], ends[-1]
@@ -118,7 +118,7 @@ def cut_back(machine: Machine, position: int) -> None:
 
 
 def give_up(machine: Machine, wanted: str) -> bool:
-    """Fail at the end of a call that can't be repaired. The failure is reported at its original position."""
+    """Fail at the end of a call that can't be repaired, and report the original position of the failure."""
     machine.searched += machine.position - machine.current.start
     failed = machine.current.broken[2] if machine.current.broken else machine.position
     machine.recall(failed)
@@ -165,7 +165,7 @@ def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> b
 
 
 def _placed(found: Repaired, spans: list[tuple[Role, int]]) -> Iterator[tuple[Role, int]]:
-    """Yield the role and the end of each span of the original text. Text that wasn't copied is a marker."""
+    """Yield the role and the end of each span of the original text. Text that wasn't copied has the role of a marker."""
     begin = at = 0
     for text, place in found.pieces:
         if place >= 0:

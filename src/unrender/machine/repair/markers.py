@@ -64,7 +64,7 @@ class Repaired:
     """A call rewritten in the syntax of its format."""
 
     pieces: tuple[tuple[str, int], ...]
-    """Text of the call in pieces. Each has its position in the original text; -1 for a marker."""
+    """Text of the call in pieces, each with its position in the original text; -1 for a marker."""
     end: int
     """End of the call in the original text."""
     damage: tuple[Damage, ...]
@@ -99,7 +99,7 @@ class Repair:
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
-                # Any text may be between two markers. Before a call that starts with a bracket or its name, a complete sentence is
+                # Between two markers, any text is allowed. Before a call that starts with a bracket or its name, a complete sentence is
                 # required.
                 ended = is_distinctive(found["open"]) or before[-1:] in _SENTENCE_ENDS
                 return found if ended and "`" not in before else None
@@ -162,7 +162,7 @@ class Repair:
 
     @cached_property
     def single(self) -> frozenset[str]:
-        """Pieces that occur only once in the markers of a call. They may be repeated."""
+        """Pieces that occur only once in the markers of a call, so that a second one is a repetition."""
         every = "\n".join(marker.text for marker in self.markers)
         pieces = (piece for marker in self.markers for piece in marker.pieces)
         return frozenset(piece for piece in pieces if is_distinctive(piece) and every.count(piece) == 1)
@@ -173,7 +173,7 @@ def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
     arguments = calls.arguments
     raw = notation_of(arguments.codec).unquoted and bool(arguments.entry)
     unfit = calls.whole or not any((calls.open, calls.call_open, calls.head))
-    # In `city: Paris`, on a line of its own, only whitespace separates two arguments.
+    # In `city: Paris`, on a line of its own, only whitespace separates two arguments. Such arguments can't be repaired.
     open_ended = raw and not (arguments.open_ended is False and literal_of(arguments.entry[0]).strip())
     return None if unfit or open_ended else Repair(calls, None if raw else style)
 
@@ -210,9 +210,9 @@ class MarkerWalk:
         return end_of(_SPACE, self.text, at, at + MAX_BLANK)
 
     def marker(self, marker: Marker, *, wanted: bool = True, partly: bool = True) -> bool:
-        """Parse a marker and write its complete text. Return whether it was found.
+        """Parse a marker and write its complete text. Return whether the marker was found.
 
-        `partly` allows missing pieces. With `wanted=False`, a missing marker is written too, without recording a difference.
+        With `partly`, pieces may be missing. With `wanted=False`, a missing marker is written too, without recording a difference.
         """
         at, missing, found, sure, known = self.at, [], False, False, len(self.damage)
         for piece in marker.pieces:
@@ -245,7 +245,7 @@ class MarkerWalk:
         return found
 
     def elements(self, elements: Elements, *, shown: bool) -> bool:
-        """Parse markers and slots in order. `shown` means that the text before them indicates a call."""
+        """Parse markers and slots in order. `shown` means that earlier text already indicates a call."""
         i = 0
         while i < len(elements):
             element = elements[i]
@@ -290,7 +290,7 @@ class MarkerWalk:
                 self.write(marker.text)
                 self.at = begin
                 return 1
-            # `to=now` instead of `to=functions.now`.
+            # For example, `to=now` instead of `to=functions.now`.
             prefix = _PREFIX.search(marker.text)
             if slot[0] is Slot.NAME and prefix:
                 rest = Marker(marker.text[: prefix.start()], _cut(marker.pieces, prefix.group()))
@@ -320,7 +320,7 @@ class MarkerWalk:
         here = self.space(self.at)
         for j in range(i + 1, len(elements) + 1):
             after = elements[j] if j < len(elements) else None
-            if after is None:  # Arguments without a start marker.
+            if after is None:  # The next element is arguments without a start marker.
                 entries = bool(self.repair.calls.arguments.entry)
                 there = self.entry_at(here) if entries else self.text.startswith("{", here)
             else:
@@ -333,7 +333,9 @@ class MarkerWalk:
         return 0
 
     def _torn_opener(self, marker: Marker) -> int:
-        """Parse the start marker of a tag without its bracket, as in `{"function=now>` for `<function=now>`. Return 1 if it's found."""
+        """Parse the start marker of a tag without its bracket, as in `{"function=now>` for `<function=now>`. Return 1 on success, otherwise
+        0.
+        """
         tag = _ATTRIBUTE.search(marker.core)
         begin = self.space(self.at)
         here = end_of(_BEFORE_TORN, self.text, begin)
@@ -345,7 +347,7 @@ class MarkerWalk:
         return 1
 
     def _noise(self, elements: Elements, i: int) -> int:
-        """Parse punctuation before or instead of a marker. Return 1 if the marker, or the element after it, follows."""
+        """Parse punctuation before or instead of a marker. Return 1 if the marker or the next element follows, otherwise 0."""
         marker = elements[i]
         assert isinstance(marker, Marker)
         end = end_of(_NOISE, self.text, self.at)
@@ -380,7 +382,7 @@ class MarkerWalk:
         return begin if key and is_distinctive(closer) else -1
 
     def _supply(self, element: Element) -> bool:
-        """Write a missing element. Return False if its text would be a guess."""
+        """Write a missing element. Return False if the text of the element would be a guess."""
         if isinstance(element, Marker):
             self.note(self.at, self.at, repr(element.core))
             self.write(element.text)
@@ -411,7 +413,7 @@ class MarkerWalk:
         return end > 0
 
     def _named(self, names: Sequence[str], after: str, *, ends: bool = True) -> int:
-        """Parse one of `names`, with or without quotation marks, before the marker `after`. Return the end of the name, or 0.
+        """Parse one of `names`, with or without quotation marks, before the marker `after`. Return the end of the name; 0 if there is none.
 
         With `ends=False`, letters may directly follow the name.
         """
@@ -458,8 +460,9 @@ class MarkerWalk:
         return spelled is not None
 
     def closer_at(self, at: int, *, foreign: bool = True) -> bool:
-        """Return whether an end marker of the call is at `at`. A truncated one counts at the end of the text, and so does a `foreign`
-        closing tag.
+        """Return whether an end marker of the call is at `at`.
+
+        At the end of the text, a truncated end marker counts too. With `foreign`, any closing tag counts.
         """
         here, ends = self.space(at), self.repair.ends
         rest = self.text[here : here + MAX_WORD]
@@ -471,7 +474,7 @@ class MarkerWalk:
     # End of the call.
 
     def read_closers(self, markers: Sequence[Marker]) -> None:
-        """Parse the end markers of the call. At least one is required."""
+        """Parse the end markers of the call, of which at least one is required."""
         self.closed = not any(without_fences(marker.pieces) for marker in markers)
         for i, marker in enumerate(markers):
             if not without_fences(marker.pieces):

@@ -7,7 +7,7 @@ problems.
 Rules that prevent guessing:
 - The text contains the name of an offered tool, and the declared name of each argument.
 - Each value has two ends: its own end marker, and another marker of the same call at the expected place.
-- There is only one way to insert the missing markers. Otherwise, the call isn't repaired.
+- A call is repaired only if there is just one way to insert the missing markers.
 - The arguments of a repaired call match the tool's schema.
 """
 
@@ -82,7 +82,7 @@ class _Walk(MarkerWalk):
         """Parse the end markers of the call; return whether there are any."""
         calls = self.repair.calls
         self.read_closers([marker for marker in calls.closing if marker])
-        # The run of calls may continue, or have no start marker. The exact parser needs its end marker.
+        # The exact parser needs the end marker of the run, even if the run continues or has no start marker.
         self.ends_run = bool(calls.close) and self.marker(calls.close, wanted=False)
         return self.closed or self.ends_run
 
@@ -108,7 +108,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _object(self) -> bool:
-        """Copy one JSON object. Add missing closing brackets, and drop one that is superfluous."""
+        """Copy one JSON object. Add missing closing brackets, and drop a superfluous one."""
         start = self.space(self.at)
         if not self.text.startswith("{", start):
             return False
@@ -225,7 +225,7 @@ class _Walk(MarkerWalk):
         return self._tagged_object(literal_of(*entry[value + 1 :]).strip())
 
     def _entries(self) -> bool:
-        """Copy all arguments. Return False if one can't be parsed, or if other text is found."""
+        """Copy all arguments. Return False if an argument can't be parsed, or if other text is found."""
         arguments = self.repair.calls.arguments
         entry = arguments.entry
         value = entry.index(Slot.VALUE)
