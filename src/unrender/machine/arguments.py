@@ -68,7 +68,7 @@ class BeginCall:
             before = machine.context(frame.at, frame.spans, MAX_BLANK).rstrip()
             opened = bool(self.section) and before.endswith(self.section)
             if opened or frame.holds or frame.role is not Role.CONTENT or not begins_line(machine, frame):
-                return machine.fail("a call as the format writes it")
+                return machine.fail("a call in the format's syntax")
             frame.hub, frame.quotation, frame.holds, frame.whole = self.hub, Quotation(any_text=True), True, True
         begin_call(machine).repaired = True
         return machine.go_on()
@@ -433,8 +433,8 @@ class CloseTag:
         commit(machine, self.tail)
         start_call(machine)
         if self.arguments.at(buffer, after) or not call.types.fit("{}"):
-            return machine.fail("the end of the tag that begins a call")
-        machine.malformed(buffer[machine.at : end + 2], "arguments, and what closes the call")
+            return machine.fail("the end of the call's start tag")
+        machine.malformed(buffer[machine.at : end + 2], "arguments and the end of the call")
         machine.take(Role.MALFORMED, end + 2)
         machine.arguments("{}")
         call.closed, machine.closed = True, self.closers

@@ -212,7 +212,7 @@ class Subroutine:
         if self.target < 0:
             return machine.go_to(machine.pop().address)
         if _too_deep(machine):
-            return machine.fail(f"at most {MAX_STACK} rules inside each other")
+            return machine.fail(f"at most {MAX_STACK} nested rules")
         machine.push(address=machine.pc + 1)
         return machine.go_to(self.target)
 
@@ -291,7 +291,7 @@ def _end(machine: Machine, call: CallState) -> None:
     if call.name and _is_object("".join(call.arguments)):
         complete_call(machine)
         return
-    wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
+    wanted = "arguments in the form of one JSON object" if call.name else "the name of a tool in the call"
     fail_call(machine, "invalid", wanted, "", machine.position)
 
 

@@ -406,7 +406,7 @@ class Unsure:
         ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
         if not counts or not ends_line or not _reads(machine):
             return False
-        machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
+        machine.malformed(machine.buffer[machine.at : end], "a start marker of reasoning before its end marker")
         return True
 
 
@@ -462,7 +462,7 @@ class OpenUndeclared:
         if machine.pc != self.otherwise:
             machine.take(Role.LAYOUT, at)
             # After this reasoning, `<think>` and `</think>` are text.
-            machine.malformed(marker, "an answer without reasoning, or one that begins as the format has it")
+            machine.malformed(marker, "an answer without reasoning, or with the format's own markers")
             machine.mentioned = True
         return False
 

@@ -511,7 +511,7 @@ class Machine(Resumable):
         if self.frames:
             self.go_back(self.frames[0])
             self.frames.clear()
-        self.break_off("text that the grammar reads in fewer attempts")
+        self.break_off("text that needs less backtracking")
         return True
 
     @property
@@ -534,7 +534,7 @@ class Machine(Resumable):
         """Treat the text since the start of the quoted call as free text. Always return False, so that a step can return the result."""
         frame, end = self.frames.pop(), self.position
         self.go_back(frame)
-        self.malformed(self.buffer[self.at : end - self.base], "a call that is not quoted")
+        self.malformed(self.buffer[self.at : end - self.base], "an unquoted call")
         self.answered = self.answered or frame.role is Role.CONTENT
         self.scanner, self.fenced = None, False
         self.carried, self.carried_spans = [], []

@@ -212,7 +212,7 @@ class Tail:
             return self._leave(machine, at)
         if machine.call and machine.call.keys:
             machine.call.repaired = True
-        machine.malformed(mark, "a closer")
+        machine.malformed(mark, "an end marker")
         _take(machine, at + 1)
         return False
 
@@ -269,7 +269,7 @@ class Tail:
     def _complete(self, machine: Machine) -> None:
         call = machine.call
         if call and (call.repaired or self.unmarked) and not self._fits(call):
-            fail_call(machine, "invalid", "arguments that the tool takes", "")
+            fail_call(machine, "invalid", "arguments that match the tool's schema", "")
             machine.closed = ABANDONED
         elif call:
             complete_call(machine)

@@ -94,7 +94,7 @@ def begun_text(
         return content
     if thinks:
         if not format.reasoning.end:
-            raise RequestError(f"{where}: the template writes no reasoning that could be continued")
+            raise RequestError(f"{where}: the template has no reasoning that could be continued")
         if content:
             why = f"expected nothing after the reasoning to continue, found {content!r:.60}"
             raise RequestError(f"{where}.content: {why}")

@@ -126,7 +126,7 @@ class Parser(Resumable):
 
     `prompt` is the rendered prompt, or its end: the text after the assistant's header is the prefill. If you know the prefill, pass it as
     `prefill`; the prompt isn't searched then. The prefill is part of the message only with `is_continuation`, i.e. if the model continues
-    an answer. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. A strict parser raises `ParseError` at
+    an answer. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. A strict parser raises only `ParseError`, at
     the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to send calls. `special_tokens` are
     the texts of the tokenizer's special tokens, by default the format's preserved tokens. They matter only if you pass `special` to `feed`.
     A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a turn. A handwritten grammar can't
@@ -275,7 +275,7 @@ class Parser(Resumable):
         tools) or `grammar`, if the same text now has another result, or if a field is invalid. Loading a state never executes code.
         """
         saved = Saved(state)
-        saved.require("version", STATE_VERSION, f"{STATE_VERSION}, what this release writes")
+        saved.require("version", STATE_VERSION, f"{STATE_VERSION}, the version of this release")
         digest = identity(format, request, grammar)
         saved.require("for", digest, f"{digest}, the digest of this format and request")
         transcript, made = Transcript.restore(saved), iter(saved.texts("ids"))
@@ -296,7 +296,7 @@ class Parser(Resumable):
             raise StateError(f"state.fed: expected text that the parser accepts: {error}") from None
         calls.make = maker
         digest = message_digest(parser._fold.message)
-        saved.require("message", digest, f"{digest}, the digest of the message that the text makes")
+        saved.require("message", digest, f"{digest}, the digest of the parsed message")
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
@@ -433,7 +433,7 @@ class Parser(Resumable):
             return []
         at, name = found
         position = self._place(at)
-        wanted = "a call as the format writes it"
+        wanted = "a call in the format's syntax"
         if machine.strict:
             raise ParseError(position, wanted, name)
         report = Malformed(name, position, wanted)

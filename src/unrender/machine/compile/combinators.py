@@ -32,7 +32,7 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
     recursion, misplaced tags, and nodes that only formats can create. It's also raised if `grammar` isn't a `Grammar`, e.g. if it's text.
     """
     if not isinstance(grammar, nodes.Grammar):
-        raise GrammarError(f"grammar: expected a `unrender.grammar.Grammar`, found {type(grammar).__name__}")
+        raise GrammarError(f"grammar: expected an `unrender.grammar.Grammar`, found {type(grammar).__name__}")
     try:
         return _compiled(stopped_at(grammar, ends), ends)
     except RecursionError:
@@ -94,13 +94,13 @@ def _check_tags(grammar: nodes.Grammar) -> bool:
 def _check_tag(role: nodes.Role, around: nodes.Role | None) -> None:
     if role in IN_CALLS and role is not nodes.Role.CALL:
         if around is not nodes.Role.CALL:
-            raise GrammarError(f"a tag {role.value!r} must stand directly in a tag 'call', found it {_inside(around)}")
+            raise GrammarError(f"tag {role.value!r}: expected directly inside a 'call' tag, found {_inside(around)}")
     elif around is not None:
-        raise GrammarError(f"a tag {role.value!r} must not stand in another tag, found it {_inside(around)}")
+        raise GrammarError(f"tag {role.value!r}: expected outside of other tags, found {_inside(around)}")
 
 
 def _inside(around: nodes.Role | None) -> str:
-    return "in none" if around is None else f"in {around.value!r}"
+    return "outside of any tag" if around is None else f"inside {around.value!r}"
 
 
 @dataclass(slots=True)

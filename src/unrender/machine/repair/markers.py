@@ -221,7 +221,7 @@ class MarkerWalk:
                 at, found, sure = here + len(piece), True, sure or piece in self.repair.single
                 again = self.space(at)
                 while piece in self.repair.single and self.text.startswith(piece, again):
-                    self.note(again, again + len(piece), "what comes after it")
+                    self.note(again, again + len(piece), "the text after it")
                     at = again + len(piece)
                     again = self.space(at)
             elif found and (noise := end_of(_NOISE, self.text, at)) > at and self.text.startswith(piece, noise):
@@ -425,7 +425,7 @@ class MarkerWalk:
             return 0
         closed = end if after.startswith(('"', "'")) else end_of(_QUOTE, self.text, end)
         if self.text[self.at : start].strip() or closed > end:
-            self.note(self.at, start, "a name alone")
+            self.note(self.at, start, "just the name")
         self.write(name, start)
         self.at = closed
         return end

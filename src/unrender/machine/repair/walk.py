@@ -176,7 +176,7 @@ class _Walk(MarkerWalk):
             else None
         )
         if extra:
-            self.note(self.at, extra.end(), "what closes the call")
+            self.note(self.at, extra.end(), "the end of the call")
             self.at = extra.end()
 
     def _scanned(self, start: int, style: LiteralStyle) -> int:
@@ -206,7 +206,7 @@ class _Walk(MarkerWalk):
         for key, value in given.items():
             self.write(encode_entry(key, value, arguments.codec, as_skeleton(arguments.entry)))
         if after > self.space(end):
-            self.note(end, after, "what closes the call")
+            self.note(end, after, "the end of the call")
         self.at = after
         return True
 
@@ -309,7 +309,7 @@ class _Walk(MarkerWalk):
                 end = at + len(core)
                 again = self.space(end)
                 while core in self.repair.single and text.startswith(core, again):
-                    self.note(again, again + len(core), "what comes after it")
+                    self.note(again, again + len(core), "the text after it")
                     end = again + len(core)
                     again = self.space(end)
                 if self._follows(self.space(end)):
