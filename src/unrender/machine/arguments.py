@@ -93,7 +93,7 @@ class Commit:
     """Makes the preceding text final."""
 
     recover: int = -1
-    """If not -1, commit a call, and continue at this address if the call breaks."""
+    """Address at which execution continues if a committed call breaks; -1 if no call is committed."""
     starts: bool = False
     """True if the start of the call can be emitted, because its id is known or it has none."""
     release: bool = False
@@ -144,7 +144,7 @@ class ReadKey:
             return True
         key = key_of(buffer[start:end]) if literal else ""
         if not self.closing and key not in call.types.declared and unescape(key) in call.types.declared:
-            key = unescape(key)  # For example, `a&amp;b`.
+            key = unescape(key)  # Unescape names such as `a&amp;b`.
         if not key or (self.bare and NAME_END.search(key)) or not self._may_be(key, call):
             return machine.fail("the name of an argument")
         call.key = key
@@ -160,16 +160,13 @@ class ReadKey:
 
 
 def key_of(text: str) -> str:
-    """Return the argument name in `text`, without surrounding whitespace and quotation marks. Return "" if it isn't a valid name."""
+    """Return the argument name in `text`, without surrounding whitespace and quotation marks; "" if the name is invalid."""
     key = text.strip().strip("\"'")
     return "" if "\n" in key else key
 
 
-# Values.
-
-
 def run_scanner(machine: Machine) -> Status:
-    """Run the current scanner, and emit the text that it consumes. If the scanner isn't done, fail or suspend."""
+    """Run the current scanner, and emit the consumed text. If the scanner isn't done, fail or suspend."""
     scanner = machine.scanner
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
@@ -378,7 +375,7 @@ def key_text(call: CallState) -> str:
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
     """Return the notation of values of `codec` that need no end marker.
 
-    `suffix` is the text after the value. With `in_code`, a comma or bracket follows.
+    `suffix` is the text after the value, or a comma or bracket with `in_code`.
     """
     notation = notation_of(codec)
     verbatim = notation.verbatim
@@ -399,8 +396,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
 
 
 def _head_of(marker: str) -> str:
-    """Return the shortest prefix of `marker` that ends a preceding word. A single letter isn't enough, because it may be part of the word.
-    """
+    """Return the shortest prefix of `marker` that ends a preceding word. A single letter isn't enough, because it may be part of the word."""
     return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]
 
 
@@ -511,7 +507,7 @@ class Entries:
     marks: Finder
     """The start marker, and all texts that may end the arguments."""
     closed: bool = True
-    """True if a marker ends the arguments. Otherwise, the arguments end if no other argument follows."""
+    """True if a marker ends the arguments. If False, the arguments end where no other argument follows."""
     further: Follow | None = None
     """Checks whether another argument follows, if there are no markers or separators."""
     follow: Follow | None = None
@@ -521,7 +517,7 @@ class Entries:
     after_key: str = ""
     """Text after an argument name."""
     bracketed: bool = False
-    """True if a bracket or a marker after the arguments ends them."""
+    """True if a bracket or a marker follows the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current

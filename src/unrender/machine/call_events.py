@@ -45,7 +45,7 @@ def offers(machine: Machine, name: str) -> bool:
 
 
 def name_call(machine: Machine, name: str) -> bool:
-    """Set the call's name. Return False, without changes, if no such tool is offered."""
+    """Set the name of the call. Return False, without changes, if no such tool is offered."""
     if not offers(machine, name):
         return False
     call, tools, tool = machine.current, machine.request.tools, machine.request.tool(name)
@@ -57,8 +57,8 @@ def name_call(machine: Machine, name: str) -> bool:
 def name_meant(machine: Machine, name: str, position: int) -> int:
     """Correct a misspelled tool name at `position`, and report it.
 
-    A namespace before the name is allowed. With the policy `repair="offered"`, the case may differ. Return the length of the text before
-    the name; -1 if no tool or several match.
+    A namespace before the name is allowed, and with the policy `repair="offered"`, a different case too. Return the length of the text
+    before the name; -1 if no tool or several match.
     """
     if machine.policy.repair == "none" or machine.strict or not name:
         return -1
@@ -75,7 +75,7 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
 
 
 def glued(request: Request, text: str) -> str:
-    """Return the tool whose name, followed by one of its argument names, is `text`. Return "" if there is none, or several."""
+    """Return the tool whose name, followed by one of its argument names, is `text`; "" if there is none, or several."""
     named = [name for name in request._tool_names if name and text.startswith(name)]
     found = [name for name in named if text[len(name) :] in ArgumentTypes.of(request.tool(name)).declared]
     return found[0] if len(found) == 1 else ""
@@ -156,7 +156,7 @@ def commit(machine: Machine, recover: int = -1) -> None:
 
 
 def is_quoted(machine: Machine, frame: Frame) -> bool:
-    """Return whether a quotation is open at the backtracking point. If one is open, the frame holds the text that follows."""
+    """Return whether a quotation is open at the backtracking point. If so, make the frame hold the following text."""
     if frame.hub < 0 or frame.quotation:
         return frame.quotation is not None
     (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
@@ -206,9 +206,6 @@ def unquote(machine: Machine) -> None:
     frame.quotation = None
     if machine.call is None or not frame.whole:
         machine.frames.pop()
-
-
-# Failed calls.
 
 
 def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
@@ -314,7 +311,9 @@ def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
 
 def begins_call(machine: Machine, frame: Frame) -> bool:
     """Return whether the text from a backtracking point to the end of the output, cut off by the limit, is certainly a call."""
-    if frame.holds and not (frame.whole or frame.quotation):  # A call inside reasoning that continues is part of the reasoning.
+    if frame.holds and not (
+        frame.whole or frame.quotation
+    ):  # A call inside reasoning that continues is part of the reasoning.
         return False
     if frame.call or frame.at == machine.separated or (frame.reported and frame.alone):
         return True

@@ -184,7 +184,7 @@ class Loop:
         return waits
 
     def _round(self, machine: Machine, count: int) -> bool:
-        """Start a round after `count` others, if the text allows it. Return True to suspend."""
+        """Start a round after `count` others, if the text allows one. Return True to suspend the machine."""
         again, serial = min(count, 1), 0
         if count == self.maximum:
             return machine.go_to(self.otherwise)
@@ -314,6 +314,6 @@ class BreakOff:
         met = machine.buffer[machine.at : machine.at + 1]
         if machine.call is None:
             machine.malformed(met, machine.wanted)
-        else:  # End the open call.
+        else:
             fail_call(machine, "invalid" if met else "truncated", machine.wanted, met)
         return machine.go_on()

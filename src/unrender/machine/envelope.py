@@ -255,7 +255,7 @@ class ReadEnvelope:
     def _id(self, machine: Machine, state: EnvelopeState) -> bool:
         quoted = machine.buffer.startswith(('"', "'"), machine.at)
         found = (_STRING if quoted else _SCALAR).match(machine.buffer, machine.at, machine.at + MAX_NAME)
-        # `"id": 12` may become `"id": 123`.
+        # The id isn't complete yet: `"id": 12` may become `"id": 123`.
         if not found or (found.end() == len(machine.buffer) and not machine.final):
             return self._unfinished(machine, "the call's id") if not found else True
         machine.current.id = _unquote(found.group())
@@ -410,14 +410,14 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
     objects = {key: found for key, value in others if (found := _object_in(value))}
     # A field with the name of one of the tool's arguments is a misplaced argument.
     own = {key for key, _ in others if call.tool and call.types.schema(key) is not None}
-    # `id` may be metadata, or an argument of the tool. The difference matters only if there are no arguments.
+    # `id` may be metadata, or an argument of the tool; the difference matters only if there are no arguments.
     silent = METADATA if call.count else METADATA - own
     said = [key for key, _ in others if key in objects or key not in silent]
     if call.count or not said:
         for key in said:
             machine.malformed(key, "another field")
         return True
-    # With two such objects, or with misplaced arguments, a guess might lose half of the arguments.
+    # If two fields contain objects, or an argument is misplaced, a guess might lose half of the arguments.
     if not takes or own or len([key for key in said if key in objects]) != 1:
         return False
     for key in said:

@@ -78,6 +78,6 @@ Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCall
 
 @dataclass(frozen=True, slots=True)
 class BrokenText:
-    """Text that looks like a call but couldn't be parsed as one. The parser returns it as content or drops it."""
+    """Text that looks like a call but couldn't be parsed as one. The parser returns such text as content, or drops it."""
 
     text: str

@@ -112,7 +112,7 @@ class CallState(Resumable):
     begun: bool = False
     """True if `ToolCallStarted` was emitted."""
     arguments: list[str] = field(default_factory=list)
-    """Argument text so far. It's emitted after the start of the call."""
+    """Argument text so far, which is emitted after the start of the call."""
     count: int = 0
     """Number of arguments parsed so far."""
     key: str = ""

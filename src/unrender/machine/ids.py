@@ -1,6 +1,6 @@
 """Assigns a unique id to each call of a conversation, in a form that templates accept.
 
-Strategy: an id that the model wrote is kept if it's unique. Otherwise, one is generated. Generated ids are random, so that requests,
+Strategy: an id that the model wrote is kept if it's unique; otherwise, a new id is generated. Generated ids are random, so that requests,
 samples and turns never share one. If a format's ids are names and counters, as in `functions.now:3`, they count through the complete
 conversation.
 """
@@ -29,7 +29,7 @@ _LENGTH = 9
 
 
 def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
-    """Return a random id of the given length. Its last character encodes the position (see `is_made_for`)."""
+    """Return a random id of the given length, whose last character encodes the position (see `is_made_for`)."""
     # Nine calls of the system's random generator would cost more than parsing a short call.
     number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
     while len(found) < length:
@@ -42,8 +42,8 @@ def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
 def is_made_for(id: str, position: int) -> bool:
     """Return whether `random_id` may have made an id for this position.
 
-    This matches a tool result to its call if the answer is parsed again, with new ids. An unrelated id matches one position in 62 by
-    chance.
+    If an answer is parsed again, with new ids, a tool result is matched to its call in this way. An unrelated id matches one position in 62
+    by chance.
 
     >>> is_made_for(random_id(3, "now"), 3), is_made_for(random_id(3, "now"), 4)
     (True, False)

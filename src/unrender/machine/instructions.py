@@ -1,4 +1,4 @@
-"""The machine's instructions for text and markers. Each is frozen data with a `step` method.
+"""The machine's instructions for text and markers. Instructions are frozen data with a `step` method.
 
 Rules: a step that can't decide yet returns True and leaves the machine unchanged. A step that fails returns the result of `machine.fail`.
 """
@@ -50,7 +50,7 @@ class FreeText:
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
-        # Most chunks don't contain even the first character of a marker. They need no search, and the next chunk needs no instruction.
+        # Most chunks don't contain even the first character of a marker, so they need no search, and the next chunk needs no instruction.
         if not machine.final and self.finder.absent(buffer, machine.at):
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             machine.flow = self.flow
@@ -58,7 +58,7 @@ class FreeText:
         limit, literal = self._marker(machine)
         if literal:
             self._emit(machine, limit)
-            # `_emit` doesn't consume whitespace at the start of an answer. Before `<call>` it's layout.
+            # `_emit` doesn't consume whitespace at the start of an answer, which is layout if `<call>` follows.
             machine.take(Role.LAYOUT, limit)
             return machine.go_to(self.table[literal])
         if machine.final and self.openers and (torn := self._torn(machine)) >= 0:
@@ -70,7 +70,7 @@ class FreeText:
         if not machine.final:
             machine.flow = self.flow
             return True
-        # The output ends here. If templates write "\n" before the end of the turn, the content of "Hi\n" is "Hi".
+        # At the end of the output, if templates write "\n" before the end of the turn, the content of "Hi\n" is "Hi".
         machine.take(Role.LAYOUT, len(buffer))
         return machine.go_to(self.end)
 
@@ -78,7 +78,7 @@ class FreeText:
         """Return the position of the first marker, and the marker. Without a marker, return the end of the text and ""."""
         buffer = machine.buffer
         if not machine.final:
-            # `<t>` may be the start of the marker `<t>\n`, which has another target. Wait for one more character.
+            # Wait for one more character, because `<t>` may be the start of the marker `<t>\n`, which has another target.
             return self.finder.decided(buffer, machine.at, whole=True)
         at, literal = self.finder.find(buffer, machine.at)
         return (at, literal) if literal else (len(buffer), "")
@@ -86,8 +86,8 @@ class FreeText:
     def _torn(self, machine: Machine) -> int:
         """Return the position of a call marker that is truncated at the end of the output; -1 if there is none.
 
-        A few characters of a marker are enough if the token limit cut the output off. Otherwise they are text, unless the answer is nothing
-        but such a marker, truncated after its last word.
+        If the token limit cut the output off, a few characters of a marker are enough. Otherwise, a truncated marker is text, unless the
+        answer is nothing but the marker, truncated after its last word.
         """
         buffer, end = machine.buffer, len(machine.buffer)
         for size in range(min(max(map(len, self.openers)), end - machine.at), _LEAST_TORN - 1, -1):
@@ -99,14 +99,16 @@ class FreeText:
 
     def _shows(self, machine: Machine, opener: str, tail: str) -> bool:
         """Return whether `tail` counts as a truncated `opener`."""
-        if machine.length_limited:  # ` to=f` is a truncated marker. `fun` is a word, although `functools[` starts with it.
+        if (
+            machine.length_limited
+        ):  # ` to=f` is a truncated marker. `fun` is a word, although `functools[` starts with it.
             return len(tail.strip()) >= _LEAST_TORN and _SIGN.search(tail) is not None
         alone = not machine.answered and not machine.buffer[machine.at :].removesuffix(tail).strip()
         # A plain word such as `functions` is a valid answer, although it's also the start of `functions.`.
         return alone and not tail.isalpha() and len(tail) >= len(_CLOSING.sub("", opener))
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
-        # With "\n" as the ending, hold back the line break of "Hi\n". It's layout at the end of the output, otherwise text.
+        # With "\n" as the ending, hold back the line break of "Hi\n", which is layout at the end of the output, otherwise text.
         sizes = (len(self.ending),) if machine.final else range(len(self.ending), 0, -1)
         found = (size for size in sizes if machine.buffer.endswith(self.ending[:size], machine.at))
         return min(limit, len(machine.buffer) - next(found, 0))
@@ -128,7 +130,7 @@ class Attempt:
     otherwise: int
     reported: bool
     sealed: int = -1
-    """If not -1: hold back everything until all calls are parsed, then continue at this instruction."""
+    """If not -1, hold back everything until all calls are parsed, then continue at this address."""
     alone: bool = True
     """True if the marker always indicates a call. Other markers are reported only if a tool name follows."""
     hub: int = -1
@@ -146,7 +148,7 @@ class Attempt:
         # In "<think>I could <call>…</call>, but no</think>", only the text after the call shows that it isn't meant to run.
         holds = self.sealed >= 0
         if holds and machine.policy.calls_in_reasoning == "ignore":
-            # No target was tried, so no attempt failed at a later position. Only the marker is text.
+            # No target was tried, so no attempt failed at a later position, and only the marker is text.
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
         frame = machine.way_back(self.targets[1:], machine.pc)
@@ -176,7 +178,7 @@ class Attempt:
             if quotation.any_text:
                 return machine.quote()
             unquote(machine)
-        # Prose doesn't contain `<tool_call>` or `<function=now`. Report such a marker if no call follows it.
+        # Prose doesn't contain `<tool_call>` or `<function=now`, so report such a marker if no call follows.
         if frame.reported and frame.alone:
             failed = machine.buffer[machine.at : machine.failed_at] or machine.buffer[machine.at : machine.at + 1]
             machine.malformed(failed, machine.wanted)
@@ -219,7 +221,7 @@ class Lit:
     """Other spellings of the marker."""
     optional: bool = False
     instead: tuple[str, ...] = ()
-    """Markers that follow if this one is missing. The next instruction parses them."""
+    """Markers that follow if this one is missing, and that the next instruction parses."""
     slot: Slot | None = None
     """The slot to repeat as the marker's text, e.g. the argument name in `</city>`."""
 
@@ -254,7 +256,7 @@ class Look:
 
     markers: Finder = NO_MARKERS
     target: int = -1
-    """If not -1, the target if a marker is found; otherwise, execution continues."""
+    """Address at which execution continues if a marker is found; -1 if the marker is required."""
     ends: bool = False
     """True if the end of the output is accepted too."""
     takes: bool = False
@@ -341,7 +343,7 @@ class Space:
 
 
 def take_space(machine: Machine) -> bool:
-    """Consume whitespace, if any. Return True if more may follow."""
+    """Consume whitespace, if any, and return True if more may follow."""
     buffer, at = machine.buffer, machine.at
     if at < len(buffer) and not buffer[at].isspace():
         return False
@@ -351,7 +353,7 @@ def take_space(machine: Machine) -> bool:
 
 
 def shared_length(text: str, start: int, layout: str) -> int:
-    """Return the number of characters of `layout` at `start`. For a layout of two line breaks, that's 0, 1 or 2."""
+    """Return the number of characters of `layout` at `start`, e.g. 0, 1 or 2 for a layout of two line breaks."""
     if text.startswith(layout, start):
         return len(layout)
     return next((size for size, char in enumerate(layout) if not text.startswith(char, start + size)), len(layout))
@@ -359,7 +361,7 @@ def shared_length(text: str, start: int, layout: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A marker in free text that may itself be text. If it's text, execution continues at `hub`.
+    """A marker in free text that may itself be text, in which case execution continues at `hub`.
 
     A marker ends reasoning unless it follows an unclosed backquote on its line. A marker made of words counts only if whitespace and one of
     `ends` follow it. If the format has no reasoning, an end marker without a start marker counts once, at the end of a line.
@@ -397,7 +399,7 @@ class Unsure:
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
 
     def _closes(self, machine: Machine) -> bool | None:
-        # A real end marker ends its line. A mention continues: "</think>, the closer, is …".
+        # A real end marker ends its line, but a mention continues: "</think>, the closer, is …".
         end = machine.at + self.size
         counts = self.undeclared == "closer" and not machine.mentioned
         if counts and end == len(machine.buffer) and not machine.final:

@@ -50,7 +50,7 @@ Program = tuple[Instruction, ...]
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Machine(Resumable):
-    """Runs a program over one answer. It suspends at the end of the text, and resumes with the next chunk.
+    """Runs a program over one answer. The machine suspends at the end of the text, and resumes with the next chunk.
 
     Positions count characters from the start of the output. Text in the prompt has negative positions.
     """
@@ -142,7 +142,7 @@ class Machine(Resumable):
         return other
 
     def feed(self, text: str) -> list[Event | BrokenText]:
-        """Run over more text until an instruction suspends or halts. Return the final events."""
+        """Run over more text until an instruction suspends or halts, and return the final events."""
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         program, steps = self.program, 0
@@ -175,8 +175,7 @@ class Machine(Resumable):
         return [*events, *self.take_final()]
 
     def take_final(self) -> list[Event | BrokenText]:
-        """Return the final events: those before the first backtracking point. In strict mode, raise `ParseError` for the first deviation.
-        """
+        """Return the final events: those before the first backtracking point. In strict mode, raise `ParseError` for the first deviation."""
         # `frame.events` also counts released events, which `self.events` no longer contains.
         count = self.frames[0].events - self.released if self.frames else len(self.events)
         if not count:
@@ -209,8 +208,6 @@ class Machine(Resumable):
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
             raise ParseError(position, wanted, around)
         self.events.append(Malformed(text, position, wanted, failed))
-
-    # Text.
 
     @property
     def position(self) -> int:
@@ -402,8 +399,6 @@ class Machine(Resumable):
             end = min(end, self.span_ends[carried - 1] if carried else 0)
         return min(end, self.call.start) if self.call and self._may_become_content(self.call) else end
 
-    # Backtracking.
-
     def way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
         """Add and return a backtracking point at the current position. `targets` are tried in order, then `otherwise`."""
         events = self.released + len(self.events)
@@ -416,23 +411,20 @@ class Machine(Resumable):
         return frame
 
     def open(self, targets: tuple[int, ...], *, holds: bool = False) -> int:
-        """Add a backtracking point that commits don't close. Return its serial number."""
+        """Add a backtracking point that commits don't close, and return its serial number."""
         self.serial += 1
         frame = self.way_back(targets[:-1], targets[-1])
         frame.holds, frame.reported, frame.serial = holds, False, self.serial
         return self.serial
 
     def close(self, serial: int) -> None:
-        """Close the backtracking point with this serial number and all later ones. Do nothing if a cut already closed it."""
+        """Close the backtracking point with this serial number and all later ones, unless a cut already closed them."""
         # In `("a" cut "b" / "c")`, the cut closes the choice's backtracking point before the choice ends.
         while serial and self.frames and self.frames[-1].serial >= serial:
             self.frames.pop()
 
     def rewind(self, serial: int) -> bool:
-        """Return to the backtracking point with this serial number, and close it.
-
-        Return False if the backtracking limit was exceeded.
-        """
+        """Return to the backtracking point with this serial number, and close it. Return False if the backtracking limit was exceeded."""
         while self.frames[-1].serial > serial:
             self.frames.pop()
         frame = self.frames.pop()
@@ -505,7 +497,7 @@ class Machine(Resumable):
         return self.go_to(self.recover)
 
     def exhausted(self) -> bool:
-        """Return whether the backtracking limit was exceeded. If so, return to the first backtracking point and break off there."""
+        """Return whether the backtracking limit was exceeded. If so, break off at the first backtracking point."""
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
@@ -541,8 +533,6 @@ class Machine(Resumable):
         self.text(frame.role, end - self.base)
         return self.go_to(frame.hub)
 
-    # The stack.
-
     def push(self, **held: int | Role | None) -> None:
         """Push an entry onto the stack."""
         depth = self.stack.depth + 1 if self.stack else 1
@@ -555,11 +545,9 @@ class Machine(Resumable):
         self.stack = entry.below
         return entry
 
-    # Calls.
-
     @property
     def current(self) -> CallState:
-        """The current call. Only valid inside a call."""
+        """The current call, which must exist."""
         assert self.call is not None
         return self.call
 

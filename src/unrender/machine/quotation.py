@@ -190,7 +190,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     sentence = (
         in_line and not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
     )
-    # In `I look.{"name": …}`, the bracket directly follows a sentence, which the format allows. Such a call isn't quoted.
+    # In `I look.{"name": …}`, the bracket directly follows a sentence, which the format allows, so the call isn't quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
     if not (fence or closers or apart or any_text or sentence or bare):
         return None

@@ -81,7 +81,7 @@ class Tail:
             self._complete(machine)
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # So much whitespace isn't the layout between two calls.
+        # The layout between two calls isn't that long.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine, machine.at)
         if undecided(machine, self.marks, at):
@@ -188,7 +188,9 @@ class Tail:
         if self.refused.literals:
             search = self.refused.find if machine.final else self.refused.decided
             at, mark = search(buffer, machine.at)
-            while mark == BACKQUOTES and not machine.fenced:  # Without an open fence, these backquotes don't close anything.
+            while (
+                mark == BACKQUOTES and not machine.fenced
+            ):  # Without an open fence, these backquotes don't close anything.
                 at, mark = search(buffer, at + len(mark))
             end = at if mark or not machine.final else len(buffer)
             closed = call_failed(machine) and (mark in self.closers or mark in self.section)
@@ -227,7 +229,7 @@ class Tail:
         found = _FOREIGN.match(machine.buffer, at) if due else None
         if found and not machine.final and found.end() == len(machine.buffer) and found.end() - at < MAX_BLANK:
             return True
-        # At the end of a section, only closing tags for calls are accepted. Other tags may belong to the text.
+        # At the end of a section, only closing tags for calls are accepted, because other tags may belong to the text.
         ends = ">" if machine.closed < len(self.closers) else _CALLS_END
         text = found.group() if found and found.group().endswith(ends) else ""
         rest = machine.buffer[at : at + len(due)] if machine.final and not machine.length_limited else ""
@@ -277,7 +279,7 @@ class Tail:
             seal(machine)
 
     def _repair(self, machine: Machine, missing: str) -> None:
-        """Report a missing end marker. Such a call is valid only if its arguments match the tool's schema."""
+        """Report a missing end marker. A call without it is valid only if the arguments match the tool's schema."""
         machine.malformed("", repr(missing))
         if machine.call is not None:
             machine.call.repaired = True
@@ -327,7 +329,7 @@ class Tail:
                 machine.separated = machine.position
         else:
             machine.carry(at)
-        # With an open backtracking point, a failure undoes the complete run of calls. Otherwise, only the failed call becomes text.
+        # With an open backtracking point, a failure undoes the complete run of calls; otherwise, only the failed call becomes text.
         direct, tried = self.openers[mark]
         return machine.go_to(direct if machine.frames and not machine.quotation else tried)
 
@@ -373,7 +375,7 @@ class Tail:
         return bool(limited) and any(mark.startswith(rest) for mark in self.marks.literals)
 
     def _drop(self, machine: Machine) -> None:
-        """Report a marker that was truncated after a call. Such a marker starts the next call, or ends a complete one."""
+        """Report a marker that was truncated after a call, and that starts the next call or ends a complete one."""
         rest = machine.buffer[machine.at :]
         closers = (*self.closers, *self.section)
         if any(closer.startswith(rest) for closer in closers):
@@ -384,7 +386,7 @@ class Tail:
 
     def _limited(self, machine: Machine) -> bool:
         """Return whether the token limit cut the output off before the end of the call."""
-        # Without an end marker, a call is complete only if text follows. After the first end marker, its arguments are complete.
+        # Without an end marker, a call is complete only if text follows. After the first end marker, the arguments of a call are complete.
         cut = machine.call is not None and machine.call.cut and not machine.closed
         return machine.length_limited and machine.final and cut
 

@@ -128,11 +128,11 @@ _TEXT = (ContentText, ReasoningText)
 
 
 class Cleaner(Resumable):
-    """Removes the remains of broken calls from content. It takes events that include broken text, and returns events without it.
+    """Removes the remains of broken calls from content. It takes events that include broken text, and returns events without broken text.
 
-    Broken text looks like a call but isn't one. After a call, such text is dropped at once. Before the first call, it's buffered until text
-    other than whitespace follows. If a call follows, the broken text is dropped as a failed attempt at that call. If content follows, the
-    broken text becomes content too.
+    Broken text looks like a call but isn't one. Broken text after a call is dropped at once. Broken text before the first call is buffered
+    until text other than whitespace follows. If a call follows, the broken text is dropped as a failed attempt at that call. If content
+    follows, the broken text becomes content too.
     """
 
     __slots__ = ("called", "held")

@@ -35,13 +35,15 @@ def read_prefill(format: Format, prompt: str) -> str:
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
     """Return the prefill of a generation prompt.
 
-    `render_bare` renders the same conversation without a generation prompt, or returns None. It's called only if the last header may belong
-    to the generation prompt, i.e. if neither the end of a turn nor a text in `said` follows. `said` are texts of the conversation that no
+    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the end of a turn or a text
+    in `said` follows the last header, because the header then belongs to an earlier turn. `said` are texts of the conversation that no
     generation prompt contains. Unlike `read_prefill`, this function accepts any words after the header.
     """
     known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()
-    over = end and end not in format.reasoning.end and end in (written or "")  # The turn that starts at the header has ended.
+    over = (
+        end and end not in format.reasoning.end and end in (written or "")
+    )  # The turn that starts at the header has ended.
     if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()
@@ -68,7 +70,7 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
     start, end = markers.start.strip(), markers.end.strip()
     if not start or not text.startswith((start, end)):
         return False
-    # Prompts write `<think>\n\n</think>\n\n` to disable reasoning. If more text follows, it's an earlier turn.
+    # Prompts write `<think>\n\n</think>\n\n` to disable reasoning. A block of an earlier turn has more text after it.
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):
         return False
@@ -76,9 +78,6 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
     calls = [text for tools in format.syntaxes for text in tools.markers[:2]]
     foreign = (text.strip() for text in (format.turn.end, *format.turn.ends, *format.turn.headers, *calls))
     return not any(marker in words for marker in foreign if len(marker) > 1)
-
-
-# Continued answers.
 
 
 def begun_text(

@@ -1,8 +1,8 @@
 """The streaming parser, which converts a model's output into events and a message.
 
 Strategy: the machine parses the prefill first. So a reasoning block that the prompt started is open, and a continued answer is part of the
-message. The program depends on the format and the request, but not on its tools, unless only their names identify a call. So a program is
-compiled once.
+message. The program depends on the format and the request, but not on its tools, unless only their names identify a call, so it's compiled
+only once.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _names_in_openers(format: Format) -> tuple[str, ...]:
 def _compiled(
     format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...], siblings: bool
 ) -> Program:
-    """Compile the program. If tool names identify calls, `names` are the tools that may be called.
+    """Compile the program for a format. If tool names identify calls, `names` are the tools that may be called.
 
     Reasoning markers that the format doesn't have are ignored if they look like a call of one of the tools `taken`. With `siblings`, calls
     in other well-known syntaxes are parsed too.
@@ -126,13 +126,13 @@ class Parser(Resumable):
 
     `prompt` is the rendered prompt, or its end: the text after the assistant's header is the prefill. If you know the prefill, pass it as
     `prefill`; the prompt isn't searched then. The prefill is part of the message only with `is_continuation`, i.e. if the model continues
-    an answer. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. A strict parser raises only `ParseError`, at
-    the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to send calls. `special_tokens` are
-    the texts of the tokenizer's special tokens, by default the format's preserved tokens. They matter only if you pass `special` to `feed`.
-    A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a turn. A handwritten grammar can't
-    be combined with a request for JSON or for reasoning in the content: both raise `GrammarError`, and so does a prefill that the grammar
-    doesn't allow. `ids` is a function from a call's index in the conversation and the tool's name to its id. By default, ids are random.
-    `known_ids` are the ids of all earlier calls, in order. They aren't used again.
+    an answer. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. A strict parser raises only
+    `ParseError`, at the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to send calls.
+    `special_tokens` are the texts of the tokenizer's special tokens, by default the format's preserved tokens; they matter only if you pass
+    `special` to `feed`. A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a turn. With a
+    handwritten grammar, a request for JSON or for reasoning in the content raises `GrammarError`. A prefill that the grammar doesn't allow
+    raises `GrammarError` too. `ids` is a function from a call's index in the conversation and the tool's name to its id. By default, ids
+    are random. `known_ids` are the ids of all earlier calls, in order; new calls get different ids.
 
     You can save a parser as JSON data with `state()` and `restore()`, and copy it with `copy()`. You can also pickle it, but load only
     pickles that you trust: unpickling can run any code.
@@ -188,7 +188,7 @@ class Parser(Resumable):
             is_continuation=is_continuation,
             known_ids=tuple(known_ids),
             policy=policy or USUAL,
-            # In delimiter.jinja, words in the prompt start reasoning. If they are missing, the answer starts with content.
+            # In delimiter.jinja, words in the prompt start reasoning. If these words are missing, the answer starts with content.
             skips_reasoning=bool(prompt and not prefill and format.turn.prefill)
             and format.reasoning.mode is ReasoningMode.DELIMITER
             and grammar is None,
@@ -244,8 +244,8 @@ class Parser(Resumable):
     def state(self) -> dict[str, Any]:
         """Return the parser's state as plain JSON data, for `restore` in another process.
 
-        The state contains the prefill and all text fed so far, which `restore` parses again in linear time. It contains only a digest of
-        the format, request and grammar. Unlike a pickle, it's safe to load from untrusted sources.
+        The state contains the prefill and all text fed so far, which `restore` parses again in linear time. The format, request and grammar
+        are represented only by a digest. Unlike a pickle, the state is safe to load from untrusted sources.
         """
         self._account()
         machine = self._machine
@@ -269,10 +269,11 @@ class Parser(Resumable):
         grammar: Grammar | None = None,
         ids: IdMaker | None = None,
     ) -> Parser:
-        """Return a parser in the state that another parser's `state` returned. It continues exactly as that parser would.
+        """Return a parser that continues exactly as the parser whose `state` is given.
 
-        `ids` is the same as for a new parser. Raises `StateError` if the state belongs to another version, format, request (including
-        tools) or `grammar`, if the same text now has another result, or if a field is invalid. Loading a state never executes code.
+        `ids` is the same as for a new parser. Raises `StateError` if a field is invalid, or if the state belongs to another version,
+        format, request (including tools) or `grammar`. It's also raised if parsing the text has another result now. Loading a state never
+        executes code.
         """
         saved = Saved(state)
         saved.require("version", STATE_VERSION, f"{STATE_VERSION}, the version of this release")
@@ -302,8 +303,8 @@ class Parser(Resumable):
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
         """Parse more output and return the new events. Feeding text after `finish` is an error.
 
-        `special` is True if `text` consists of special tokens, and None if that isn't known. It's False if `text` is ordinary text, in
-        which a spelled-out special token is a quotation.
+        `special` is True if `text` consists of special tokens, and None if that isn't known. With `special=False`, `text` is ordinary text,
+        in which a spelled-out special token is a quotation.
         """
         if self._take is not None and special is None and type(text) is str and text:
             # Most chunks only continue the current part, and need no instruction.
@@ -479,7 +480,9 @@ class Parser(Resumable):
     def _made_ids(self) -> tuple[str, ...]:
         """Generated ids of calls, in order."""
         given = {call.id for call in self.message.tool_calls}
-        return tuple(dict.fromkeys(id for id in self._machine.ids.made if id in given))  # After backtracking, an id may occur twice.
+        return tuple(
+            dict.fromkeys(id for id in self._machine.ids.made if id in given)
+        )  # After backtracking, an id may occur twice.
 
     @property
     def _steps(self) -> int:
@@ -526,7 +529,7 @@ def _flowing(machine: Machine) -> Role | None:
 
 def _account(machine: Machine, text: str) -> None:
     """Update the machine for `text` that took the fast path."""
-    # The text of an argument is still needed, because its call may fail. Other text is only context.
+    # The text of an argument is still needed, because its call may fail. Text outside of arguments is only context.
     argument = machine.span_roles[-1] is Role.ARGUMENT
     machine.past.add(text, machine.base, machine.needed_from() if argument else machine.base + len(text))
     if argument and machine.scanner is not None:
@@ -536,8 +539,6 @@ def _account(machine: Machine, text: str) -> None:
     machine.span_ends[-1] += len(text)
     machine.steps += 1
 
-
-# Expected texts.
 
 _NO_MARKER = "\0"
 _TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}

@@ -24,7 +24,7 @@ class Code:
         return len(self._instructions)
 
     def emit(self, *instructions: Instruction) -> int:
-        """Append instructions. Return the address of the first one."""
+        """Append instructions, and return the address of the first one."""
         at = len(self._instructions)
         self._instructions.extend(instructions)
         return at
@@ -39,7 +39,7 @@ class Code:
         self._instructions[at] = instruction
 
     def finished(self) -> Program:
-        """Return the program. Every reserved address must have been filled."""
+        """Return the program, in which every reserved address must have been filled."""
         done = tuple(instruction for instruction in self._instructions if instruction is not None)
         assert len(done) == len(self._instructions)
         return done

@@ -172,8 +172,6 @@ class CallCode:
         if self.repair and (spelled := self.repair.other_opener) and self.damaged >= 0:
             yield from (CallEntry(spelled, lead, self.damaged, strong=False) for lead in self.calls.leads)
 
-    # One call.
-
     def _function(self) -> int:
         calls = self.calls
         sibling = BeginCall(hub=self.hub, section=calls.open.text.strip())
@@ -257,7 +255,9 @@ class CallCode:
         return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.core))
 
     def _space_around(self, parts: Elements, i: int) -> list[Instruction]:
-        """Return the code for whitespace before meaningless words, if the surrounding text has whitespace. Line breaks are allowed."""
+        """Return the code for whitespace, including line breaks, before meaningless words. It's empty if the surrounding text has no
+        whitespace.
+        """
         before = literal_of(parts[i - 1])[-1:] if i else ""
         after = literal_of(parts[i + 1])[:1] if i + 1 < len(parts) else ""
         return [Space()] if before.isspace() or after.isspace() else []

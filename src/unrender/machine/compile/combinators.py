@@ -26,10 +26,10 @@ _PYTHON = LiteralStyle()
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
-    """Return the program for `grammar`. Its free text ends at `ends` of the turn, and all text after them is content.
+    """Return the program for `grammar`. Free text of the grammar ends at `ends` of the turn, and all text after them is content.
 
     If the text doesn't match the grammar, the rest is content without the `ends`. Raises `GrammarError` for undefined rules, left
-    recursion, misplaced tags, and nodes that only formats can create. It's also raised if `grammar` isn't a `Grammar`, e.g. if it's text.
+    recursion, misplaced tags, and nodes that only formats can create. `GrammarError` is also raised if `grammar` isn't a `Grammar`.
     """
     if not isinstance(grammar, nodes.Grammar):
         raise GrammarError(f"grammar: expected an `unrender.grammar.Grammar`, found {type(grammar).__name__}")
@@ -73,7 +73,7 @@ def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
 
 
 def _check_tags(grammar: nodes.Grammar) -> bool:
-    """Raise `GrammarError` for misplaced tags. Return whether calls have ids."""
+    """Raise `GrammarError` for misplaced tags. Otherwise, return whether calls have ids."""
     # A rule may be used inside several tags. Each pair of a rule and a tag is checked once, so that recursive rules terminate.
     seen: set[tuple[str, nodes.Role | None]] = set()
     queue: list[tuple[nodes.Node, nodes.Role | None]] = [(grammar.root, None)]
@@ -149,7 +149,9 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(node, self.known)  # Raises `GrammarError`, because handwritten grammars can't contain such a node.
+                start_of(
+                    node, self.known
+                )  # Raises `GrammarError`, because handwritten grammars can't contain such a node.
             case _:
                 assert_never(node)
         return at
@@ -191,7 +193,7 @@ class _Compiler:
         head = self.code.reserve()
         # Without a separator, both kinds of rounds share the same code. The empty separator costs one step.
         separator = node.separator if node.separator is not None else nodes.Literal("")
-        # The first round starts at `first`. Later rounds start at the separator before it.
+        # The first round starts at `first`, and later rounds at the separator.
         later = self.node(separator)
         first = self.node(node.node)
         once = start_of(node.node, self.known)

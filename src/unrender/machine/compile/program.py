@@ -1,8 +1,8 @@
 """Compiles an answer tree into a program.
 
 Strategy: an answer is free text that contains parts. Each free text becomes one `FreeText` instruction (a hub). The hub searches for all
-markers that may interrupt the text, and has a table of their targets: reasoning, attempts to parse a call, or another hub. The code between
-two hubs is straight-line code.
+markers that may interrupt the text, and has a table of their targets. Targets are reasoning, attempts to parse a call, and other hubs. The
+code between two hubs is straight-line code.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Hub:
     guarded: set[str] = field(default_factory=set)
     attempts: dict[str, list[int]] = field(default_factory=dict)
     weak: dict[str, bool] = field(default_factory=dict)
-    """Brackets that start calls. The value is True if text may precede the bracket on its line."""
+    """Brackets that start calls, with True if text may precede the bracket on its line."""
     fences: set[int] = field(default_factory=set)
     """Addresses of attempts that aren't calls, so that they can't be quoted."""
     reported: dict[str, bool] = field(default_factory=dict)
@@ -204,20 +204,20 @@ class _Compiler:
                     hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
                 elif entry.weak:
                     hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
-        # Try repairs last.
+        # Repairs are tried last.
         for entry in entries:
             if entry.damaged >= 0 and hub.role is Role.CONTENT:
                 for variant in Marker(entry.lead + entry.opener).variants():
                     hub.attempts[variant].append(entry.damaged)
 
     def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[CallEntry]) -> int | None:
-        """Compile one part. Return the address at which the answer starts, if it starts inside that part."""
+        """Compile one part of the answer. Return the address at which the answer starts, if it starts inside that part."""
         match part:
             case ReasoningPart(declared=True):
                 return self._thought(hub, self._inner(hub, part, entries), part)
             case ContentPart():
                 self._said(hub, part, entries)
-            case Calls(forbidden=True):  # Only empty blocks are recognized; others are text.
+            case Calls(forbidden=True):  # Only empty blocks are recognized. A call that isn't empty is text.
                 ends = Finder(marker.text for marker in self.tree.ends)
                 self._enter(hub, list(empty_entries(self.code, part, hub.at, ends)))
             case ReasoningPart() | Calls():
@@ -236,7 +236,7 @@ class _Compiler:
         for marker in self.tree.dropped:
             self._silent(hub, marker, self.answer)
         for marker in self.tree.joints:
-            # Such words are dropped at the start of content, but directly before a call they are part of the call.
+            # Joints are dropped at the start of content, but directly before a call they are part of the call.
             self._opens(marker, self.answer)
             if marker in self.tree.call_joints:
                 self._before_calls(hub, marker, entries)
@@ -254,7 +254,7 @@ class _Compiler:
                 hub.guarded.add(variant)
 
     def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
-        """Emit the code of a meaningless special token. Whitespace around it is content if there is content on both sides."""
+        """Emit the code of a meaningless special token, which keeps surrounding whitespace as content if there is content on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
             at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))
@@ -283,7 +283,7 @@ class _Compiler:
                 self._last(hub, marker, hub.at, openers)
 
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
-        """Emit the code of words that start a part. Such words count only where a part may start."""
+        """Emit the code of words that start a part, and that count only where a part may start."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
         at = self.code.emit(
             Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role), Jump(target)

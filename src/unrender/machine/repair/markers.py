@@ -95,7 +95,7 @@ class Repair:
         return next(known, None)
 
     def behind_words(self, text: str, request: Request) -> re.Match[str] | None:
-        """Return the head of a call in `text`, up to the tool name, if only words precede it. Return None if there is none."""
+        """Return the head of a call in `text`, up to the tool name, if only words precede it; None if there is none."""
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
@@ -173,7 +173,7 @@ def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
     arguments = calls.arguments
     raw = notation_of(arguments.codec).unquoted and bool(arguments.entry)
     unfit = calls.whole or not any((calls.open, calls.call_open, calls.head))
-    # In `city: Paris`, on a line of its own, only whitespace separates two arguments. Such arguments can't be repaired.
+    # Arguments such as `city: Paris`, on lines of their own, can't be repaired, because only whitespace separates them.
     open_ended = raw and not (arguments.open_ended is False and literal_of(arguments.entry[0]).strip())
     return None if unfit or open_ended else Repair(calls, None if raw else style)
 
@@ -196,8 +196,6 @@ class MarkerWalk:
     ends_run: bool = False
     missing: tuple[str, ...] = ()
     """Missing pieces of the latest marker."""
-
-    # Markers.
 
     def write(self, text: str, at: int = -1) -> None:
         self.pieces.append((text, at))
@@ -382,7 +380,7 @@ class MarkerWalk:
         return begin if key and is_distinctive(closer) else -1
 
     def _supply(self, element: Element) -> bool:
-        """Write a missing element. Return False if the text of the element would be a guess."""
+        """Write a missing element. Return False if its text would be a guess."""
         if isinstance(element, Marker):
             self.note(self.at, self.at, repr(element.core))
             self.write(element.text)
@@ -392,8 +390,6 @@ class MarkerWalk:
         elif element is Slot.INDEX:
             self.write(str(self.repair.calls.index_start))
         return element in (Slot.ID, Slot.INDEX, Slot.ANY) or isinstance(element, Marker)
-
-    # Names and words.
 
     def _name(self, after: str = "") -> bool:
         names = sorted(self.request._tool_names, key=len, reverse=True)
@@ -444,8 +440,6 @@ class MarkerWalk:
         self.at = end
         return True
 
-    # Lookahead.
-
     def entry_at(self, at: int) -> bool:
         """Return whether an argument starts at `at`."""
         entry = self.repair.calls.arguments.entry
@@ -470,8 +464,6 @@ class MarkerWalk:
         if torn or rest.startswith(ends):
             return True
         return foreign and bool(ends) and _CLOSING_TAG.match(rest) is not None
-
-    # End of the call.
 
     def read_closers(self, markers: Sequence[Marker]) -> None:
         """Parse the end markers of the call, of which at least one is required."""

@@ -54,7 +54,7 @@ class _Walk(MarkerWalk):
     """Positions of each marker in the text, cached."""
 
     def call(self) -> bool:
-        """Parse the call. Return whether it can be repaired."""
+        """Parse the call, and return whether it can be repaired."""
         calls = self.repair.calls
         at = calls.function.index(Slot.ARGUMENTS)
         opened = [self._opened(marker) for marker in (calls.open, calls.call_open) if marker]
@@ -86,8 +86,6 @@ class _Walk(MarkerWalk):
         self.ends_run = bool(calls.close) and self.marker(calls.close, wanted=False)
         return self.closed or self.ends_run
 
-    # Arguments.
-
     def _arguments(self) -> bool:
         arguments = self.repair.calls.arguments
         opened = self.marker(arguments.open) if arguments.open else True
@@ -108,7 +106,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _object(self) -> bool:
-        """Copy one JSON object. Add missing closing brackets, and drop a superfluous one."""
+        """Copy one JSON object, adding missing closing brackets and dropping a superfluous one."""
         start = self.space(self.at)
         if not self.text.startswith("{", start):
             return False
