@@ -268,7 +268,7 @@ class ReadValue:
         return not ended and machine.quotation is not None and machine.quotation.closed_in(text)
 
     def _is_doubtful(self, machine: Machine, doubts: Doubts, text: str, *, closed: bool) -> bool:
-        """Return whether the text of a value contains too much, because a marker around it is damaged."""
+        """Return whether a marker around a value is damaged, so that the text includes more than the value."""
         buffer, at = machine.buffer, machine.at
         missing = machine.current.missing if doubts.between else ()
         if doubts.raised(text, closed=closed, missing=missing, tools=machine.request._tool_names):
@@ -396,7 +396,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
 
 
 def _head_of(marker: str) -> str:
-    """Return the shortest prefix of `marker` that ends a preceding word. A single letter isn't enough, because it may be part of the word."""
+    """Return the shortest prefix of `marker` that ends a preceding word. A single letter may be part of the word, so it isn't enough."""
     return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]
 
 

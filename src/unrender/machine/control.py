@@ -23,7 +23,7 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 UNLIMITED = 1 << 60
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
-"""Texts that complete the arguments, by the notation of the arguments."""
+"""Closing text of the arguments for each value of `CallState.written`."""
 _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
 _BEFORE_START = frozenset((Role.NAME, Role.ID))
 _TEXTS = (Role.CONTENT, Role.REASONING)
@@ -143,7 +143,7 @@ class Chosen:
 
     target: int
     again: bool = False
-    """True for a lookahead, because its text is parsed again."""
+    """True for a lookahead, whose text has to be parsed again."""
 
     def step(self, machine: Machine) -> bool:
         way = machine.pop().way

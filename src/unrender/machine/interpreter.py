@@ -99,7 +99,7 @@ class Machine(Resumable):
     frames: list[Frame] = field(default_factory=list)
     """Open backtracking points, latest last."""
     serial: int = 0
-    """Number of numbered backtracking points created so far."""
+    """Number of backtracking points with a serial number so far."""
     left: Frame | None = None
     """The frame of a failed attempt, for the instruction that created it."""
     recover: int = 0
@@ -107,7 +107,7 @@ class Machine(Resumable):
     broke: bool = False
     """True if parsing failed without a backtracking point."""
     failed_at: int = 0
-    """Furthest index in `buffer` that attempts at the same place reached."""
+    """Furthest index in `buffer` that the current attempts reached."""
     wanted: str = ""
     reread: int = 0
     """Number of characters parsed again after backtracking."""
@@ -175,7 +175,7 @@ class Machine(Resumable):
         return [*events, *self.take_final()]
 
     def take_final(self) -> list[Event | BrokenText]:
-        """Return the final events: those before the first backtracking point. In strict mode, raise `ParseError` for the first deviation."""
+        """Return the final events: those before the first backtracking point. If strict, raise `ParseError` for the first deviation."""
         # `frame.events` also counts released events, which `self.events` no longer contains.
         count = self.frames[0].events - self.released if self.frames else len(self.events)
         if not count:
@@ -403,7 +403,7 @@ class Machine(Resumable):
         """Add and return a backtracking point at the current position. `targets` are tried in order, then `otherwise`."""
         events = self.released + len(self.events)
         frame = Frame(targets, otherwise, self.base + self.at, events, len(self.span_ends), self.span_end, self.calls)
-        # If an attempt from here was cut off, any other attempt from here is too.
+        # After an attempt was cut off, other attempts from the same position are cut off too.
         frame.cut = frame.at == self.cut_from
         frame.saved = self.call.kept() if self.call else None
         frame.stack, frame.tag = self.stack, self.tag

@@ -176,7 +176,7 @@ class Tail:
         return False
 
     def _repaired(self, machine: Machine, mark: str) -> bool:
-        """Try to repair the call that ends here, before `mark`. Return whether the repair succeeded."""
+        """Try to repair the call that ends before `mark`. Return whether the repair succeeded."""
         ended = repaired(machine, self.repair, mark, self.hub) if self.repair else ""
         if ended:
             machine.closed = len(self.closers) + (len(self.section) if ended == "run" else 0)

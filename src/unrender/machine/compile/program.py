@@ -175,7 +175,7 @@ class _Compiler:
 
     @staticmethod
     def _tried(hub: _Hub) -> dict[str, list[int]]:
-        """Return the calls to try at each marker. A marker that starts like another call's marker also tries that call."""
+        """Return the calls to try at each marker, including the calls of any shorter marker that it starts with."""
         tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
         # Of `<t>` and `<t>\n`, the finder always returns the longer one, so the calls of the shorter one are tried there too.
         for marker in (*hub.attempts, *hub.direct):
@@ -292,7 +292,7 @@ class _Compiler:
 
     def _before_calls(self, hub: _Hub, joint: Marker, entries: list[CallEntry]) -> None:
         for entry in entries:
-            # If the call fails, these words are text too.
+            # If the call fails, its joint is text too.
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)

@@ -162,7 +162,7 @@ class Repair:
 
     @cached_property
     def single(self) -> frozenset[str]:
-        """Pieces that occur only once in the markers of a call, so that a second one is a repetition."""
+        """Pieces that occur only once in the markers of a call, and so can be recognized when repeated."""
         every = "\n".join(marker.text for marker in self.markers)
         pieces = (piece for marker in self.markers for piece in marker.pieces)
         return frozenset(piece for piece in pieces if is_distinctive(piece) and every.count(piece) == 1)
