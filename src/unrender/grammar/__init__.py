@@ -145,7 +145,7 @@ def chars(characters: str, minimum: int = 1, maximum: int | None = 1) -> Node:
             high = found[at + 2][0]
             at += 2
         if low > high:
-            raise GrammarError(f"chars: the range {low}-{high} runs backwards")
+            raise GrammarError(f"chars: the range {low}-{high} is reversed")
         ranges.append((low, high))
         at += 1
     if not ranges:

@@ -188,7 +188,9 @@ class CallWriter:
         if not shape.extra:
             return None
         if self.arguments.entry.count(Slot.KEY) != 1:
-            self.report("#", "additionalProperties", "the argument's name is written twice, and may be anything")
+            self.report(
+                "#", "additionalProperties", "the argument's name is written twice, which a grammar cannot match"
+            )
             return None
         if any(keys.pattern is not None for keys, _ in shape.extra):
             self.report("#", "propertyNames", "a name without quotes may be any word")
@@ -307,7 +309,7 @@ class CallWriter:
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return encoded_node(shape.pattern, raw_alphabet(self.codec))
         for keyword in keywords_of(shape):
-            self.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
+            self.report(self.path(hint), keyword, "raw text ends at the first end marker")
         return self.any_text(stops)
 
     def any_text(self, stops: tuple[str, ...]) -> Node:
@@ -350,7 +352,11 @@ class CallWriter:
         match shape:
             case Object():
                 if shape.extra:
-                    self.report(self.path(hint), "additionalProperties", "tags are named twice, and may be anything")
+                    self.report(
+                        self.path(hint),
+                        "additionalProperties",
+                        "a tag's name is written twice, which a grammar cannot match",
+                    )
                 items = [(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
                 body = chain(items, None, EMPTY, self.rules, hint)
                 return EMPTY if body is None else body if _required(shape.properties) else Optional(body)

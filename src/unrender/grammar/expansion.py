@@ -148,7 +148,7 @@ class _Expander:
     def call(self, calls: Calls) -> Node:
         """Return a choice of all tools' calls."""
         if calls.tools is None:
-            raise GrammarError("calls: any name counts as a tool; a grammar needs the tools by name")
+            raise GrammarError("calls: a grammar needs the names of the tools")
         # The same calls occur several times in a grammar. Tools aren't hashable, so they're compared by id.
         key = (calls.function, calls.arguments, tuple(map(id, calls.tools)))
         if key not in self.calls:
@@ -177,7 +177,7 @@ class _Expander:
             wider("#", str(error))
             reading = self.read({"type": "object"})
         except RecursionError:  # A schema built in Python may be nested too deeply even for the checks.
-            wider("#", "it is nested too deep; any arguments may be given")
+            wider("#", "it is nested too deeply; any arguments may be given")
             reading = self.read({"type": "object"})
         for item in reading.unsupported:
             report(item.path, item.keyword, item.reason)

@@ -156,7 +156,7 @@ def _check_ends(grammar: Grammar) -> None:
     for node, last in queue:
         match node:
             case nodes.End() if not last:
-                raise GrammarError("end(): text may follow it, and grammars cannot forbid that; separate parts instead")
+                raise GrammarError("end(): text may follow it, which a grammar cannot forbid; use separators instead")
             case Ref(rule) if (rule, last) not in seen:
                 seen.add((rule, last))
                 queue.append((grammar.rules[rule], last))
@@ -200,7 +200,9 @@ class _Writer:
             case Tag(role=Role.ARGUMENT, node=inner):
                 return replace(node, node=self.whole(inner, tool))
             case Tag(role=Role.KEY):
-                self.report(tool, "#", "properties", "the grammar writes names of arguments apart from their values")
+                self.report(
+                    tool, "#", "properties", "the grammar does not pair the names of arguments with their values"
+                )
             case Sequence(parts) if _entry(parts):
                 return self.entries(parts, tool)
         return nodes.with_children(node, lambda child: self.inside(child, tool))
@@ -239,7 +241,7 @@ class _Writer:
         # Entries may occur in any order and number, so keywords about several arguments can't be enforced.
         for keyword in sorted(_ABOUT_ENTRIES & parameters.keys()):
             if parameters[keyword]:
-                self.report(tool, "#", keyword, "each entry is written for itself")
+                self.report(tool, "#", keyword, "a grammar cannot relate entries to each other")
         return Choice(tuple(self.entry(parts, key, tool) for key in properties))
 
     def entry(self, parts: tuple[Node, ...], key: str, tool: Tool) -> Node:
@@ -431,7 +433,7 @@ def _unrolled(node: Repeat) -> Node:
     low, high = node.minimum, node.maximum
     rounds = low if high is None else high
     if rounds > MAX_PARTS:
-        raise GrammarError(f"tool_choice: calls in more than {MAX_PARTS} rounds cannot be counted, found {rounds}")
+        raise GrammarError(f"tool_choice: calls in more than {MAX_PARTS} iterations cannot be counted, found {rounds}")
     between = () if node.separator is None else (node.separator,)
     # `a{1,3}` is `a (a (a)?)?`, with separators; `a{2,}` is `a a a*`.
     tail: Node = Repeat(Sequence((*between, node.node))) if high is None else nodes.EMPTY

@@ -160,7 +160,7 @@ class Speller:
             others = Alphabet(forbidden=((close, close),))
             return self.bounded(replace(shape, excluded=words), others, others.character)
         for keyword in keywords_of(shape):
-            self.report(keyword, "an unescaped string ends at its quote, whatever comes before it")
+            self.report(keyword, "a string without escapes ends at its first quote")
         return Until((close,))
 
     def text(self, shape: Text, alphabet: Alphabet) -> Node:

@@ -140,7 +140,9 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case nodes.Tag(_, inner) | nodes.Atomic(inner):
             return start_of(inner, known)
         case nodes.Cut():
-            return ANY_START.or_nothing()  # The next node must be tried even if it will fail, since the cut takes effect.
+            return (
+                ANY_START.or_nothing()
+            )  # The next node must always be tried, since the cut takes effect even if it fails.
         case nodes.End() | nodes.Mark():
             return NOTHING
         case JsonValue():
@@ -150,7 +152,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case nodes.Quoted(quote):
             return _text(quote)
         case nodes.AnswerPart():
-            raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
+            raise GrammarError("a part of a Format's answer is not allowed in this grammar")
 
 
 def _text(text: str) -> Start:

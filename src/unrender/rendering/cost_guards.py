@@ -2,10 +2,10 @@
 
 Rules:
 - Guards never change values. They raise `Exhausted` if an operation is too expensive, and `TypeError` if it makes no sense in a template.
-- Expensive operations are listed in the tables. A filter that isn't listed is cheap, and its result isn't larger than its input. Templates can't use
-  unlisted methods of built-in values.
-- `%` format strings are scanned like in Python, and all widths and precisions are summed up in advance. `str.format` is done by Jinja's sandboxed
-  formatter, which calls a guard before it writes a field, after nested fields are resolved.
+- Expensive operations are listed in the tables. An unlisted filter is cheap, and its result isn't larger than its input.
+- Templates can't use unlisted methods of built-in values.
+- `%` format strings are scanned like in Python, and all widths and precisions are summed up in advance.
+- `str.format` is done by Jinja's sandboxed formatter. Each field is measured before it's written, after nested fields are resolved.
 """
 
 from __future__ import annotations
@@ -448,7 +448,7 @@ def _code(budget: CostBudget, asked: Operands) -> None:
     if str(codec).lower().replace("-", "").replace("_", "") not in _CODECS or errors not in _CODEC_ERRORS:
         wanted = "expected utf-8, ascii or latin-1, with errors strict, ignore or replace"
         raise exceptions.SecurityError(
-            f"the template asks for the codec {codec!r:.40} with errors {errors!r:.40}: {wanted}"
+            f"the template uses the codec {codec!r:.40} with errors {errors!r:.40}: {wanted}"
         )
 
 

@@ -214,7 +214,7 @@ class Template:
 
 _GO = re.compile(r"\{\{-?\s*+(?:\.[A-Z]\w*|\$\w*|(?:if|range|with)\s[^}]*[.$]\w*)[^}]*\}\}")
 """Go template syntax, e.g. `{{ .Prompt }}`, `{{- range .Messages }}`, `{{ $last }}`."""
-_NO_GO = "take the model's own template, from its tokenizer_config.json or its GGUF file"
+_NO_GO = "use the model's own template, from its tokenizer_config.json or its GGUF file"
 
 
 def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:

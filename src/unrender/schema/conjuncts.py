@@ -50,13 +50,13 @@ def _reference(place: Place, keyword: str, references: References, report: Repor
     follow = references.follow_dynamic if keyword == "$dynamicRef" else references.follow
     target = follow(reference, place) if isinstance(reference, str) else None
     if target is None:
-        reason = f"only references within the schema are followed, found {value_in_words(reference)}"
+        reason = f"only references within the schema are supported, found {value_in_words(reference)}"
         report(place.path, keyword, reason)
     return [target] if target else []
 
 
 def _unfollowed(place: Place, keyword: str, _references: References, report: ReportLoss) -> list[Place]:
-    report(place.path, keyword, "where it leads depends on how it is reached")
+    report(place.path, keyword, "its target depends on the dynamic scope")
     return []
 
 

@@ -63,7 +63,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
     broken = excluded_schemas(wanted.schema)
     least = max(shape.minimum, low)
     if broken is None or shape.prefix or shape.contained or shape.maximum is not None or shape.minimum > low:
-        reason = "only a schema that can be negated is counted, in lists without a length and first items"
+        reason = "supported only if the schema can be negated, in arrays without a length and prefixItems"
         context.report(place.path, "contains", reason)
         return replace(shape, minimum=least) if shape.maximum is None or least <= shape.maximum else Nothing()
     found = context.child((*rest, wanted))
@@ -92,7 +92,7 @@ def _unique(shape: Array, place: Place, context: KeywordContext) -> Shape:
     lists = None if shape.contained else _arranged(shape)
     if lists is not None:
         return shapes.union(list(map(_listed, lists)))
-    context.report(place.path, "uniqueItems", "earlier items are not remembered")
+    context.report(place.path, "uniqueItems", "a grammar cannot compare items")
     return shape if shape.contained else _unique_prefix(shape)
 
 
@@ -166,7 +166,7 @@ def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Pl
     if isinstance(place.get(first), list | tuple):
         return place.each(first), place.at(other) if other in place.mapping else anything
     if first == "prefixItems":
-        context.report(place.path, "prefixItems", f"a list is expected, found {value_in_words(place.get(first))}")
+        context.report(place.path, "prefixItems", f"expected a list, found {value_in_words(place.get(first))}")
     return [], place.at("items") if "items" in place.mapping else anything
 
 
@@ -259,9 +259,7 @@ def _report_named_again(
     name = next(again, None)
     for keyword in ("patternProperties", "propertyNames") if name is not None else ():
         for place in [place for place in places if keyword in place.mapping][:1]:
-            reason = (
-                f"patterns are not told apart from {name!r:.100}, which may come again with the value of other names"
-            )
+            reason = f"the patterns also match {name!r:.100}, which may be repeated with another value"
             context.report(place.path, keyword, reason)
 
 
@@ -361,7 +359,7 @@ def _extra(
         context.report(patterned[0].place.path, "additionalProperties", reason)
     for place in places:
         if "propertyNames" in place.mapping:
-            context.report(place.path, "propertyNames", "a pattern holds for the same keys")
+            context.report(place.path, "propertyNames", "not supported together with patternProperties")
     pairs = [pair for scope in patterned for pair in _by_pattern(scope, scopes, context)]
     return _with_keys_apart(tuple(pairs), patterned[0].place, context), value
 
@@ -373,7 +371,9 @@ def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) ->
         others = [(other, other.rest) for other in scopes if other.rest and pattern not in other.patterns]
         for other, rest in others:
             if other.patterns and rest.schema is not True:
-                context.report(other.place.path, "additionalProperties", "its patterns are not compared with others'")
+                context.report(
+                    other.place.path, "additionalProperties", "patterns of different subschemas are not compared"
+                )
         rests = [rest for other, rest in others if not other.patterns]
         value = context.child((scope.place.at("patternProperties", pattern), *rests))
         if not isinstance(value, Nothing):
@@ -389,7 +389,11 @@ def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _E
         return pairs
     values = shapes.union([value for _, value in pairs])
     if values != pairs[0][1]:
-        context.report(place.path, "patternProperties", "a key may match several patterns; its value obeys one of them")
+        context.report(
+            place.path,
+            "patternProperties",
+            "a key may match several patterns; its value matches only one of their schemas",
+        )
     nodes = [keys.pattern for keys, _ in pairs if keys.pattern is not None]
     return ((Text(pattern=any_pattern(nodes)) if len(nodes) == len(pairs) else Text(), values),)
 
@@ -427,7 +431,7 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
     if not isinstance(shape, Text):
         if shape is not None and not isinstance(shape, Anything):
             context.report(
-                places[0].path, "propertyNames", "only a pattern, a length or a list of names holds for keys"
+                places[0].path, "propertyNames", "only patterns, lengths and lists of names are supported for keys"
             )
         return Text(excluded=names)
     inside = frozenset(name for name in names if admits_text(shape, name))
@@ -446,7 +450,7 @@ def _with_size(shape: shapes.Object, places: Places, context: KeywordContext) ->
         return shape
     for place in places if least > required + 1 else ():
         if place.get("minProperties") is not None:
-            context.report(place.path, "minProperties", "keys that are not declared may repeat")
+            context.report(place.path, "minProperties", "undeclared keys may be repeated")
     if optional == 0 and (shape.extra or least <= required):
         low, rest = max(least - required, 0), None if most is None else most - required
         if rest is not None and rest < low:

@@ -165,8 +165,7 @@ def _free_number(shape: Number) -> Node:
 
 
 def _not_zero(digits: int, most: int) -> Node:
-    """Return up to `digits` digits that aren't all zero. If `most` is the default, slightly more digits are allowed, for a smaller grammar.
-    """
+    """Return up to `digits` digits, not all zero. If `most` is the default, a few more are allowed, for a smaller grammar."""
     if most >= MAX_INTEGER_DIGITS:
         return Sequence((Chars((("0", "0"),), minimum=0, maximum=digits - 1), _NONZERO, _digits(0, digits - 1)))
     # For three digits: 1-9 and up to two digits; 0, 1-9 and up to one digit; or 00 and 1-9.
@@ -207,8 +206,7 @@ def _magnitudes(low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
 
 
 def _with_fractions(whole: int, low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
-    """Return the numbers with this integer part and a fraction between the edges. If `high` is None, any fraction above `low` is allowed.
-    """
+    """Return the numbers with this integer part and a fraction between the edges. If `high` is None, the upper edge is 1."""
     tails = _fractions(low, high, shape)
     options = [*_no_digits(low, high), *([Sequence((Literal("."), any_pattern(tails)))] if tails else [])]
     return [Sequence((Literal(str(whole)), any_pattern(options)))] if options else []

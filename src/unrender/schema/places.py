@@ -237,7 +237,7 @@ def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tup
             if value <= longest:
                 sizes.append(int(value))
             else:
-                context.report(place.path, keyword, f"no more than {longest} repetitions are counted")
+                context.report(place.path, keyword, f"at most {longest} repetitions can be counted")
     return max((0, *counted[low])), min(counted[high], default=None)
 
 
@@ -317,7 +317,7 @@ class References:
         found = self.anchors.get((uri, unquote(fragment)))
         if not found:
             missing = f"{fragment!r:.80} is missing"
-            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} leads nowhere: {missing}")
+            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} has no target: {missing}")
         return found
 
     def index(self) -> None:
@@ -374,7 +374,7 @@ def _pointed(resource: Place, fragment: str, reference: str, place: Place) -> Pl
             continue
         target = _stepped(target, name)
         if target is _MISSING:
-            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} leads nowhere: {name!r:.80} is missing")
+            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} has no target: {name!r:.80} is missing")
         # A part with its own `$id` changes the base URI of the references inside it.
         base, path = base_of(base, target), path + step_text(name)
     return Place.checked(target, path, base)

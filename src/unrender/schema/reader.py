@@ -153,7 +153,7 @@ class _Reader:
             return Reference(self.open[key])
         if places and (self.depth > MAX_SCHEMA_DEPTH or self.count >= MAX_SCHEMA_PARTS):
             deep = f"it is nested deeper than {MAX_SCHEMA_DEPTH} levels"
-            large = f"the whole schema unfolds into more than {MAX_SCHEMA_PARTS} parts"
+            large = f"the schema expands into more than {MAX_SCHEMA_PARTS} parts"
             self.report(key[0], "schema", deep if self.depth > MAX_SCHEMA_DEPTH else large)
             return Anything()
         return self.read_once(key, places)
@@ -244,7 +244,7 @@ class _Reader:
             if place.path in seen:
                 continue
             if len(seen) >= MAX_CONJUNCTS:
-                self.report(place.path, "schema", f"more than {MAX_CONJUNCTS} subschemas hold for the same value")
+                self.report(place.path, "schema", f"more than {MAX_CONJUNCTS} subschemas apply to the same value")
                 break
             seen.add(place.path)
             # `{"$ref": "#/$defs/a", "minLength": 1}` becomes two conjuncts: the target of the reference, and the length.
@@ -300,7 +300,9 @@ class _Reader:
         # Twenty `anyOf`s with two branches each would be a million shapes. Drop the last ones first.
         while len(sizes) > 1 and prod(sizes.values()) > MAX_OPTIONS:
             (at, keyword), _ = sizes.popitem()
-            self.report(places[at].path, keyword, f"with others it makes more than {MAX_OPTIONS} combinations")
+            self.report(
+                places[at].path, keyword, f"together with other branches, it has more than {MAX_OPTIONS} combinations"
+            )
             kept[at] = kept[at].without(keyword)
         return tuple(kept)
 
@@ -327,7 +329,7 @@ class _Reader:
         values = self.listed(places)
         rest = self.shape(tuple(place.without("enum", "const") for place in places))
         if isinstance(rest, Reference) and rest.name not in self.definitions:
-            self.report(places[0].path, "$ref", "its values are listed inside of what it refers to")
+            self.report(places[0].path, "$ref", "an enum is combined with a recursive reference")
         if any(map(is_deep, values)):
             self.report(places[0].path, "enum", f"a value is nested deeper than {MAX_SCHEMA_DEPTH} levels")
             return rest
@@ -459,7 +461,7 @@ def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     for place in places:
         # `if` without `then` and `else` has no effect.
         if place.get("if") not in (None, False) and {"then", "else"} & place.mapping.keys():
-            context.report(place.path, "if", "conditions cannot be decided while the value is written")
+            context.report(place.path, "if", "a grammar cannot evaluate this condition")
     types = _types(places) - excluded.types
     if not types:
         return Nothing()

@@ -92,14 +92,16 @@ def read_integer(places: Places, excluded: Excluded, context: KeywordContext) ->
         if whole <= MAX_STATES:
             step = whole
         else:
-            context.report(place.path, "multipleOf", f"steps above {MAX_STATES} are not counted")
+            context.report(place.path, "multipleOf", f"multiples of more than {MAX_STATES} are not supported")
     if low is not None and high is not None and -(-low // step) * step > high:
         return Nothing()
     values = [int(value) for value in _forbidden(places, excluded, context) if value == int(value)]
     pieces = _around(Integer(minimum=low, maximum=high, multiple=step), values)
     uncounted = context.longest is not None and step > 1 and any(multiples(piece) is None for piece in pieces)
     for place, _ in _steps(places) if uncounted else ():
-        context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
+        context.report(
+            place.path, "multipleOf", "large multiples, and multiples within a large range, are not supported"
+        )
     return union(list[Shape](pieces))
 
 
@@ -142,7 +144,7 @@ def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> 
             parts = finer
         else:
             context.report(
-                place.path, "multipleOf", "of fractions, only 0.1, 0.01 … and others that divide 1 are counted"
+                place.path, "multipleOf", "the only supported fractions are 0.1, 0.01 … and others that divide 1"
             )
     if parts == 1:
         return read_integer(places, excluded, context)
@@ -151,7 +153,7 @@ def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> 
     if "integer" in excluded.types:
         if shape.minimum is shape.maximum is None and not excluded.values:
             return replace(shape, fractional=True)
-        context.report(places[0].path, "not", "whole numbers are not told apart from others between bounds")
+        context.report(places[0].path, "not", "integers cannot be excluded from a bounded number")
     pieces = _beside(shape, _forbidden(places, excluded, context))
     counted = [_in_parts(piece, parts) for piece in pieces] if parts else pieces
     return union([piece for piece in counted if not _is_empty(piece)])
@@ -194,7 +196,11 @@ def _forbidden(places: Places, excluded: Excluded, context: KeywordContext) -> l
     """Return the single numbers that `not` excludes, sorted."""
     texts = [text for text in excluded.values if text[0] in "-0123456789"]
     if len(texts) > MAX_PARTS or any(len(text) > MAX_SCHEMA_DIGITS for text in texts):
-        context.report(places[0].path, "not", f"no more than {MAX_PARTS} numbers are excluded, none of them long")
+        context.report(
+            places[0].path,
+            "not",
+            f"at most {MAX_PARTS} numbers can be excluded, with at most {MAX_SCHEMA_DIGITS} characters each",
+        )
         return []
     return sorted(map(Decimal, texts))
 
@@ -205,10 +211,10 @@ def read_text(places: Places, excluded: Excluded, context: KeywordContext) -> Sh
     if most is not None and (least > most or (most == 0 and "" in excluded.words)):
         return Nothing()
     for place in places if any(len(word) > MAX_EXCLUDED_WORD for word in excluded.words) else ():
-        context.report(place.path, "not", f"words of more than {MAX_EXCLUDED_WORD} characters are not told apart")
+        context.report(place.path, "not", f"strings of more than {MAX_EXCLUDED_WORD} characters cannot be excluded")
     sources = [(place, keyword, node) for place in places for keyword, node in _text_nodes(place, context)]
     for place, keyword, _ in sources[1:]:
-        context.report(place.path, keyword, "another pattern or format holds for the same string")
+        context.report(place.path, keyword, "only one pattern or format per string is supported")
     words = frozenset(word for word in excluded.words if least <= len(word) and (most is None or len(word) <= most))
     shape = Text(minimum=least, maximum=most, excluded=words)
     return _with_pattern(shape, sources[0][2], places, context) if sources else shape
@@ -252,7 +258,7 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
         for keyword in ("minLength", "maxLength"):
             said = place.get(keyword)
             if said is not None and (said > least if keyword == "minLength" else most is None or most > said):
-                context.report(place.path, keyword, "a pattern or format holds for the same string")
+                context.report(place.path, keyword, "not supported together with this pattern or format")
     return Text(pattern=pattern)
 
 

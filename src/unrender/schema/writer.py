@@ -90,11 +90,11 @@ def _number(shape: shapes.Number) -> dict[str, Any]:
     if shape.fractional:
         raise Unwritable("a number that isn't an integer")
     if shape.parts is not None:
-        raise Unwritable("steps of a fraction")  # llguidance requires two digits for quarters, so it rejects 0.5
+        raise Unwritable("fractional steps")  # llguidance requires two digits for quarters, so it rejects 0.5
     bounded = shape.minimum is not None and shape.maximum is not None
     if bounded and (shape.exclusive_minimum or shape.exclusive_maximum):
         raise Unwritable(
-            "an open bound beside another"
+            "an exclusive bound together with another bound"
         )  # llguidance accepts 1 for "more than 1 and less than 1.5"
     low = "exclusiveMinimum" if shape.exclusive_minimum else "minimum"
     high = "exclusiveMaximum" if shape.exclusive_maximum else "maximum"

@@ -137,7 +137,7 @@ def test_large_schemas_do_not_blow_up():
     answer = turn_of(tools=(Tool(name="f", parameters={"properties": properties}),))
     assert len(json.dumps(properties)) > 80_000
 
-    with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
+    with pytest.warns(SchemaWarning, match="at most 1000 repetitions can be counted"):
         text = answer.constraint("llama.cpp").grammar
 
     assert len(text) < 200_000
