@@ -115,7 +115,7 @@ def one_or_more(part: Node | str, separator: Node | str | None = None) -> Node:
 
 
 def until(*stops: str) -> Node:
-    """Return `(!stop .)*`: all text before the first of `stops`, or up to the end of the output. Doesn't consume the stop."""
+    """Return `(!stop .)*`: all text before the first of `stops`, or up to the end of the output. The stop isn't consumed."""
     if not all(stops):
         raise GrammarError("until: expected stops of at least one character, found an empty one")
     return nodes.Until(stops)
@@ -179,7 +179,7 @@ def end() -> Node:
 
 
 def json_value() -> Node:
-    """Return any JSON value. Its text is streamed."""
+    """Return any JSON value, which the parser streams."""
     return nodes.JsonValue()
 
 
@@ -189,7 +189,7 @@ def schema(json_schema: JsonSchema) -> Node:
 
 
 def python_value() -> Node:
-    """Return one value in Python syntax. JSON is accepted too."""
+    """Return one value in Python syntax or JSON."""
     return nodes.PythonValue()
 
 
@@ -242,7 +242,7 @@ def tool_call(part: Node | str) -> Node:
 
 
 def name(part: Node | str) -> Node:
-    """Return `a`, tagged as the name of a call. It only matches the names of offered tools."""
+    """Return `a`, tagged as the name of a call, which must be the name of an offered tool."""
     return tag(Role.NAME, part)
 
 

@@ -1,8 +1,8 @@
 """Writes a tool call as nodes: the function's skeleton, and its arguments with their names and values.
 
-Rules: arguments are in schema order or sorted by name, since templates use either order. Raw text ends at the value's end marker and never
-contains it, with or without the white space before it, since the parser accepts either. If a codec can't express a part of a schema, the
-part is reported and the value is wider.
+Rules: arguments are in schema order or sorted by name, since templates use either order. Raw text never contains the value's end marker,
+with or without the white space before it, since the parser ends the value at either. If a codec can't express a part of a schema, the part
+is reported and the value is wider.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class CallWriter:
         found, options, text = list(alternatives(self.resolved(shape))), list[Node](), self.any_text(stops)
         for option in found:
             options.append(self.one_value(option, stops, hint))
-            # Any text includes the other options, since `12` and `null` are texts too. Nested tags are an exception.
+            # Any text includes the other options, except nested tags, since `12` and `null` are texts too.
             if options[-1] == text and self.codec.containers is not Containers.XML:
                 return text
         if text in options:
@@ -303,7 +303,7 @@ class CallWriter:
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of raw text.
 
-        The schema's keywords are enforced only if a matching text can't contain a stop. Otherwise they're reported.
+        The schema's keywords are enforced only if matching texts can't contain a stop, and reported otherwise.
         """
         # `^[a-z]+$` can't contain `</a>`; `^.*$` can.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):

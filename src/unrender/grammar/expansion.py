@@ -109,12 +109,12 @@ class _Expander:
         # A reading without losses is the same for both forms of values.
         if self.values is Values.SPELLED or not reading.unsupported:
             return reading
-        # A schema that can't be passed natively is spelled out too, so it keeps the losses of that form.
+        # A schema that can't be passed natively is spelled out too, so use the reading for that form.
         native = read_schema(schema)
         return native if is_writable(native) else reading
 
     def response(self, schema: JsonSchema) -> Reading:
-        """Return the reading of a response schema. It's never widened, unlike that of a tool."""
+        """Return the reading of a response schema, which is never widened."""
         try:
             reading = self.read(schema)
         except RecursionError:
@@ -138,7 +138,7 @@ class _Expander:
         start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
         call = Sequence((call_open, self.call(calls)))
         if calls.ends_turn and not calls.close:
-            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. So it's optional.
+            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`, so it's optional.
             more = None if calls.maximum is None else calls.maximum - 1
             again = Repeat(Sequence((call_close, separator, call)), 0, more)
             return Sequence((start, call, again, Optional(Sequence((call_close, end)))))

@@ -29,7 +29,7 @@ from unrender.schema.reader import Unsupported, read_schema
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identity:
-    """A cache key for a grammar. It compares by identity instead of content."""
+    """A cache key that compares grammars by identity instead of content."""
 
     grammar: Grammar
 
@@ -444,7 +444,7 @@ def _unrolled(node: Repeat) -> Node:
 
 
 def _may_call(node: Node, calling: frozenset[str]) -> bool:
-    """Return whether the text of `node` may contain a call. `calling` are the rules that may."""
+    """Return whether the text of `node` may contain a call. `calling` contains the rules whose text may."""
     match node:
         case Tag(role=Role.CALL):
             return True
@@ -460,7 +460,7 @@ def _is_silent(node: Node, rules: frozenset[str]) -> bool:
 
 
 def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
-    """Return whether `node` can match, with or without calls. `rules` are the rules that can match."""
+    """Return whether `node` can match, with or without calls. `rules` contains the rules that can match."""
     match node:
         case Tag(role=Role.CALL) if not calls:
             return False

@@ -44,7 +44,7 @@ _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_
 
 @dataclass(slots=True)
 class Speller:
-    """Writes shapes with the tokens of one lexicon. Collects the required rules in `rules`."""
+    """Writes shapes with the tokens of one lexicon, and collects their rules in `rules`."""
 
     lexicon: Lexicon
     rules: Rules
@@ -89,7 +89,7 @@ class Speller:
         raise ValueError("no value has this shape")
 
     def common(self, name: str, build: Callable[[], Node]) -> Ref:
-        """Return a rule of the lexicon by name. It's built on first use."""
+        """Return a rule of the lexicon by name, built on first use."""
         full = f"{self.lexicon.name}-{name}"
         if full not in self.rules.table:
             # The name is reserved first, since the rule of a value refers to itself for arrays and objects.
@@ -215,7 +215,7 @@ class Speller:
     def key(self, name: str) -> Node:
         if self.lexicon.bare_keys:
             return Literal(name)
-        # `repr()` writes 'a', but "it's" if the text contains a single quote. So each key has only one form.
+        # `repr()` writes 'a', but "it's" if the text contains a single quote, so each key has only one form.
         quotes = self.lexicon.quotes
         if self.lexicon.keys_like_repr:
             quotes = tuple(quote for quote in quotes if repr(name).startswith(quote.open))
@@ -227,7 +227,7 @@ class Speller:
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
-        """Return an array or object. `body` is None if it's empty, and may be omitted if `optional`."""
+        """Return an array or object with this body. The body may be omitted if `optional`, and is None if there is none."""
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(self.row(*parts)),) if optional and parts else parts
         return self.row(Literal(opening), self.space(), *inside, Literal(closing))
@@ -247,7 +247,7 @@ class Speller:
         most = None if shape.maximum is None else shape.maximum - fixed
         body: Node | None = None
         if not isinstance(shape.items, shapes.Nothing) and most != 0:
-            # Built from the end. `[a, b?, c*]` is a, then optionally b, and only after b any number of c.
+            # The sequence is built from the end: `[a, b?, c*]` is a, then optionally b, and only after b any number of c.
             least = max(shape.minimum - fixed, 0 if fixed else 1)
             body = Repeat(self.spell(shape.items, f"{hint}-item"), least or 1, most, self.comma())
         for at in range(fixed - 1, -1, -1):
@@ -333,8 +333,8 @@ def chain(
 ) -> Node | None:
     """Return one or more entries in order, then the extra ones. Optional entries may be missing.
 
-    `entries` are nodes, each with a flag for required ones. None if there is nothing to write. The number of nodes is linear, since the
-    rest after each entry is a rule.
+    `entries` are nodes, each with a flag for required ones. Returns None if there is nothing to write. The number of nodes is linear, since
+    the rest after each entry is a rule.
     """
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:

@@ -180,7 +180,7 @@ class JsonValue(Leaf):
 class PythonValue(Leaf):
     """One value in Python syntax, including JSON's spelling: `'a'`, `None`, `{"b": True}`.
 
-    It matches the schema, or is any value if the schema is None. The schema is copied and frozen.
+    The value must match the schema, unless that is None. The schema is copied and frozen.
     """
 
     schema: JsonSchema | None = None
@@ -203,7 +203,7 @@ class AnswerPart(Leaf):
 
 _Special = Layout | Until | Peek | Negate | End | Tag | Atomic | Cut | Mark
 Refused = _Special | Chars | Optional | Repeat | Ref | JsonValue | PythonValue | Quoted | AnswerPart
-"""Node types that some dialect, or a regular expression, can't express. Repetitions with a separator are included."""
+"""Node types that some dialect, or a regular expression, can't express. Repetitions with a separator are one of them."""
 Node = Literal | Sequence | Choice | Refused
 """A node of a grammar. Code that distinguishes node types lists all of them, so mypy reports where a new type is missing."""
 

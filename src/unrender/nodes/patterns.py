@@ -236,7 +236,7 @@ class _Reader:
         start = self.position
         while self.peek() and self.peek() in "0123456789":
             self.position += 1
-        # Python rejects numbers with thousands of digits. Such long ones exceed the limits anyway.
+        # Python rejects numbers with thousands of digits, which exceed the limits anyway.
         digits = self.pattern[start : self.position].lstrip("0")[: MAX_INTEGER_DIGITS + 1]
         return int(digits or "0") if self.position > start else None
 
@@ -399,7 +399,7 @@ States = frozenset[int]
 
 
 def matches(pattern: Node, text: str) -> bool:
-    """Return whether `pattern` generates `text`. Also True if that would take more than `MAX_STEPS` steps to decide.
+    """Return whether `pattern` generates `text`. Also returns True if the decision would take more than `MAX_STEPS` steps.
 
     Raises `GrammarError` for nodes that aren't regular.
     """

@@ -98,10 +98,10 @@ class Alphabet:
 _CONTROLS = 0x20
 """Characters below this code are control characters."""
 RAW = Alphabet()
-"""Unescaped text."""
+"""The alphabet of unescaped text."""
 
 WORDS = Alphabet(forbidden=complement((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))))
-"""Names: unescaped letters, digits and `_`."""
+"""The alphabet of names: unescaped letters, digits and `_`."""
 
 _HEX = (("0", "9"), ("A", "F"), ("a", "f"))
 _BACKSLASH = Literal("\\")
@@ -129,17 +129,17 @@ JSON_CHARACTER = Choice(
 _JSON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\x7f"))
 _JSON_CODED = "\\u{:04x}"
 JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=_JSON_FORBIDDEN, general=JSON_CHARACTER, coded=_JSON_CODED)
-"""For double-quoted JSON strings."""
+"""The alphabet of double-quoted JSON strings."""
 
 JSON_SINGLE = Alphabet(escapes=(("'", "\\'"), *_JSON_ESCAPES[1:]), forbidden=_JSON_FORBIDDEN, coded=_JSON_CODED)
-"""For single-quoted strings with JSON escapes."""
+"""The alphabet of single-quoted strings with JSON escapes."""
 
 _PYTHON_ESCAPES = (("'", "\\'"), ("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 _PYTHON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\xa0"), ("\xad", "\xad"))
 PYTHON = Alphabet(escapes=_PYTHON_ESCAPES, forbidden=_PYTHON_FORBIDDEN, coded="\\x{:02x}")
-"""For the single-quoted strings of `repr()`."""
+"""The alphabet of single-quoted strings from `repr()`."""
 PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
-"""For the double-quoted strings of `repr()`, used if the text contains a single quote."""
+"""The alphabet of double-quoted strings from `repr()`, which uses them for texts with a single quote."""
 
 
 def encoded_node(node: Node, alphabet: Alphabet) -> Node:
@@ -212,9 +212,9 @@ def all_but(
 ) -> Node:
     """Return a node for all texts with these lengths except `words`, written in `alphabet`.
 
-    `rest` returns the node of the remaining text after a number of characters. By default it's written out each time. Alternative escapes
-    are left out, since they could spell an excluded word. Words longer than `MAX_EXCLUDED_WORD` aren't excluded. At least one text must
-    remain allowed.
+    `rest` returns the node of the remaining text after a number of characters. By default, that node is repeated for each branch.
+    Alternative escapes are left out, since they could spell an excluded word. Words longer than `MAX_EXCLUDED_WORD` aren't excluded. At
+    least one text must remain allowed.
     """
     least, most = lengths
     listed = [word for word in _told_apart(words) if least <= len(word) and (most is None or len(word) <= most)]
@@ -250,7 +250,7 @@ class _AllBut:
     rest: Callable[[int], Node]
 
     def node(self, words: list[str], depth: int) -> Node:
-        """Return a node for the rest of all texts that differ from `words`, which agree up to `depth`."""
+        """Return a node for all texts except `words`, from position `depth` on. The words agree up to that position."""
         if not words:
             return self.rest(depth)
         # All except "paris" and "park": the empty text, another first letter and any text, or p and all except "aris" and "ark".
@@ -270,7 +270,7 @@ class _AllBut:
 
 
 def cannot_contain(pattern: Node, stop: str) -> bool:
-    """Return whether texts of `pattern` never contain some character of `stop`."""
+    """Return True if `stop` contains a character that never occurs in texts of `pattern`."""
     found = list(walk(pattern))
     letters = {letter for node in found if isinstance(node, Literal) for letter in node.text}
     classes = [node for node in found if isinstance(node, Chars)]

@@ -1,4 +1,4 @@
-"""Guards for the operators, filters, methods and format strings of a template. They measure the cost before an operation runs.
+"""Guards for the operators, filters, methods and format strings of a template. Guards measure the cost before an operation runs.
 
 Rules:
 - Guards never change values. They raise `Exhausted` if an operation is too expensive, and `TypeError` if it makes no sense in a template.
@@ -332,7 +332,7 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
 # Methods.
 
 
-# `"punycode"` and `"idna"` take quadratic time. These codecs are linear.
+# These codecs take linear time. `"punycode"` and `"idna"` take quadratic time.
 _CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
 _CODEC_ERRORS = ("strict", "ignore", "replace")
 _FEW_PIECES = 1000

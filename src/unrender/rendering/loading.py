@@ -2,9 +2,9 @@
 
 Rules:
 - Files are read, never executed.
-- If several files contain a template, the one that transformers prefers is used. In `_PLACES`, the last one wins.
+- If several files contain a template, the one that transformers prefers is used. Later files in `_PLACES` take precedence.
 - Every error is a `TemplateError` with the path and the expected content.
-- Only the metadata of a GGUF file is read, no tensors. Every length in it is checked against the file's size.
+- Only the metadata of a GGUF file is read, no tensors. Every length in the metadata is checked against the file's size.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
 _MORE_TOKENS = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _LISTED_TOKENS = "additional_special_tokens"
 _GGUF_NAMES = ("unknown", "seperator", "padding", "cls", "mask")
-"""GGUF's names of these tokens, in the same order. The misspelling is GGUF's own."""
+"""GGUF's names of `_MORE_TOKENS`, in the same order. The misspelling is GGUF's own."""
 _GGUF_MORE = {token: f"tokenizer.ggml.{name}_token_id" for token, name in zip(_MORE_TOKENS, _GGUF_NAMES, strict=True)}
 
 
@@ -344,7 +344,7 @@ class _Reader:
         return found
 
     def _value(self, kind: int, depth: int = 0, *, keep: bool) -> Any:
-        """Return the next value. If `keep` is False, skip it instead."""
+        """Return the next value, or skip it if `keep` is False."""
         self._values += 1
         if self._values > MAX_GGUF_VALUES:
             raise TemplateError(f"{self._path}: expected at most {MAX_GGUF_VALUES} values in the GGUF metadata")

@@ -1,7 +1,8 @@
 """Compiles a template's source into code that can't access Python internals or exceed its budget.
 
 Strategy: Jinja's sandbox, configured as in transformers, plus a `CostBudget`. Every loop iteration, call, filter, operator and output
-counts against it. Jinja has hooks for most of these. For the others, the syntax tree is rewritten before code is generated (`Rewriting`).
+counts against the budget. Jinja has hooks for most of these. For the others, the syntax tree is rewritten before code is generated
+(`Rewriting`).
 
 Rules:
 - Templates may change lists and dicts (`ids.append(…)`), since each rendering gets its own copies.
@@ -136,7 +137,7 @@ class Sandbox(SandboxedEnvironment):
         budget.step()
         # `"{0.__class__}".format(x)` would escape the sandbox, so Jinja's formatter is used instead.
         __obj = __self.wrap_str_format(__obj) or __obj
-        # `{{ loop(item.children) }}` is a loop too. Each child is an iteration.
+        # `{{ loop(item.children) }}` is a loop too, with one iteration per child.
         if isinstance(__obj, LoopContext):
             args = tuple(_Counted(arg, budget) for arg in args)
         elif isinstance(__obj, BuiltinMethodType | MethodType):
@@ -165,7 +166,7 @@ class Sandbox(SandboxedEnvironment):
 
 
 class _Generation(Extension):
-    """`{% generation %}…{% endgeneration %}`: marks assistant text for training. Renders its content."""
+    """`{% generation %}…{% endgeneration %}`: marks assistant text for training, and renders its content."""
 
     tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
 
@@ -347,7 +348,7 @@ def _tojson(
 ) -> str:
     """Write JSON like transformers: without HTML escaping, and with non-ASCII characters unchanged.
 
-    The results of `map` and `select` are written as lists, like in other engines. Python's encoder would reject them.
+    The results of `map` and `select`, which Python's encoder rejects, are written as lists, like in other engines.
     """
     budget = environment.budget
     value = _listed(value, budget)

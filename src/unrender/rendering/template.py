@@ -8,9 +8,9 @@ r"""Renders chat templates, which are Jinja sources or functions, with copies of
 'no system role, please'
 
 Rules:
-- A rendering sees copies of all that it is given, since templates may change lists and dicts.
-- A rendering that fails is a value (`Rendering.error`), since analysis asks templates many questions that they refuse.
-- A function is the caller's own code. It runs without the limits of time that a source has.
+- A rendering gets copies of its input, since templates may change lists and dicts.
+- Errors are values (`Rendering.error`), since the analysis renders many conversations that templates reject.
+- A function is the caller's own code, so it runs without time limits.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def copied(value: Any, where: str) -> Any:
             if type(own) is dict or type(own) is list:
                 waiting.append((own, depth + 1))
                 count += 1
-                # Also stops `a = []; a.append(a)`, which has no deepest level.
+                # This limit also stops `a = []; a.append(a)`, which has no deepest level.
                 if depth > MAX_DEPTH:
                     levels = f"{MAX_DEPTH} levels of lists and objects"
                     raise RequestError(f"{where}: expected at most {levels}, found more")

@@ -61,7 +61,8 @@ def read_facts(tree: nodes.Template) -> Facts:
 class VariableFinder(CodeGenerator):
     """Generates a template's code, and finds its undeclared variables.
 
-    They're added to `undeclared` of the environment. The value is True if all scopes that read the variable are loops that also set it.
+    The variables are added to the environment's `undeclared`. The value is True if all scopes that read the variable are loops that also
+    set it.
     """
 
     def enter_frame(self, frame: Frame) -> None:

@@ -40,13 +40,13 @@ def as_json(value: Any) -> str:
     return _written(_normal(value))
 
 
-# `json.dumps` would create an encoder for each value of an enum.
+# `json.dumps` would create a new encoder for each value of an enum.
 _written = json.JSONEncoder(ensure_ascii=False).encode
 _written_in_order = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def _normal(value: Any) -> Any:
-    # In JSON Schema 1.0 equals 1. Larger floats aren't exact, so they keep their notation.
+    # In JSON Schema, 1.0 equals 1. Very large floats aren't exact, so they keep their notation.
     if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT:
         return int(value)
     if isinstance(value, list | tuple):
@@ -55,7 +55,7 @@ def _normal(value: Any) -> Any:
 
 
 def admits(shape: Shape, value: Any, definitions: Definitions) -> bool:
-    """Return whether `value`, plain JSON data, has this shape."""
+    """Return whether `value`, which is JSON data, has this shape."""
     return _Judge(definitions).admits(shape, value, 0)
 
 
@@ -214,7 +214,7 @@ def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
 
 
 def _told_apart(left: Object, right: Object, definitions: Definitions) -> bool:
-    """Return True if a property that is required in both has different constants."""
+    """Return True if both objects require a property, but with different constants."""
     # For example `{"kind": "cat", ...}` and `{"kind": "dog", ...}`.
     theirs = {item.name: item.shape for item in right.properties if item.required}
     for own, other in [(item.shape, theirs.get(item.name)) for item in left.properties if item.required]:

@@ -40,7 +40,7 @@ def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[
         if found is not None:
             added += found
             done.append(keyword)
-    # The path can stay the same, since `place` is always rewritten in the same way.
+    # The path of the place doesn't change, since a place is always rewritten in the same way.
     rest = {keyword: value for keyword, value in place.mapping.items() if keyword not in done}
     return added, replace(place, schema=rest) if done else place
 
@@ -70,7 +70,7 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
     broken = excluded_schemas(condition.schema)
     if broken is None or len(broken) > MAX_BREAKS or not _CONSEQUENCES & place.mapping.keys():
         return None
-    # The complement may have several parts. Each one is combined with `else`.
+    # The complement may have several parts, and each part is combined with `else`.
     met = {"allOf": [condition.schema, branches[0].schema]}
     return [place.made(keyword, {"anyOf": [met, *({"allOf": [part, branches[1].schema]} for part in broken)]})]
 
@@ -125,7 +125,7 @@ _REWRITERS: Mapping[str, Callable[[Place, str, References, ReportLoss], list[Pla
 ABSENT = "\0absent"
 """Internal keyword: names of properties that an object must not have."""
 MEMBERS = "\0members"
-"""Internal keyword: properties that an object must have. It doesn't count as a declaration, so the object stays open."""
+"""Internal keyword: properties that an object must have. `MEMBERS` doesn't declare them, so the object stays open."""
 
 ITEMS = "\0items"
 """Internal keyword: the first items of an array, like `prefixItems`, but they don't count as evaluated."""
@@ -222,7 +222,7 @@ def _properties(value: Any, depth: int) -> list[Any]:
 
 
 def _items(value: Any, depth: int) -> list[Any]:
-    # The third item can violate its schema only in an array of three or more items. The items before it are unrestricted.
+    # The third item can violate its schema only in an array of three or more items. Earlier items are unrestricted.
     return [
         {"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]}
         for at, parts in enumerate(_complements(value, depth))

@@ -130,7 +130,7 @@ def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
         # Add one item: [a], [b] becomes [a, b], [b, a].
         level = [(*before, value) for before in level for value in values if value not in before]
         spent += len(level) * (at + 1)
-        # Eight values have 40,320 orders.
+        # Eight values can be ordered in 40,320 ways.
         if spent > MAX_OPTIONS:
             return None
         found += level if at + 1 >= shape.minimum else []
@@ -158,7 +158,7 @@ def _values(shape: Shape) -> list[str] | None:
 
 
 def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Place]:
-    """Return the places of the first items, and the place of all other items. Supports `items` as a list, the older `prefixItems`."""
+    """Return the places of the first items, and the place of all other items. An `items` list is read like `prefixItems`."""
     # Until 2019 `{"items": [a, b], "additionalItems": c}` was used for `prefixItems` and `items`.
     anything = Place(True, place.path)
     first = "prefixItems" if "prefixItems" in place.mapping else "items"
@@ -171,7 +171,9 @@ def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Pl
 
 
 def _unevaluated_items(place: Place, places: Places, context: KeywordContext) -> tuple[list[Place], Place]:
-    """Return `unevaluatedItems` as first items and other items. It applies after the items that `place` and its subschemas describe."""
+    """Return `unevaluatedItems` in the form of first items and other items. It applies to items that neither `place` nor its subschemas
+    describe.
+    """
     anything = Place(True, place.path)
     owned = [other for other in places if context.owns(place, other)]
     ends = any(_ends_evaluation(other, place) for other in owned)
@@ -248,7 +250,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
 def _report_named_again(
     places: Places, names: Iterable[str], properties: list[Property], extra: _Extra, context: KeywordContext
 ) -> None:
-    """Report a declared name that matches a key pattern: it may be generated twice, with the values of both."""
+    """Report a declared name that also matches a key pattern, since it may be generated twice."""
     shapes_of = {item.name: shapes.shape_identity(item.shape) for item in properties}
     again = (
         name

@@ -49,7 +49,7 @@ def _natural(low: int, high: int | None) -> list[Node]:
         most = max(MAX_INTEGER_DIGITS, width + 1)
         longer = Sequence((_NONZERO, _digits(width if low else 0, most - 1)))
         return [_same_length(str(low), "9" * width) if low else Literal("0"), longer]
-    # 7 to 1234: 7 to 9, 10 to 99, 100 to 999, 1000 to 1234.
+    # 7 to 1234 is split into 7 to 9, 10 to 99, 100 to 999 and 1000 to 1234.
     options: list[Node] = []
     while low <= high:
         end = min(high, 10 ** len(str(low)) - 1)
@@ -67,7 +67,7 @@ def _same_length(low: str, high: str) -> Node:
     options: list[Node] = []
     first, last = ord(low[0]), ord(high[0])
     width = len(low) - 1
-    # The first digit of 234 needs a range of its own, 234 to 299. The first digit of 200 doesn't: 200 to 299 is complete.
+    # The first digit of 234 needs a range of its own, 234 to 299. The first digit of 200 doesn't need one, since 200 to 299 is complete.
     if low[1:].strip("0"):
         options.append(Sequence((Literal(low[0]), _same_length(low[1:], "9" * width))))
         first += 1
@@ -109,7 +109,7 @@ def multiples(shape: Integer) -> Numbers | None:
 
 
 def _remainders(step: int, *, zero: bool, negative: bool) -> Numbers:
-    """Return an automaton for multiples of `step`. Its states are the remainders of the digits read so far."""
+    """Return an automaton for multiples of `step`. A state is the remainder of the digits read so far."""
     names = [f"multiple-of-{step}-{remainder}" for remainder in range(step)]
     rules: dict[str, Node] = {}
     for remainder, name in enumerate(names):
@@ -251,6 +251,6 @@ def _tails(low: _Edge, high: _Edge | None, room: int, most: int) -> list[Node]:
 
 
 def _after(digit: int, low: _Edge, high: _Edge | None, room: int, most: int) -> list[Node]:
-    """Return `digit` and the digits that may follow it. The edges apply to the digits after it."""
+    """Return `digit` and the digits that may follow it, bounded by `low` and `high`."""
     further = [*_no_digits(low, high), *_tails(low, high, room - 1, most)]
     return [in_sequence(Literal(str(digit)), any_pattern(further))] if further else []

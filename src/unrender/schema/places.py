@@ -1,10 +1,10 @@
 """Defines `Place`, a subschema with its path, and resolves references.
 
-Several places may apply to the same value (`$ref`, `allOf`). For each keyword, the tightest one wins.
+Several places may apply to the same value (`$ref`, `allOf`). For each keyword, the tightest value wins.
 
 References are JSON pointers, anchors, or URIs of parts with an `$id`. Nothing is downloaded. A reference to another document has no target,
 and a reference to a missing part of the schema is an error. A `$dynamicRef` leads to the outermost resource that has the anchor, among
-those entered so far. The same part may therefore be read in several ways. Each one is a separate place with a marked path.
+those entered so far. A part may therefore be read in several ways, each of which is a separate place with a marked path.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def entered(scope: tuple[str, ...], base: str) -> tuple[str, ...]:
 
 
 _MARK = "\0"
-"""Start of path steps that the reader added. They aren't part of the JSON pointer."""
+"""Start of path steps that the reader added, which aren't part of the JSON pointer."""
 _MARKED = re.compile(r"/\0[^/]*(/[0-9]+)?")
 
 
@@ -90,7 +90,7 @@ class Place:
     scope: tuple[str, ...] = ()
     """Base URIs of the resources entered so far, outermost first. Used by `$dynamicRef`."""
     mapping: Mapping[str, Any] = field(init=False, repr=False, compare=False)
-    """The keywords. A field instead of a property for speed: even small schemas read it hundreds of times."""
+    """The keywords of the schema. A field is faster than a property, and even small schemas read it hundreds of times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mapping", {} if isinstance(self.schema, bool) else self.schema)
@@ -162,7 +162,7 @@ class KeywordContext:
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
     owns: Callable[[Place, Place], bool]
-    """True if the second place applies because the first one does. Its properties then count as evaluated for the first one."""
+    """True if the second place applies because of the first one, so its properties count as evaluated."""
     longest: int | None
     """Maximum length that is enforced. None if the engine counts lengths itself."""
 
@@ -191,7 +191,7 @@ def is_deep(value: Any) -> bool:
 
 
 def _levels(value: Any) -> Iterator[list[Any]]:
-    """Yield the values at each depth. Never ends if a value contains itself."""
+    """Yield the values at each depth. The iteration never ends if a value contains itself."""
     level = [value]
     while level:
         yield level
@@ -415,7 +415,7 @@ def bundled(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSche
 
 
 def _referred(schema: Any, base: str) -> Iterator[str]:
-    """Yield the URIs of the documents that `schema` refers to. `base` is its base URI."""
+    """Yield the URIs of the documents that `schema` refers to. `base` is the base URI of `schema`."""
     todo = [Place(schema, "#", base_of(base, schema))]
     while todo:
         place = todo.pop()

@@ -1,7 +1,7 @@
 """Lists violations of a schema by a value, each with its path.
 
-Rules: a value accepted by `admits` has no violations, and any other value has at least one. Keywords that grammars don't enforce aren't
-checked. `unsupported` lists them.
+Rules: a value accepted by `admits` has no violations, and any other value has at least one. Keywords that grammars don't enforce
+(`Reading.unsupported`) aren't checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.schema.shapes import Shape
 
 
 def problems_of(reading: Reading, value: Any) -> tuple[str, ...]:
-    """Return the violations of a schema by `value`, which is JSON data. Each has a path that starts with `$`.
+    """Return the violations of a schema by `value`, which is JSON data. Each violation starts with a path such as `$.city`.
 
     >>> from unrender.schema.reader import read_schema
     >>> reading = read_schema({"properties": {"city": {"enum": ["Rome", "Oslo"]}}, "required": ["day"]})
@@ -79,7 +79,7 @@ def _count(what: str, low: int, high: int | None, count: int, where: str) -> Ite
 
 
 def _between(low: Any, high: Any) -> str:
-    """Return bounds as English text; one of them may be None.
+    """Return bounds as English text. One of the bounds may be None.
 
     >>> _between(1, None), _between(None, 3), _between(1, 3)
     ('at least 1', 'at most 3', 'from 1 to 3')

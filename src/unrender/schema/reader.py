@@ -58,7 +58,7 @@ class Reading:
 
     @cached_property
     def weight(self) -> Weight:
-        """The size of its grammar."""
+        """The size of the grammar for this schema."""
         return Scale().whole(self.shape, self.definitions)
 
 
@@ -68,8 +68,8 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     Lengths of strings and arrays above `longest` are reported instead of enforced. `at` (a JSON pointer after `#`) selects a part of the
     schema.
 
-    Raises `GrammarError` for an invalid keyword, e.g. a broken regular expression or a `$ref` without a target. The message contains the
-    path. Reading time is bounded for any schema.
+    Raises `GrammarError` for an invalid keyword, e.g. a broken regular expression or a `$ref` without a target. The error message contains
+    the path. Reading time is bounded for any schema.
     """
     key = content_key(schema)
     found: Reading | None = SHARED.get(("schema", key, longest, at)) if key else None
@@ -116,17 +116,17 @@ class _Reader:
     recursive: set[str] = field(default_factory=set)
     unguarded: frozenset[_Key] = frozenset()
     parents: dict[str, set[str]] = field(default_factory=dict)
-    """Maps a path to the paths of its parent subschemas: those that apply if it does."""
+    """Maps the path of a subschema to the paths of the subschemas that it belongs to."""
     count: int = 0
     depth: int = 0
 
     def report(self, path: str, keyword: str, reason: str) -> None:
         found = Unsupported(path=pointer(path), keyword=keyword, reason=reason)
-        # A place may be read several times, combined with others. It's reported once.
+        # A place may be read several times in combination with others, but it's reported only once.
         self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
-        """Return the shape of a nested value. Recursive references are allowed here."""
+        """Return the shape of a nested value, where recursive references are allowed."""
         # In `{"items": {"$ref": "#"}}` the recursion ends, since any `]` can close the outer array.
         outside, self.unguarded = self.unguarded, frozenset()
         shape = self.shape(places)
@@ -297,7 +297,7 @@ class _Reader:
             if keyword in place.mapping
         }
         kept = list(places)
-        # Twenty `anyOf`s with two branches each would be a million shapes. Drop the last ones first.
+        # Twenty `anyOf`s with two branches each would be a million shapes. The last `anyOf`s are dropped first.
         while len(sizes) > 1 and prod(sizes.values()) > MAX_OPTIONS:
             (at, keyword), _ = sizes.popitem()
             self.report(
@@ -319,7 +319,7 @@ class _Reader:
         if len(broken) > MAX_FEW or None in broken:
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
             return union(options)
-        # Each branch is combined with the complements of all others. If a branch always matches, the others become impossible.
+        # Each branch is combined with the complements of all others. If a branch always matches, the other branches become impossible.
         alone = [[place for place in (*broken[:at], *broken[at + 1 :]) if place] for at in range(len(listed))]
         return union([self.shape((*others, option, *rest)) for option, rest in zip(listed, alone, strict=True)])
 
@@ -381,7 +381,7 @@ _LISTED = frozenset(("type", "enum"))
 _PLAIN_ARRAY = _TYPED | {"items"}
 _PLAIN_OBJECT = _TYPED | {"properties", "required", "additionalProperties"}
 _SHORT = 200
-"""Maximum size of a cached schema, in bytes. It has at most thirty levels, since each one takes at least six bytes."""
+"""Maximum size of a cached schema, in bytes. It has at most thirty levels, since each level takes at least six bytes."""
 _SHALLOW = MAX_SCHEMA_DEPTH - _SHORT // 6
 _REFERRING = (b"$ref", b"Ref")
 _IMPLIED = {
@@ -483,7 +483,7 @@ def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
 
 def _types(places: Places) -> set[str]:
     """Return the types that all places allow. Without `type`, keywords imply the type."""
-    # `{"minimum": 1}` is read as a number, as its author means it. In JSON Schema, it also accepts any string.
+    # `{"minimum": 1}` is read as a number, as its author means it, although JSON Schema also accepts any string here.
     named = [_named_types(place) for place in places if place.get("type") is not None]
     if named:
         return set.intersection(*named)
@@ -513,7 +513,7 @@ def within(reading: Reading, limits: Limits, report: Callable[[str, str], None])
 
     `report` is called with the path of each widened part and the reason.
     """
-    # First, arguments that exceed a limit on their own become any value. That may be enough.
+    # First, arguments that exceed a limit on their own are widened to any value, which may be enough.
     weight = reading.weight
     if not weight.too_much(limits):
         return reading, weight
@@ -529,7 +529,7 @@ def within(reading: Reading, limits: Limits, report: Callable[[str, str], None])
 
 
 def _narrowed(shape: Object, scale: Scale, limits: Limits, report: Callable[[str, str], None]) -> Iterator[Property]:
-    """Yield the properties. Those that exceed a limit on their own accept any value."""
+    """Yield the properties. A property that exceeds a limit on its own is widened to any value."""
     for item in shape.properties:
         reason = scale.weigh(item.shape).above(Weight()).too_much(replace(limits, tool_depth=limits.tool_depth - 1))
         if reason:

@@ -249,7 +249,7 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
     merged = _bounded(pattern, shape.minimum, shape.maximum)
     if merged is not None:
         return Text(pattern=merged)
-    # A pattern and a length together have no small grammar. For `^a*b*$` with `maxLength: 9`, each letter may repeat nine times. This
+    # A pattern and a length together have no small grammar. For `^a*b*$` with `maxLength: 9`, each letter may repeat nine times. The result
     # accepts longer strings, but their length is bounded.
     if shape.maximum is not None and lengths(pattern)[0] <= shape.maximum:
         pattern = narrowed(pattern, shape.maximum)

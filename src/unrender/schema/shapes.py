@@ -21,7 +21,7 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No value."""
+    """A shape that no value has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Exactly one value, as JSON."""
+    """Exactly one value, stored as JSON text."""
 
     json: str
 
     @property
     def value(self) -> Any:
-        """The parsed value."""
+        """The value, parsed from its JSON text."""
         return json.loads(self.json)
 
 

@@ -23,7 +23,7 @@ from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Sh
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _PARTS_PER_BRANCH = 10
-"""Estimated parts for each character of an excluded string: a different character in all its spellings, followed by any text."""
+"""Estimated grammar parts for each position at which a text may differ from an excluded string."""
 
 
 class Weight(NamedTuple):

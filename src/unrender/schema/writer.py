@@ -26,8 +26,8 @@ class Unwritable(ValueError):
 def write_schema(reading: Reading) -> dict[str, Any]:
     """Return a self-contained JSON Schema for a reading. Recursive parts are in `$defs`.
 
-    Raises `Unwritable` for shapes that engines' own readers don't support: `contains`, strings with excluded values, and some numbers.
-    These are non-integers, fractional steps, and two bounds of which one is exclusive.
+    Raises `Unwritable` for shapes that engines' own readers don't support. Examples are `contains`, strings with excluded values,
+    non-integers, fractional steps, and an exclusive bound together with another bound.
     """
     schema = shape_schema(reading.shape)
     definitions = {name: shape_schema(shape) for name, shape in reading.definitions.items()}
