@@ -285,7 +285,7 @@ class CallWriter:
         return in_code and len(self.codec.string_close) == 1 and not self.codec.escapes
 
     def text_with_quotes(self) -> Node:
-        """Return the nodes of a string with unescaped quotes. A quote only closes it before a comma or bracket."""
+        """Return the nodes of a string with unescaped quotes. A quote closes the string only before a comma or bracket."""
         quote, blank = (Chars(tuple((char, char) for char in text)) for text in (self.codec.string_close, whitespace))
         others = Chars((*quote.ranges, *blank.ranges, (",", ","), (")", ")")), negated=True)
         quoted = Sequence((Repeat(quote, 1), Repeat(blank), others))

@@ -57,7 +57,7 @@ class Speller:
     recursive: dict[str, str] = field(default_factory=dict)
 
     def spell(self, shape: Shape, hint: str = "value") -> Node:
-        """Return the node of all values of `shape`. Raises `ValueError` if there are none."""
+        """Return the node of all values of `shape`. Raises `ValueError` if no value has this shape."""
         # Shared shapes are written once. The memo keeps them alive, so that their ids aren't reused.
         known = self.memo.get(id(shape))
         if known is None:

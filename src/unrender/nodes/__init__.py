@@ -379,7 +379,7 @@ class Rules:
         return Ref(found[0])
 
     def reserve(self, hint: str) -> str:
-        """Return an unused name derived from `hint`. The caller must define its rule."""
+        """Return an unused name derived from `hint`. The caller must define a rule with this name."""
         # All dialects allow lower-case letters, digits and hyphens in names: "Get City!" becomes "get-city".
         base = _NOT_IN_NAMES.sub("-", hint.lower()).strip("-")[:40] or "rule"
         name = base

@@ -32,7 +32,7 @@ class Exhausted(Exception):
 
 
 class CostBudget:
-    """The remaining part of a rendering's `Limits`. All methods raise `Exhausted` if it isn't enough."""
+    """The remaining part of a rendering's `Limits`. All methods raise `Exhausted` if a limit is exceeded."""
 
     __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
 

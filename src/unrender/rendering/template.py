@@ -318,7 +318,7 @@ class FunctionTemplate(Template):
     ) -> Rendering:
         """Call the function with copies of the variables that it has parameters for.
 
-        Exceptions are returned in the result.
+        Exceptions of the function are returned in the result.
         """
         given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **context}
         variables = {name: copied(value, name) for name, value in given.items() if name in self.reads}

@@ -180,7 +180,7 @@ def _unevaluated_items(place: Place, places: Places, context: KeywordContext) ->
     unknown = any("if" in other.mapping for other in owned)
     if unknown and place.get("unevaluatedItems") is not True:
         context.report(place.path, "unevaluatedItems", "if decides which items are evaluated")
-    # `prefixItems` with `unevaluatedItems: false` forbids more items. With `items`, all items are evaluated already.
+    # `prefixItems` with `unevaluatedItems: false` forbids more items. `items` already evaluates all items.
     if unknown or ends:
         return [], anything
     prefix = max((len(_array_parts(other, context)[0]) for other in owned), default=0)

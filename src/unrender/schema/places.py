@@ -88,7 +88,7 @@ class Place:
     path: str
     base: str = ""
     scope: tuple[str, ...] = ()
-    """Base URIs of the resources entered so far, outermost first. Used by `$dynamicRef`."""
+    """Base URIs of the resources entered so far, outermost first. `$dynamicRef` depends on them."""
     mapping: Mapping[str, Any] = field(init=False, repr=False, compare=False)
     """The keywords of the schema. A field is faster than a property, and even small schemas read it hundreds of times."""
 
@@ -137,7 +137,7 @@ class Place:
         return list(values)
 
     def without(self, *keywords: str) -> Place:
-        """Return the place without `keywords`. Its path is marked, since it's a different conjunct."""
+        """Return the place without `keywords`, and with a marked path, since it's a different conjunct."""
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}

@@ -113,7 +113,7 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
 
 def test_tools_must_be_known_by_name():
     """A grammar of calls to any tool whatever cannot be written."""
-    with pytest.raises(GrammarError, match="needs the tools by name"):
+    with pytest.raises(GrammarError, match="needs the names of the tools"):
         turn_of(tools=None).constraint("llguidance")
 
 
