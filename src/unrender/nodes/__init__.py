@@ -219,7 +219,7 @@ def refusal(node: Refused, why: str) -> GrammarError:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The answers allowed in one turn, as data: a root node, and the rules for its `Ref`s. The rules are copied and frozen."""
+    """The answers allowed in one turn, as data: a root node, and the rules for its `Ref`s, copied and frozen."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)

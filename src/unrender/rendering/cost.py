@@ -86,7 +86,7 @@ class CostBudget:
     def weigh(self, value: Any) -> int:
         """Return the approximate length of `value` as text. Shared parts are counted each time.
 
-        Nested lists can be small in memory but huge as text. So they're measured before they're printed, compared or hashed.
+        Nested lists can be small in memory but huge as text, so they're measured before they're printed, compared or hashed.
         """
         if isinstance(value, str | bytes):
             return len(value)

@@ -2,7 +2,7 @@
 
 Strategy: a range of integers is split by number of digits, and then digit by digit. For example 87 to 345 is 87 to 99 and 100 to 345. The
 second part is 1 or 2 followed by any two digits, or 3 followed by 00 to 45. A range of decimals consists of integers with any fraction,
-plus the allowed fractions at each end. Multiples are an automaton. Its state is the remainder of the digits so far.
+plus the allowed fractions at each end. Multiples are written as an automaton, in which a state is the remainder of the digits so far.
 """
 
 from __future__ import annotations
