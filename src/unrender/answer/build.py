@@ -49,7 +49,7 @@ def answer_of(
         parts=tuple(_parts(format, calls if request._calls_allowed else _empty_calls(format), known)),
         json=request.response_schema is not None,
     )
-    assert not (unread := list(_unread(format, answer))), f"written, and not read: {unread}"
+    assert not (unread := list(_unread(format, answer))), f"generated, but not parsed: {unread}"
     return answer
 
 

@@ -296,7 +296,7 @@ def _shown(said: Said, index: int, template: Template, capabilities: Capabilitie
             forms = _forms_shown(template, capabilities, kind)
             if not forms:
                 raise RequestError(
-                    f"messages[{index}].content[{at}]: the template shows no {kind}, found {part['type']!r}"
+                    f"messages[{index}].content[{at}]: the template doesn't support {kind} parts, found {part['type']!r}"
                 )
             media.append(Media(kind=kind, part=part, message=index))
             # Leave supported parts unchanged: they may have more fields, such as `detail`.

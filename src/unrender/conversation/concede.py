@@ -212,22 +212,22 @@ def _asked(conversation: Conversation, _: Format) -> Conversation:
 
 
 MOVES = (
-    Concession("texts in parts are one text", _as_text),
+    Concession("text parts are joined", _as_text),
     Concession(
-        "messages of one role in a row are one message", lambda conversation, _: joined_messages(conversation, _TALKING)
+        "consecutive messages of one role are merged", lambda conversation, _: joined_messages(conversation, _TALKING)
     ),
-    Concession("the developer is the system", _developed),
-    Concession("later words of the system are the user's", _begun_by_system),
+    Concession("developer messages become system messages", _developed),
+    Concession("later system messages become user messages", _begun_by_system),
     Concession("an empty question is added", _asked),
-    Concession("results that answer no call are the user's words", _without_orphans),
-    Concession("the system's words are the user's", lambda conversation, _: said_by_user(conversation)),
+    Concession("results without a call become user messages", _without_orphans),
+    Concession("system messages become user messages", lambda conversation, _: said_by_user(conversation)),
 )
 """Concessions that move messages or change their roles."""
 CONCESSIONS = (
-    Concession("the ids of calls are replaced by nine letters and digits", _with_ids),
+    Concession("call ids are replaced by nine letters and digits", _with_ids),
     Concession("earlier answers begin with the end of reasoning", _closed),
     Concession("the reasoning of earlier answers is left out", _without_thoughts),
-    Concession("answers that say nothing are left out", _without_silence),
+    Concession("empty answers are left out", _without_silence),
     Concession("calls and results of earlier turns are written as text", _in_words),
 )
 """Concessions that are tried one by one in this order, and then all together."""

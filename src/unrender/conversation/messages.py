@@ -245,8 +245,8 @@ class _Reader:
         if not self._as_text and isinstance(said, str) and object_of(said) is None:
             values = values_of(said)
             self.notes.append(
-                f"{where}.function.arguments: the template writes JSON objects alone, found {said!r:.60}; "
-                f"it is written as {json.dumps(values, ensure_ascii=False):.60}"
+                f"{where}.function.arguments: the template supports only JSON objects, found {said!r:.60}; "
+                f"rendered as {json.dumps(values, ensure_ascii=False):.60}"
             )
             said = values
         return replace(_call_of(call), arguments=said)

@@ -68,7 +68,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     """
     [said, *others], _ = read_messages([message])
     if others or said.role != "assistant":
-        raise RequestError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
+        raise RequestError(f"message.role: expected 'assistant', found {said.role!r:.60}")
     content = "".join(words_in(said.content))
     plain = Message(
         content=content,

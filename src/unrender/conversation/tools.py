@@ -29,7 +29,7 @@ from unrender.messages.wire import Request, Tool, read_allowed_tools, read_respo
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """Keys for a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""
-_CUSTOM = "a call of it is free text; offer a function with one text as its parameter"
+_CUSTOM = "its input is free text; offer a function with one string parameter"
 _KEPT = ("name", "description", "parameters", "strict")
 _SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^\s*(returns?|raises|yields?|examples?|notes?)\s*:\s*$", re.IGNORECASE)
@@ -59,9 +59,7 @@ def _named_once(tools: list[Mapping[str, Any]], *, repeats: bool) -> list[Mappin
         if first == i:
             kept.append(tool)
         elif not (repeats and _equal(tool, tools[first])):
-            raise RequestError(
-                f"tools[{i}].function.name: expected a name of its own, found {name!r} as in tools[{first}]"
-            )
+            raise RequestError(f"tools[{i}].function.name: expected a unique name, found {name!r} as in tools[{first}]")
     return kept
 
 
@@ -90,7 +88,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
         return data
     if data.get("type", "function") != "function" and not any(name in data for name in _SCHEMA_NAMES):
         kind = data["type"]
-        why = _CUSTOM if kind == "custom" else "a server runs such tools itself"
+        why = _CUSTOM if kind == "custom" else "tools that a server runs itself aren't supported"
         raise RequestError(f"{where}.type: expected 'function', found {kind!r:.60}; {why}")
     return {"type": "function", "function": _flat(data)}
 
@@ -143,10 +141,10 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
         schema = without_titles(pydantic.TypeAdapter(function).json_schema())
     except (pydantic.errors.PydanticUserError, NameError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise RequestError(f"{where}: the hints of {function.__name__}() give no JSON Schema: {reason}") from error
+        raise RequestError(f"{where}: the type hints of {function.__name__}() have no JSON Schema: {reason}") from error
     if schema.get("type") != "object":
         raise RequestError(
-            f"{where}: {function.__name__}() takes arguments by position only; a call passes them by name"
+            f"{where}: {function.__name__}() has positional-only parameters; calls pass arguments by name"
         )
     summary, described = read_docstring(inspect.getdoc(function) or "")
     properties = schema.get("properties", {})

@@ -31,7 +31,7 @@ _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
 _ASKS = "add_generation_prompt"
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
 """Jinja's error for an undefined variable."""
-_UNCHECKED = "the template takes too long to check that it shows all that is said"
+_UNCHECKED = "the template is too slow to check that the prompt shows all messages"
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class Writer:
             attempt = self._searched(conversation, said, attempt, asks=asks)
         if attempt.rendering.error and self.kwargs.switched and not attempt.rendering.exhausted and not attempt.needs:
             without = self.kwargs.without_switch(self.template, self.capabilities)
-            why = f"the template refuses it ({attempt.rendering.error:.200}): nothing changes"
+            why = f"ignored, since the template rejects it ({attempt.rendering.error:.200})"
             notes = (*without.notes, f"{', '.join(self.kwargs.switched)}: {why}")
             untold = replace(self, kwargs=replace(without, notes=notes))._attempt(conversation, said, asks=asks)
             if untold.rendering.error is None:
@@ -161,7 +161,7 @@ class Writer:
         if not first.fails:
             return first
         error = first.rendering.error
-        why = f"refuses the conversation ({error:.200})" if error else "does not show all that is said"
+        why = f"refuses the conversation ({error:.200})" if error else "doesn't show all messages"
         # Text that a template drops may be shown elsewhere. If the template rejects the conversation, another form may help too.
         # A template that exceeded its limits would do so again in any form. Simpler tools may still help: a macro for types can
         # recurse too deeply.
@@ -264,8 +264,8 @@ class Outcome:
         if needed := missing_variable(rendering, writer.template):
             return writer, _explained(rendering, needed)
         notes = [f"the template {concession.why}; {concession.words}" for concession in writer.conceded]
-        notes += [f"messages[{i}].content: the template does not show it" for i in self.lost]
-        notes += [f"messages[{i}].tool_calls: the template does not show them" for i in self.uncalled]
+        notes += [f"messages[{i}].content: not shown by the template" for i in self.lost]
+        notes += [f"messages[{i}].tool_calls: not shown by the template" for i in self.uncalled]
         notes += [_UNCHECKED] if writer.time and writer.time.cut else []
         return replace(writer, notes=(*writer.kwargs.notes, *self._undocumented(), *notes)), rendering
 
@@ -274,7 +274,7 @@ class Outcome:
         for i, document in enumerate(self.writer.kwargs.context.get("documents") or ()):
             values = document.values() if isinstance(document, Mapping) else [document]
             if not any(isinstance(value, str) and value.strip() in self.rendering.text for value in values):
-                yield f"documents[{i}]: the template does not show it"
+                yield f"documents[{i}]: not shown by the template"
 
 
 def missing_variable(rendering: Rendering, template: Template) -> str:
@@ -293,7 +293,7 @@ def _explained(rendering: Rendering, variable: str) -> Rendering:
     # Tokens are part of the answer format, so they have to be known to the analysis.
     way = f"load the template with special_tokens={{{variable!r}: …}}"
     if not variable.endswith(("_token", "_tokens")):
-        way = f"give it by name, as in prepare(…, {variable}=…) or chat_template_kwargs"
+        way = f"pass it by name: prepare(…, {variable}=…) or chat_template_kwargs"
     return replace(rendering, error=f"{rendering.error}; {way}")
 
 

@@ -101,7 +101,7 @@ def resolve_kwargs(
         context["documents"] = documents
     elif listed:
         copied(documents, "documents")  # Malformed documents are an error for every template.
-        notes.append("documents: the template shows none; what they say has to be in a message")
+        notes.append("documents: not supported by the template; put their text in a message")
     switches = {name: said.pop(name) for name in _SWITCHES if name in said}
     reads = template.reads | STANDARD_VARIABLES | (beside.reads if beside else frozenset())
     for name, value in said.items():
@@ -112,7 +112,7 @@ def resolve_kwargs(
     for name, _ in capabilities.required_context:
         if name not in context and DATE.fullmatch(name):
             context[name] = template.today
-            notes.append(f"{name}: the template needs it, and gets today's date, {template.today}")
+            notes.append(f"{name}: required by the template; set to today's date, {template.today}")
     thinking, word, told = _switch(switches, template, capabilities, notes)
     before, context = tuple(context.items()), context | told
     if thinking is None and capabilities.supports_enable_thinking:
@@ -128,7 +128,7 @@ def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
     own = [name for name in given if name in _ARGUMENTS]
     own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]
     if own:
-        raise RequestError(f"{own[0]}: set by prepare() itself, found it among the template's variables")
+        raise RequestError(f"{own[0]}: set by prepare(), not allowed among the template's variables")
     said = {name: value for name, value in {**given, **more}.items() if value is not None and name != _MORE}
     if not isinstance(said.get(THINKING), bool | None):
         raise RequestError(f"{THINKING}: expected True or False, found {said[THINKING]!r:.60}")
@@ -145,14 +145,10 @@ def _unread(name: str, template: Template) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 -- wanted for a mistake alone
 
     if meant := get_close_matches(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], n=1, cutoff=_CLOSE):
-        raise RequestError(
-            f"{name}: expected an argument of prepare() or a variable that the template reads; did you mean {meant[0]!r}?"
-        )
+        raise RequestError(f"{name}: unknown argument, and the template doesn't use it; did you mean {meant[0]!r}?")
     known = sorted(template.variables - NOT_SET)
     nearest = get_close_matches(name, known, n=1)
-    return f"{name}: no variable that the template reads" + (
-        f"; did you mean {nearest[0]!r}?" if nearest else f": {known}"
-    )
+    return f"{name}: not a variable of the template" + (f"; did you mean {nearest[0]!r}?" if nearest else f": {known}")
 
 
 # Thinking.
@@ -186,7 +182,7 @@ def _switch(
                 continue
             context[variable] = told
             if told != value:
-                notes.append(f"{name}: the template takes no {value!r:.60}, and gets {told!r}")
+                notes.append(f"{name}: the template doesn't support {value!r:.60}; set to {told!r}")
         elif name in template.variables and (name != EFFORT or _closes(value, template, capabilities)):
             if name not in switch or isinstance(value, str):
                 context[name] = value
@@ -194,8 +190,8 @@ def _switch(
             ignored.append(name)
     if ignored:
         named = ", ".join(ignored)
-        why = "has no such amount of thinking, which is switched on" if switched else "has no switch for thinking"
-        notes.append(f"{named}: the template {why}{'' if switched else ': nothing changes'}")
+        unknown = "not supported by the template; thinking is on"
+        notes.append(f"{named}: {unknown if switched else 'ignored, since the template has no switch for thinking'}")
     # An effort is more specific than the switch: `{"reasoning_effort": "high"} | {"reasoning_effort": "low"}`.
     return on if switched else None, word or "", switch | context if on else context | switch
 

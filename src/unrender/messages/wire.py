@@ -124,7 +124,7 @@ class ToolCall:
         from unrender.schema.reader import read_schema  # noqa: PLC0415
 
         if not self.offered:
-            return (f"expected a call of a tool that was offered, found {self.name!r:.60}",)
+            return (f"expected the name of an offered tool, found {self.name!r:.60}",)
         if self.tool is None:
             return ()
         try:

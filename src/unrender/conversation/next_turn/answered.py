@@ -130,4 +130,6 @@ def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
     for end in ends:
         behind = behind if end == ended else behind.removeprefix(end).strip()
     if behind:
-        raise ExtendError(f"the answer goes on after its end: found {behind!r:.60} after {ended!r}", "answer")
+        raise ExtendError(
+            f"expected nothing after the end of the answer, found {behind!r:.60} after {ended!r}", "answer"
+        )

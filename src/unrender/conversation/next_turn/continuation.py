@@ -118,7 +118,7 @@ class Continuation:
         yield "append-only", "yes" if self.witness is None else f"no, because of {self.witness}"
         for kind, end in self.ends.items():
             last = self.last_ends.get(kind, end)
-            yield f"{kind} ends in", repr(end) if end == last else f"{end!r}, where it is last in {last!r}"
+            yield f"{kind} ends in", repr(end) if end == last else f"{end!r}, or in {last!r} for the last answer"
         facts = {
             "tools are written again for": "a new user" if self.restates_tools else "",
             "thoughts are dropped for": ", ".join(

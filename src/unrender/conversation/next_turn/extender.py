@@ -245,12 +245,12 @@ class Extender:
         """Yield each difference from a rendering of the complete conversation, and the index of the message that causes it."""
         first = {message.role: i for i, message in reversed([*enumerate(new)])}
         if self.thought and (dropping := facts.drops_thoughts & first.keys()):
-            yield "the template would leave out thoughts that the prompt holds", min(first[role] for role in dropping)
+            yield "the template would drop reasoning that is in the prompt", min(first[role] for role in dropping)
         if "user" in first and how.restate:
             if facts.restates_tools:
-                yield "the template writes the tools again; the prompt now holds them twice", first["user"]
+                yield "the template repeats the tools; they are now in the prompt twice", first["user"]
             if "user" in facts.needs_system and self.system:
-                yield "the template writes the system message again; the prompt now holds it twice", first["user"]
+                yield "the template repeats the system message; it is now in the prompt twice", first["user"]
 
 
 def _past_call(number: int) -> SaidCall:
@@ -260,7 +260,7 @@ def _past_call(number: int) -> SaidCall:
 def _checked(new: Conversation) -> Conversation:
     for i, message in enumerate(new):
         if message.role == "assistant":
-            expected = "expected what is said after the answer"
+            expected = "expected a message after the answer"
             raise ExtendError(f"messages[{i}].role: {expected}, found 'assistant'", "messages")
     return new
 

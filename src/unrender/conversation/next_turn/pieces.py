@@ -69,7 +69,7 @@ def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) 
     tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
-            raise ExtendError(f"messages[{index}].content: the template does not show it after the answer", "messages")
+            raise ExtendError(f"messages[{index}].content: not shown by the template after the answer", "messages")
 
 
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
@@ -93,7 +93,7 @@ def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
 
 
 def _mixed() -> ExtendError:
-    return ExtendError("the template does not write each new message once, in order", "unproved")
+    return ExtendError("the template doesn't write each new message once, in order", "unproved")
 
 
 def _between(words: Sequence[str], text: str) -> list[str]:

@@ -80,7 +80,7 @@ def recounted(first: str, later: str, by: int) -> str:
     'result 5 of 1'
     """
     if not counts_calls(first, later, 1):
-        raise ExtendError("the template writes numbers that do not count calls alone", "unproved")
+        raise ExtendError("the template writes numbers that don't only count calls", "unproved")
     pairs = zip(_NUMBER.split(first), _NUMBER.split(later), strict=True)
     return "".join(a if a == b else str(int(a) + by) for a, b in pairs)
 
