@@ -1,10 +1,10 @@
 """Convert a conversation, media included, to the message dicts that a template expects.
 
 Rules:
-- Nothing is lost without need. Reasoning goes into the field that the template reads. An unsupported system message is
-  merged into the next user message. An unsupported tool result becomes a user message.
+- Information is kept where possible. Reasoning goes into the field that the template reads. An unsupported system message
+  is merged into the next user message. An unsupported tool result becomes a user message.
 - Media may use OpenAI's part types (`image_url`, `input_audio`, `file`) or those of transformers (`image`, `audio`, `video`).
-  A rendering of a part between two words shows which types the template reads. An unsupported part is an error with its path.
+  To find out which types a template supports, a part is rendered between two words. An unsupported part is an error.
 - Unknown fields and parts are passed through unchanged. Messages are dicts only in the result of `shaped`.
 """
 
@@ -50,7 +50,7 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
 
 def shaped(conversation: Iterable[Said], capabilities: Capabilities) -> list[dict[str, Any]]:
     """Return a conversation as dicts in the form that the template needs."""
-    # Names and ids first: a tool result that becomes a user message loses its id.
+    # Add names and ids first, because a tool result that becomes a user message loses its id.
     said = with_names(conversation)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
         said = _renamed(said, capabilities)
@@ -178,7 +178,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
 
 
 def _alike(conversation: Conversation) -> Conversation:
-    """Convert the content of all answers to blocks if any of them has blocks. Templates reject a mixture."""
+    """Convert the content of all answers to blocks if any of them has blocks, since templates reject a mixture."""
     if not any(isinstance(one.content, Mapping) for one in conversation):
         return conversation
     return tuple(
@@ -279,7 +279,7 @@ def shown_media(
 ) -> tuple[Conversation, tuple[Media, ...]]:
     """Return the conversation with media in a form that the template supports, and the list of media.
 
-    Raises `RequestError`, with the message and part, if the template supports no form of a part.
+    Raises `RequestError` with the path of a part that the template doesn't support in any form.
     """
     media: list[Media] = []
     shown = tuple(_shown(one, i, template, capabilities, media) for i, one in enumerate(conversation))

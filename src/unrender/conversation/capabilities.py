@@ -35,12 +35,12 @@ class Refusal:
     concessions: tuple[str, ...] = ()
     """The `words` of the concessions that make the template accept the conversation; empty if none helps."""
     thinking: bool | None = None
-    """True if this applies only with thinking, False if only without, None for both."""
+    """True if the refusal applies only with thinking, False if only without, None for both."""
     tools: bool | None = None
-    """True if this applies only with tools, False if only without, None for both."""
+    """True if the refusal applies only with tools, False if only without, None for both."""
 
     def holds(self, *, thinking: bool | None, tools: bool) -> bool:
-        """Return whether this applies to a request with the given thinking setting, with or without tools."""
+        """Return whether the refusal applies to a request with this thinking setting, with or without tools."""
         return self.thinking in (None, thinking) and self.tools in (None, tools)
 
 
@@ -116,8 +116,8 @@ def shape_context(
 ) -> dict[str, Any]:
     """Return the variables for rendering a probe: tools, the thinking switch, and others that the template requires.
 
-    They have the names that the template uses. If `thinking` is None, the switch isn't set. Prompts don't use `required_context`: the
-    caller has to pass the variables that the template requires.
+    Variables have the template's own names. If `thinking` is None, the switch isn't set. Prompts don't use `required_context`: the caller
+    has to pass the variables that the template requires.
     """
     context: dict[str, Any] = dict(capabilities.required_context)
     if thinking is not None:

@@ -7,7 +7,7 @@ Rules:
 - Calls are written in the exact format of new answers, so the history is an example for the model.
 - Results become user messages. Consecutive user messages are merged, since many templates require alternating roles.
 - A concession changes the form of a message, not its meaning. It is made only if the template is known to reject the
-  conversation, or has just rejected it. In all other cases the template is right about the form.
+  conversation, or has just rejected it. Otherwise the template's own form is best, since the model was trained on it.
 - Smaller concessions are tried first.
 """
 
@@ -50,8 +50,8 @@ Way = tuple[Concession, ...]
 def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conversation:
     """Return the conversation with supported roles, and with calls and results as text if `plan` says so.
 
-    Developer messages become system messages if the template doesn't contain the word `developer`. It would drop them otherwise. Results of
-    role `function`, OpenAI's older name, become `tool` if the template contains only that word.
+    Developer messages become system messages if the template doesn't contain the word `developer`, because it would drop them. Results of
+    role `function`, OpenAI's older name, become `tool` if the template contains `tool` but not `function`.
     """
     if not knows_developer(words):
         conversation = _renamed(conversation, _DEVELOPER, "system")
@@ -312,9 +312,9 @@ class Feature:
     example: Conversation
     """A short conversation with this feature."""
     found: Callable[[Conversation], bool]
-    """A test for it in a conversation."""
+    """Predicate that detects the feature in a conversation."""
     calls: bool = False
-    """True for calls and results. Only templates that support calls are tested."""
+    """True for features with calls or results. They are probed only in templates that support calls."""
     thoughts: bool = False
     """True if the template's behaviour may depend on thinking."""
 
@@ -335,7 +335,7 @@ def _asks_again(conversation: Conversation) -> bool:
 
 
 def _is_unanswered(conversation: Conversation) -> bool:
-    """Return whether a call has no result although later messages follow. Results at the end may still be missing."""
+    """Return whether a call has no result although later messages follow. Results of the last calls may still be missing."""
     for i, said in enumerate(conversation):
         answers = [one.answers for one in takewhile(lambda one: one.role == "tool", conversation[i + 1 :])]
         if conversation[i + 1 + len(answers) :] and any(call.id not in answers for call in said.calls):

@@ -1,14 +1,14 @@
-"""Read conversations of any common form into typed messages.
+"""Parse conversations in any common form into typed messages.
 
 Input: dicts in the form of OpenAI's Chat Completions or Responses or of Anthropic's Messages, SDK objects, or our own `Message`. Output: a
-`Conversation`, a tuple of frozen `Said`. Later steps use only these. Dicts are made again right before rendering.
+`Conversation`, a tuple of frozen `Said`. Later steps use only these. Messages become dicts again for rendering.
 
 Rules:
 - Parts with an equivalent in OpenAI's form are converted. Others raise `RequestError` with their path, since templates drop
-  them or print their repr. Types of parts that the template itself reads are left unchanged.
+  them or print their repr. Parts of a type that the template itself reads are left unchanged.
 - A tool result that is neither text nor a list of parts becomes JSON, so all templates show the same text.
 - Arguments of earlier calls are never rejected, because a model wrote them. Templates that accept text get the text unchanged.
-  Other templates get the members that are certain, and the rest of the text as one more member.
+  Other templates get the complete members, and the rest of the text as one more member.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Said:
     reasoning: str = ""
     calls: tuple[SaidCall, ...] = ()
     answers: str | None = None
-    """The id of the call, for tool results."""
+    """For tool results: the id of the call."""
     name: str | None = None
-    """The name of the tool for tool results, else the name of the speaker."""
+    """For tool results: the tool's name. For other messages: the speaker's name."""
     rest: Mapping[str, Any] = field(default_factory=dict)
     """Other keys of the message, unchanged."""
 
@@ -158,7 +158,7 @@ class _Reader:
             raise RequestError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
         elif not isinstance(content, str | Mapping | list | None):
             raise RequestError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
-        # Only an answer may have no content.
+        # Only assistant messages may have no content.
         elif content is None and role != "assistant":
             raise RequestError(f"{place}: expected text or a list of parts, found nothing")
         for part, at in placed:
@@ -393,7 +393,7 @@ def _used(part: _Part, where: str) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         raise RequestError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
     arguments = {} if given is None else given
-    # A string is the text of a broken call, as the model wrote it.
+    # If `input` is a string, it is the text of a broken call, as the model wrote it.
     text = arguments if isinstance(arguments, str) else result_content(arguments, f"{where}.input")
     named = {} if id is None else {"id": id}
     return {**named, "type": "function", "function": {"name": name, "arguments": text}}

@@ -44,7 +44,7 @@ class ToolPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps for tools that the template doesn't perform itself."""
+    """Steps for tools that a template doesn't support."""
 
     format: Format
     """The format of answers to requests with tools."""
@@ -73,7 +73,7 @@ class Plan:
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
-    """Plan the steps for tools for a template with this format and these capabilities.
+    """Return the plan for a template with this format and these capabilities.
 
     `source` is the template's source. `tool_format` is "auto", "none" (everything is left to the template), or the name of a declared
     format. A named format is always used. Raises `RequestError` for an unknown name.
@@ -86,7 +86,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
     own = format.tools.mode is not ToolMode.NONE
     if not own and not capabilities.supports_tools:
         return _with_declared(format, DEFAULT_FORMAT, source)
-    # If the prompt describes the syntax but calls aren't rendered, the model knows the syntax and the template drops earlier calls.
+    # If only the prompt contains `<call>`, the model knows the syntax, but the template drops earlier calls.
     unwritten = own and not capabilities.supports_tool_calls
     return Plan(
         format=format,

@@ -79,7 +79,7 @@ def prepare_turn(
 def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
     """Return the call syntax for the description of tools. A handwritten `grammar` has its own.
 
-    Raises `RequestError` if it isn't a name, or if `check_request` rejects the request.
+    Raises `RequestError` if `tool_format` isn't a string, or if `check_request` rejects the request.
     """
     tool_format = AUTO if tool_format is None else tool_format
     if grammar is not None:

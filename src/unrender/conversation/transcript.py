@@ -87,7 +87,7 @@ class Writer:
         return told(conversation, self.plan, self.template.facts.string_constants)
 
     def _rendering(self, said: Conversation, *, asks: bool) -> Rendering:
-        """Render a conversation after `told`. `asks` adds a generation prompt."""
+        """Render a conversation that `told` has rewritten. `asks` adds a generation prompt."""
         said = conceded(said, self.conceded, self.plan.format, self.injection, self.kwargs.word)
         messages = shaped(said, self.capabilities)
 
@@ -102,7 +102,7 @@ class Writer:
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation, prompt: str) -> str | None:
-        """Return the conversation without a generation prompt, as the last rendering. Returns None if the template rejects it.
+        """Return the text without a generation prompt, or None if the template rejects it. It has to be the last rendering.
 
         Raises `TemplateError` if the rendering exceeds its limits.
         """
@@ -136,7 +136,7 @@ class Writer:
         if self.time is None:
             time = SharedTime(left=MAX_SLOW_RENDERINGS * self.template.limits.rendering_seconds)
             return replace(self, time=time).taken(conversation, asks=asks)
-        # Without a generation prompt, the conversation may end in other ways.
+        # Known refusals apply only to conversations with a generation prompt.
         offered = bool(self.kwargs.context.get(self.capabilities.tools_variable))
         refused = [
             one for one in self.capabilities.refuses if asks and one.holds(thinking=self.kwargs.thinking, tools=offered)

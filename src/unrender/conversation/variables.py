@@ -29,7 +29,7 @@ EFFORT, BUDGET = "reasoning_effort", "thinking_budget"
 _SWITCHES = (THINKING, "thinking", EFFORT, BUDGET)
 """Names with which applications control thinking, for every template."""
 _MORE = "chat_template_kwargs"
-"""Name of the option for more variables, as in engines."""
+"""Option with additional variables, named as in inference engines."""
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 """Levels of reasoning effort, in increasing order."""
 _NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
@@ -70,7 +70,7 @@ class TemplateKwargs:
     unswitched: tuple[tuple[str, Any], ...] = ()
     """Variables of the template without these settings."""
     notes: tuple[str, ...] = ()
-    """Descriptions of arguments that are ignored, or that differ from the request."""
+    """Descriptions of arguments that are ignored or have another effect than requested."""
 
     def without_switch(self, template: Template, capabilities: Capabilities) -> TemplateKwargs:
         """Return a copy without the settings for thinking."""
@@ -227,7 +227,7 @@ def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple
 
 
 def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
-    """Return whether an effort of none changes the start of the answer, and not just the description of the effort."""
+    """Return whether the effort `word` changes the start of the answer, and not just the description of the effort."""
     prompts = [_prompt(template, capabilities, {EFFORT: effort}) for effort in (word, "high")]
     none, high = (prompt and prompt.rpartition(_QUESTION)[2] for prompt in prompts)
     return none is not None and none != high
@@ -235,7 +235,7 @@ def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
 
 @kept(500)
 def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]:
-    """Return the words in a question that turn thinking on and off. "" means on without a word; empty if there are none."""
+    """Return the words in a question that turn thinking on and off, for templates that look for them. "" if no word is needed."""
 
     def begun(*said: str) -> str | None:
         prompt = _prompt(template, capabilities, question=" ".join((_QUESTION, *said)))
@@ -279,7 +279,7 @@ class Variable:
     default: Any = None
     """Default value, if it is a constant in the template's source, else None."""
     changes: tuple[Any, ...] = ()
-    """Values that change the prompt of a short conversation, of those that were tried."""
+    """The tried values that change the prompt of a short conversation."""
 
 
 @kept(4_000)
