@@ -4,7 +4,7 @@ Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`in
 functions with type hints and a docstring, and SDK objects for any of these.
 
 Rules:
-- Nothing is changed in place. A tool that is already a plain mapping is returned as it is.
+- Tools are never modified in place. A tool that is already a plain mapping is returned as it is.
 - Servers receive the same tools with every request, so requests with equal tools share one `Offer`. It is a copy and doesn't
   change when the caller's data does.
 """
@@ -213,7 +213,7 @@ class Offer:
     key: bytes = b""
     """Cache key. Different offers have different keys; empty if the tools can't be serialized."""
     weight: int = 0
-    """Half of its size in bytes, because it is cached under two keys."""
+    """Half of the offer's size in bytes, because it is cached under two keys."""
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:

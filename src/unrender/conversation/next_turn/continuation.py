@@ -80,11 +80,11 @@ class Needs(StrEnum):
     ANSWER = "answer"
     """The answer, and the messages after it."""
     POSITION = "position"
-    """Also the position of the answer: whether it follows a result, and whether earlier answers have calls and reasoning."""
+    """The answer's position too: whether it follows a result, and whether earlier answers have calls and reasoning."""
     NUMBER = "number"
     """Number and order of all messages, as visible in the prompt."""
     HISTORY = "history"
-    """All messages."""
+    """All messages of the conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +100,9 @@ class Continuation:
     needs: Needs = Needs.ANSWER
     """The part of a conversation that determines the text after an answer."""
     counts: bool = False
-    """Results contain numbers that count the calls of the conversation."""
+    """True if the template writes numbers into results that count the calls of the conversation."""
     restates_tools: bool = False
-    """The tools are written again for a new user message."""
+    """True if the template writes the tools again for a new user message."""
     drops_thoughts: frozenset[str] = frozenset()
     """Roles whose messages make the template drop earlier reasoning: "user", "tool"."""
     witness: Rewritten | None = None
@@ -192,7 +192,7 @@ class _Probing:
         return now() >= self._until
 
     def continuation(self) -> Continuation:
-        """Return all findings."""
+        """Return the findings of all probes."""
         calls = self._written((QUESTION, self._kinds["call"], self._result(0)))
         kinds = {name: kind for name, kind in self._kinds.items() if calls or not kind.calls}
         ends = {name: self._end(kind) for name, kind in kinds.items()}
@@ -239,7 +239,7 @@ class _Probing:
         return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
 
     def _longest(self, kind: Said) -> Sequence[Conversation]:
-        """Return the longest messages that can follow an answer. If a template keeps state, these are the most likely to show it."""
+        """Return the longest messages that can follow an answer. They are the most likely to show state that a template keeps."""
         taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind, *after)) is not None]
         return [max(taken, key=len)] if taken else []
 

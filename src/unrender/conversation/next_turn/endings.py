@@ -28,7 +28,7 @@ class Ending:
     made: WrittenTail
     said: Answered
     answer: Said
-    """A short answer of the same kind."""
+    """A short placeholder answer of the same kind."""
     format: Format
     facts: Continuation
 

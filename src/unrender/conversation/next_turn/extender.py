@@ -1,9 +1,9 @@
 """Extend a prompt with its answer and the next messages.
 
 Strategy: Render a short conversation that ends like the long one. It has the system message, a question, an answer of the same kind with
-the same calls, ids and names, and the new messages. The text after the last word of the short answer is also right after the last value of
-the real answer. Append the part of it that the answer doesn't contain yet. If the template's text depends on more messages, render the
-complete conversation instead.
+the same calls, ids and names, and the new messages. The text after the last word of the short answer also follows the last value of the
+real answer. Append the part of it that the answer doesn't contain yet. If the template's text depends on more messages, render the complete
+conversation instead.
 
 Rule: Nothing is guessed. If the template's text isn't known for certain, raise `ExtendError`.
 """
@@ -67,15 +67,15 @@ class Extender:
     """Arguments of the request, named as in `ChatTemplate.prepare`."""
     variables: Mapping[str, Any]
     history: History | None = None
-    """None if the prompt was rendered elsewhere."""
+    """Earlier messages; None if the prompt was rendered elsewhere."""
     system: Conversation = ()
     """The system messages at the start of the conversation, if known."""
     thought: bool = False
     """True if the prompt contains reasoning of an earlier answer, or may contain it."""
     remarked: frozenset[str] = frozenset()
-    """Remarks that an earlier turn already had as warnings. They aren't repeated."""
+    """Warnings of earlier turns, which aren't repeated."""
     extended: Extended | None = None
-    """The origin of the turn's prompt, if it extends another."""
+    """The text that was appended, if the turn's prompt extends another one."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:

@@ -25,7 +25,7 @@ class Extended:
 
     stub: Stub
     answer: Said
-    """A short answer of the same kind."""
+    """A short placeholder answer of the same kind."""
     new: Conversation
     lead: str
     """Text that closes the answer and that the template itself doesn't write."""

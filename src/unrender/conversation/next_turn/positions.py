@@ -31,7 +31,7 @@ _BEGINNING = 4
 """Number of matching characters that identify the start of a prompt."""
 _EARLIER = "Earlierword"
 _Calls = Callable[[int], SaidCall]
-"""Returns a call with an id of its own for each number."""
+"""Function that returns a call with a different id for each number."""
 
 
 class Position(NamedTuple):
@@ -172,7 +172,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
         return
     roles = [role for role, _ in seen]
     if ("answer", "answer") in pairwise(roles):
-        return  # One of these headers is part of an answer's text.
+        return  # One of the two answer headers is part of an answer's text.
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
     orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)
