@@ -54,7 +54,7 @@ def answer_of(
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
-    """Yield generated text between parts that the parser doesn't know as a marker. There should be none."""
+    """Yield generated text between parts that isn't a known marker. There should be none."""
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
@@ -147,7 +147,7 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 
 @kept(10_000)
 def calls_in(format: Format) -> tuple[Calls, ...]:
-    """Return the calls that are parsed, to any tool, with the format's own syntax first."""
+    """Return the calls that the parser recognizes, with the format's own syntax first. They allow any tool name."""
     closing = {marker.core for marker in (*_frame(format).ends, *_frame(format).dropped)}
     return tuple(calls_in_syntax(format, syntax, closing) for syntax in format.syntaxes)
 

@@ -109,7 +109,7 @@ class ArgumentsPart:
     separator: Marker
     codec: Codec
     empty: str | None
-    """The text of a call without arguments, if it isn't the two markers or `{}`."""
+    """The text for empty arguments, if it isn't the two markers or `{}`; else None."""
     open_ended: bool
     """True if values have neither quotes nor an end marker, as in `a=Paris, b=3`."""
 
