@@ -22,7 +22,7 @@ class Marker:
 
     text: str = ""
     pieces: tuple[str, ...] = ()
-    """Parts of the text. An end of turn is a separate piece, since engines strip that token."""
+    """`text`, split into parts. An end of turn is a separate piece, since engines strip that token."""
     others: tuple[Marker, ...] = ()
     """Other spellings that are parsed. After a value, they are also generated."""
 

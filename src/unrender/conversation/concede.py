@@ -48,7 +48,7 @@ Way = tuple[Concession, ...]
 
 
 def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conversation:
-    """Return the conversation with supported roles, and with calls and results as text if `plan` says so.
+    """Return the conversation with supported roles, and with calls and results as text if `plan` requires it.
 
     Developer messages become system messages if the template doesn't contain the word `developer`, because it would drop them. Results of
     role `function`, OpenAI's older name, become `tool` if the template contains `tool` but not `function`.

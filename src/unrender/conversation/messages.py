@@ -158,7 +158,7 @@ class _Reader:
             raise RequestError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
         elif not isinstance(content, str | Mapping | list | None):
             raise RequestError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
-        # Only assistant messages may have no content.
+        # Content may be missing only in assistant messages.
         elif content is None and role != "assistant":
             raise RequestError(f"{place}: expected text or a list of parts, found nothing")
         for part, at in placed:

@@ -44,7 +44,7 @@ class ToolPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps for tools that a template doesn't support."""
+    """The steps that replace missing support for tools in a template."""
 
     format: Format
     """The format of answers to requests with tools."""

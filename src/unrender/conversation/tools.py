@@ -38,7 +38,7 @@ _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 
 
 def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]] | None:
-    """Return tools as `{"type": "function", "function": {…}}`, or None for None.
+    """Return tools as `{"type": "function", "function": {…}}`, or None if there are none.
 
     With `repeats`, equal tools may be listed twice, as in a prompt that was rendered elsewhere. They are returned once. Raises
     `RequestError`, with the path, for a value that isn't a tool, for a repeated name, and for more than `MAX_TOOLS` tools.

@@ -5,8 +5,9 @@ Input: a turn, its answer as it was sampled, and new messages. Output: the next 
 Start with `extender`:
 
 - `answered` parses the answer.
-- `stubs` renders short conversations that end like the long one, `positions` chooses the messages before their answer, and
-  `endings` removes the text that the answer already contains.
+- `stubs` renders short conversations that end like the long one.
+- `positions` chooses the messages before their answer.
+- `endings` removes the text that the answer already contains.
 - `continuation` finds out which messages the template's text depends on, and whether it rewrites earlier text.
 - `pieces` separates the text of messages from the template's own text.
 

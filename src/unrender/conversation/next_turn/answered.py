@@ -49,8 +49,8 @@ class Answered:
 def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collection[str]) -> Answered:
     """Parse a turn's answer. `ends` are end-of-turn texts in addition to those of its format.
 
-    Raises `ExtendError` for an incomplete call (unless it counts as text), for text after the end of the turn, and for the end of the turn
-    inside reasoning.
+    Raises `ExtendError` for an incomplete call (unless it counts as text) and for text after the end of the turn. The end of the turn
+    inside reasoning is an error too.
     """
     # Reasoning that is returned as content is still reasoning here. Ids in the answer may equal those of earlier calls.
     turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))

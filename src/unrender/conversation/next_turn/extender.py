@@ -216,7 +216,7 @@ class Extender:
             yield from (past for past in reversed(shortest.values()) if may_be(past, turn, writer))
 
     def _counting(self, stub: Stub, system: Conversation, past: Conversation, said: Answered, turn: Turn) -> Stub:
-        """Return a stub that numbers calls like the answer."""
+        """Return a stub whose calls have the same numbers as those of the answer."""
         # A generated id may also end in a digit that isn't a counter.
         number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
