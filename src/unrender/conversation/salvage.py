@@ -96,7 +96,8 @@ def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
     if len(text) > MAX_SLOW_TEXT or not any(tool.name in text for tool in tools):
         return None
     found = list(_readings(text, tools))
-    # `<tool_call>{…}</tool_call>` is also parsed as bare JSON, or at least its first call is. The reading with the most calls is the intended one.
+    # `<tool_call>{…}</tool_call>` is also parsed as bare JSON, or at least its first call is. The reading with the most calls is
+    # the intended one.
     best = max(found, key=lambda one: (len(one.message.tool_calls), -len(one.message.content)), default=None)
     agreed = best and all(_is_part(_said(other.message), _said(best.message)) for other in found)
     # If another format finds calls in the text before these, the result is ambiguous.
