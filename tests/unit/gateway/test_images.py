@@ -137,7 +137,7 @@ def test_what_cannot_be_shown_is_refused():
         (gateway(Told("")), body(CHAT, RED), "messages[0].content: the engine takes no image beside a prompt"),
         (gateway(MAKERS["openai"]("http://engine")), body(CHAT, RED), "the engine takes no image"),
         (gateway(seeing), heard, "messages[0].content: the engine takes no audio beside a prompt"),
-        (gateway(seeing, silent), body(CHAT, RED), "messages[0].content[1]: the template shows no image"),
+        (gateway(seeing, silent), body(CHAT, RED), "messages[0].content[1]: the template doesn't support image parts"),
     ]
 
     for application, request, said in rows:
