@@ -48,14 +48,14 @@ class KeptAnswer:
 
     @property
     def own(self) -> int:
-        """The bytes that no other answer holds."""
+        """Size in bytes, without the shared parts."""
         texts = (self.text, *self.turn.known_ids, *self.turn.warnings, *self.place.thoughts)
         return _OWN + sum(map(getsizeof, texts)) + 8 * (len(texts) + len(self.parts))
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversations:
-    """The kept answers of all models and senders: those used last, as many as have `most` bytes together."""
+    """The stored answers of all models and senders. If they exceed `most` bytes, the least recently used ones are evicted."""
 
     most: int
     weight: int = 0
@@ -153,7 +153,7 @@ def _said(answer: KeptAnswer) -> tuple[str, str, Place]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
-    """The kept answers that one sender may continue."""
+    """The stored answers that one sender may continue."""
 
     all: Conversations
     sender: bytes

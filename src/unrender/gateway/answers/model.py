@@ -20,7 +20,7 @@ ALL = frozenset("*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One model."""
+    """A model that the gateway serves."""
 
     name: str
     turns: Turns
