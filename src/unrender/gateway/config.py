@@ -131,7 +131,7 @@ class _Model(Settings):
 
     def own_template(self) -> ChatTemplate:
         """Return the engine's own template, used if the settings don't name one."""
-        said = "template: expected a model directory, a file or a hub id, since this engine has none"
+        said = "template: expected a model folder, a template file or a hub id, since this engine has no template"
         raise invalid(said, param="template")
 
 
@@ -239,7 +239,7 @@ _MEANT: Mapping[str, str] = {
     "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
     "base_url": "`url`",
     "api_key": "`key` or `key_env`",
-    "urls": "`url`, the address of a proxy before engines that are alike, e.g. nginx with least_conn",
+    "urls": "`url`, the address of a load balancer for several engines, e.g. nginx with least_conn",
 }
 """Removed settings and names used by other projects, with their replacements."""
 
@@ -353,7 +353,7 @@ def _check_names(models: Sequence[Model]) -> None:
         for name in dict.fromkeys((model.name, *model.aliases)):
             first = owners.setdefault(name, i)
             if first != i:
-                said = f"expected a name of its own, found {name!r:.80}, as models[{first}] is called"
+                said = f"expected a unique name, found {name!r:.80}, which models[{first}] also has"
                 raise invalid(f"models[{i}]: {said}", param=f"models[{i}].name")
 
 
@@ -362,7 +362,7 @@ async def _fetched(engine: LlamaServer) -> LoadedTemplates:
     try:
         return await engine.templates()
     except EngineError as error:
-        raise invalid(f"{error}; name the template, or start the engine first", param="template") from error
+        raise invalid(f"{error}; set `template`, or start the engine first", param="template") from error
     finally:
         await engine.close()
 
@@ -383,11 +383,11 @@ def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
         if not secret:
             raise invalid(f"{where}: expected a `key` or a `key_env`, found neither", param=where)
         if secret in found:
-            raise invalid(f"{where}: expected a unique key, found that of another entry", param=where)
+            raise invalid(f"{where}: expected a unique key, found the key of another entry", param=where)
         place = f"{where}.models"
         if key.models is not None and not opened:
             raise invalid(f'{place}: expected model names, found none; "*" allows all', param=place)
         if unknown := sorted(set(opened) - names - ALL):
-            raise wrong(place, f"some of {sorted(names)}", unknown[0])
+            raise wrong(place, f"one of {sorted(names)}", unknown[0])
         found[secret] = frozenset(opened) or ALL
     return Keys(models=found)

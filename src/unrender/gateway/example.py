@@ -28,7 +28,7 @@ def example_model(folder: Path | None = None) -> Path:
     """Return the path of the model's file, downloading it on first use. Raises `Failure` if the model isn't available."""
     kept = folder or cache_folder()
     if kept is None:
-        raise invalid("example model: expected a folder in UNRENDER_CACHE to keep it in, found none")
+        raise invalid("example model: needs a cache folder; set UNRENDER_CACHE to one")
     named = tomllib.loads(files("unrender.gateway").joinpath("example_model.toml").read_text(encoding="utf-8"))
     path = kept / PurePosixPath(named["member"]).name
     try:

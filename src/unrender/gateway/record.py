@@ -28,33 +28,33 @@ _REQUESTS = "unrender.gateway.requests"
 _log = logging.getLogger(_REQUESTS)
 
 _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "requests_total": ("Requests, by how they ended.", ("surface", "model", "outcome")),
-    "tokens_total": ("Tokens, as the engine counts them.", ("model", "kind")),
-    "answers_total": ("Answers, by how they could be read.", ("model", "reading")),
-    "grammar_total": ("Answers, by what became of a grammar.", ("model", "result")),
+    "requests_total": ("Requests by outcome.", ("surface", "model", "outcome")),
+    "tokens_total": ("Tokens, as counted by the engine.", ("model", "kind")),
+    "answers_total": ("Answers by parse result.", ("model", "reading")),
+    "grammar_total": ("Answers by grammar result.", ("model", "result")),
     "prompts_total": (
-        "Prompts, by whether they were extended from a kept answer or rendered, and why.",
+        "Prompts, extended from a cached answer or rendered, by reason.",
         ("model", "result", "reason"),
     ),
     "prompt_characters_reused_total": (
-        "Characters of extended prompts that were there before: the last prompt and the answer to it.",
+        "Characters of extended prompts reused from the previous prompt and its answer.",
         ("model",),
     ),
-    "kept_evicted_total": ("Kept answers that gave way to others.", ()),
-    "kept_evicted_bytes_total": ("Bytes of kept answers that gave way to others.", ()),
-    "cancellations_total": ("Answers that were broken off, by whom.", ("surface", "by")),
-    "rejections_total": ("Requests that were refused before an answer, by the reason.", ("reason",)),
-    "backend_errors_total": ("Jobs that an engine failed, those included that were sent again.", ("model", "kind")),
+    "kept_evicted_total": ("Answers evicted from the cache.", ()),
+    "kept_evicted_bytes_total": ("Bytes of answers evicted from the cache.", ()),
+    "cancellations_total": ("Cancelled answers by cause.", ("surface", "by")),
+    "rejections_total": ("Requests rejected before generation, by reason.", ("reason",)),
+    "backend_errors_total": ("Failed engine jobs, including retried ones.", ("model", "kind")),
 }
 _KEPT = {
-    "conversations": "Answers that are kept for the next prompt of their conversation.",
-    "bytes": "Bytes of all that is kept of them.",
+    "conversations": "Answers cached for the next prompt of their conversation.",
+    "bytes": "Size of the cached answers in bytes.",
 }
 _TIMES = {
-    "request_seconds": "From a request to the end of its answer.",
-    "prompt_seconds": "Checking a request and rendering its prompt.",
-    "grammar_seconds": "Building a grammar, or finding it again.",
-    "time_to_first_chunk_seconds": "From a request to the first chunk of its answer.",
+    "request_seconds": "Time from a request to the end of its answer.",
+    "prompt_seconds": "Time to validate a request and render its prompt.",
+    "grammar_seconds": "Time to build a grammar or find it in the cache.",
+    "time_to_first_chunk_seconds": "Time from a request to the first chunk of its answer.",
 }
 """Histograms by surface and model."""
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -84,7 +84,7 @@ class Metrics:
             name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
             for name, about in _TIMES.items()
         }
-        self.streams: Gauge = Gauge("unrender_streams", "Answers on their way.", registry=self._registry)
+        self.streams: Gauge = Gauge("unrender_streams", "Answers in progress.", registry=self._registry)
         self._kept = {
             name: Gauge(f"unrender_kept_{name}", about, registry=self._registry) for name, about in _KEPT.items()
         }

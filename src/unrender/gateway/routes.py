@@ -99,7 +99,7 @@ def _named(request: Request, response: Response) -> Response:
 
 
 async def _defect(request: Request, _: Exception) -> Response:
-    return await _refused(request, Failure(Kind.INTERNAL, "the gateway has a defect"))
+    return await _refused(request, Failure(Kind.INTERNAL, "internal error"))
 
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
@@ -261,7 +261,7 @@ async def _problem(model: Model) -> str | None:
 def _complaints(model: Model) -> list[str]:
     """Return warnings about a model's engine for the operator."""
     engine = model.backend.capabilities
-    none = "the engine takes no grammars: calls and formats are only asked for"
+    none = "the engine doesn't support grammars, so tool calls and response formats are not enforced"
     told = [] if engine.dialect or engine.obeys else [none]
     return [*told, *model.found.complaints()]
 

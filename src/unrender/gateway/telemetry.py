@@ -24,9 +24,9 @@ SCOPE = "unrender.gateway"
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
 _MEASURES = {
-    "request.duration": ("From a request to the end of its answer.", _SECONDS),
-    "time_to_first_token": ("From a request to the first chunk of its answer.", _SECONDS),
-    "time_per_output_token": ("For each token after the first.", _TOKEN_SECONDS),
+    "request.duration": ("Time from a request to the end of its answer.", _SECONDS),
+    "time_to_first_token": ("Time from a request to the first chunk of its answer.", _SECONDS),
+    "time_per_output_token": ("Time per token after the first.", _TOKEN_SECONDS),
 }
 """Histograms with the buckets that the conventions specify."""
 

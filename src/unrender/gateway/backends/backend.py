@@ -172,7 +172,7 @@ class Sampler:
         try:
             text = await asyncio.to_thread(example_answer, job.turn, job.messages, job.seed or 0)
         except GrammarError as error:
-            raise EngineError(f"the sampler has no grammar for this request: {error}", status=400) from error
+            raise EngineError(f"the sampler can't answer this request: {error}", status=400) from error
         # The limit truncates the text between pieces, like a real engine does between tokens.
         tokens = _TOKEN.findall(text)
         cut_off = job.limit is not None and len(tokens) > job.limit

@@ -130,7 +130,7 @@ class Connection:
         path: str,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: aiohttp.ClientTimeout = _QUICK,  # noqa: ASYNC109 - it is the client's own
+        timeout: aiohttp.ClientTimeout = _QUICK,  # noqa: ASYNC109 - passed to aiohttp
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         where, response = f"{self.url}{path}", None
         sent = {"json": body, "headers": {**self._headers, **(headers or {})}, "timeout": timeout}
@@ -308,7 +308,7 @@ def _words(value: Any) -> str:
     for name in ("error", "message", "detail"):
         while isinstance(value, dict) and name in value:
             value = value[name]
-    return value[:SHOWN] if isinstance(value, str) else f"{type(value).__name__} where its words should be"
+    return value[:SHOWN] if isinstance(value, str) else "the engine sent no error message"
 
 
 def score(text: Any, value: Any) -> list[dict[str, Any]]:

@@ -113,7 +113,7 @@ class Transformers:
         try:
             return self._matchers(grammar.text)
         except (ValueError, RuntimeError) as error:
-            raise EngineError(f"the grammar is refused: {error!s:.300}", where="transformers", status=400) from error
+            raise EngineError(f"invalid grammar: {error!s:.300}", where="transformers", status=400) from error
 
     async def count(self, text: str) -> int | None:
         """Return the tokenizer's token count."""
@@ -162,7 +162,7 @@ class Run:
             self._put(None)
         except EngineError as error:
             self._put(error)
-        except Exception as error:  # noqa: BLE001 - the model's thread goes on with the next answer
+        except Exception as error:  # noqa: BLE001 - the thread must survive for the next answer
             self._put(EngineError(f"{type(error).__name__}: {error!s:.300}", where="transformers"))
 
     def _generate(self) -> None:

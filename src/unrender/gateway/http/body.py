@@ -40,7 +40,7 @@ async def read_json(receive: Receive, most: int, seconds: float) -> Any:
         async with asyncio.timeout(seconds):
             data = await _read(receive, most)
     except TimeoutError:
-        raise Failure(Kind.TOO_SLOW, f"body: expected all of it within {seconds:g} seconds") from None
+        raise Failure(Kind.TOO_SLOW, f"body: not received within {seconds:g} seconds") from None
     # In a thread, parsing holds the GIL but not the event loop, so other streams can run in between.
     return _parsed(data) if len(data) <= _QUICK else await asyncio.to_thread(_parsed, data)
 
@@ -91,14 +91,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise invalid(f"body: expected every key once, found {twice!r:.80} again")
+        raise invalid(f"body: duplicate key {twice!r:.80}")
     return found
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not isfinite(value):  # "1e999" and "NaN" would be written as `Infinity` and `NaN`, which are not JSON
-        raise invalid(f"body: expected numbers that a double holds, found {digits:.80}")
+        raise invalid(f"body: expected numbers in the range of a double, found {digits:.80}")
     return value
 
 

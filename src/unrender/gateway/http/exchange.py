@@ -112,9 +112,9 @@ class Exchange:
                 self._record.cancel("shutdown")
                 raise
             task.uncancel()
-        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
-            _log.exception("request %s: a defect of the gateway", self._id)
-            await self._fail(Failure(Kind.INTERNAL, f"the gateway has a defect; request {self._id}"))
+        except Exception:  # noqa: BLE001 - the client must get a response
+            _log.exception("request %s: internal error", self._id)
+            await self._fail(Failure(Kind.INTERNAL, f"internal error; request {self._id}"))
         finally:
             if self._stream is not None:
                 self._stream.close()
@@ -123,9 +123,7 @@ class Exchange:
             seconds = self._record.end(self._gateway.metrics, self._id, self._answer)
             if self._span is not None:
                 self._span.end(self._record, seconds, self._answer)
-            self._answer = (
-                None  # It references this exchange. The cycle would keep both objects alive until the next garbage collection.
-            )
+            self._answer = None  # It references this exchange. The cycle would keep both objects alive until the next garbage collection.
 
     async def _run(self) -> None:
         gateway = self._gateway
@@ -167,7 +165,7 @@ class Exchange:
             await self._gateway.stored.keep(self._gateway.keys.owner(self._headers), self._items, surface.body())
         # The client still gets its answer. A later request that refers to it gets an error.
         except Failure:
-            _log.warning("request %s: its answer is not stored", self._id)
+            _log.warning("request %s: the answer was not stored", self._id)
 
     async def _watch(self, task: asyncio.Task[Any] | None) -> None:
         """Cancel the answer and the engine's work when the client disconnects."""
@@ -275,7 +273,7 @@ def _warnings(ask: Ask, model: Model, prepared: Prepared) -> Iterator[str]:
     yield from (f"{name}: not honoured" for name in (*ask.unheeded, *ignored))
     if ask.model and ask.model not in (model.name, *model.aliases):
         yield f"model: answered by {model.name}"
-    yield from (f"{name}: only asked for, since no grammar binds the engine" for name in prepared.unbound(engine))
+    yield from (f"{name}: not enforced, since the engine uses no grammar" for name in prepared.unbound(engine))
     yield from prepared.warnings
 
 

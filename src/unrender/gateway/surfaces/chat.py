@@ -127,7 +127,7 @@ def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` with the name of the invalid field."""
     request = ChatRequest.read(body)
     if request.top_logprobs is not None and not request.logprobs:
-        raise wrong("logprobs", "true beside `top_logprobs`", request.logprobs, param="top_logprobs")
+        raise wrong("logprobs", "true when `top_logprobs` is set", request.logprobs, param="top_logprobs")
     form = request.response_format.get("json_schema") if isinstance(request.response_format, Mapping) else None
     check_strict(form, "response_format.json_schema", param="response_format")
     return request.ask(

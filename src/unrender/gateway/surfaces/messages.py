@@ -119,7 +119,7 @@ def read_conversation(body: Any) -> Ask:
 
 def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     if request.thread is not None:
-        said = "thread: expected none, since no conversation is kept here; send all of it"
+        said = "thread: not supported; send the complete conversation"
         raise Failure(Kind.INVALID, said, param="thread", code=_UNTHREADED)
     conversation = _Blocks()
     conversation.read(request)
@@ -266,7 +266,7 @@ class MessagesSurface(BlockSurface):
         self._before = f"event: content_block_delta\ndata: {begun}".encode()
         yield event("content_block_start", index=index, content_block=block)
 
-    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:  # noqa: ARG002 - a call that breaks has what is whole of it
+    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:  # noqa: ARG002 - a broken call keeps its complete values
         if not self._open:
             return
         kind, index, text = self._open, len(self._blocks) - 1, "".join(self._texts)

@@ -116,7 +116,7 @@ class ResponsesRequest(Sampling):
     previous_response_id: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
-    background: Literal[False] | None = Field(None, description="no answer is made in the background; leave it out")
+    background: Literal[False] | None = Field(None, description="background mode is not supported; omit it")
     conversation: None = Field(None, description="conversations are not stored; send the conversation itself")
     prompt: None = Field(None, description="prompts are not stored; send the conversation itself")
 

@@ -95,8 +95,8 @@ class Stored:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
-            _log.error("the stored answers cannot be reached: %s", error)
-            raise Failure(Kind.BUSY, "the stored answers cannot be reached") from error
+            _log.error("the store for answers is unavailable: %s", error)
+            raise Failure(Kind.BUSY, "the store for answers is unavailable") from error
 
     async def continued(self, body: Any, owner: bytes) -> Any:
         """Return a request whose `input` is the complete conversation.

@@ -121,7 +121,7 @@ def _check_results(messages: Sequence[Any]) -> None:
             called |= {str(call.get("id")) for call in calls if isinstance(call, Mapping)}
         # A result without an id can belong to any earlier call.
         if message.get("role") == "tool" and not (str(id) in called if id else called):
-            raise invalid(f"tool result {id!r:.80}: no call before it has this id", param=f"messages[{i}].role")
+            raise invalid(f"tool result {id!r:.80}: no earlier call has this id", param=f"messages[{i}].role")
 
 
 class Conversation:

@@ -61,7 +61,7 @@ def read_tools(tools: Sequence[Any] | None) -> Tools:
             raise invalid(f"{where}: expected an object, found {type(tool).__name__}", param=where)
         kind = tool.get("type")
         if not isinstance(kind, str | None):
-            raise wrong(f"{where}.type", "the word for a kind of tool", kind)
+            raise wrong(f"{where}.type", "a tool type", kind)
         if kind == "custom" and "input_schema" not in tool:
             custom = _Custom.read(tool.get("custom", tool), where)
             function, unheeded = _of_custom(custom, where)
@@ -121,7 +121,9 @@ class _Strict(Object):
             raise ValueError(f"expected additionalProperties: false in a strict schema, found {self.additional!r:.80}")
         missing = set(self.properties or ()) - set(self.required or ())
         if missing and (info.context or {})["whole"]:
-            raise ValueError(f"expected all properties to be required in a strict schema, not so {min(missing)!r:.80}")
+            raise ValueError(
+                f"expected all properties to be required in a strict schema, found optional {min(missing)!r:.80}"
+            )
         return self
 
 
