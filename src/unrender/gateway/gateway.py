@@ -63,7 +63,7 @@ class Keys:
         return found[-1]
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
-        """Return an identifier of the request's sender. If no keys are configured, all senders have the same one."""
+        """Return an identifier of the request's sender. If no keys are configured, all senders have the same identifier."""
         return credential(headers) if self.models else b""
 
 
@@ -100,7 +100,7 @@ class Gateway:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count an answer while it is generated. Raises `Failure` if there are too many, or during shutdown."""
+        """Count an answer while it is generated. Raises `Failure` if there are too many answers, or during shutdown."""
         if self.draining:
             raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
         if self.streams >= self.limits.max_streams:

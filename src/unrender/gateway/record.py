@@ -89,7 +89,7 @@ class Metrics:
             name: Gauge(f"unrender_kept_{name}", about, registry=self._registry) for name, about in _KEPT.items()
         }
         self._evicted = (0, 0)
-        """Number and size of the evicted answers that have been counted."""
+        """Number and size of the evicted answers at the last update."""
 
     def hold(self, kept: Conversations) -> None:
         """Update the metrics of the answer cache."""
@@ -100,16 +100,16 @@ class Metrics:
             self.count(f"kept_evicted_{name}", times=now - was)
 
     def count(self, name: str, *labels: str, times: float = 1) -> None:
-        """Add to a counter."""
+        """Increase a counter."""
         counter = self._counters[name]
         (counter.labels(*labels) if labels else counter).inc(times)
 
     def time(self, name: str, seconds: float, *labels: str) -> None:
-        """Add a time to a histogram."""
+        """Record a duration in a histogram."""
         self._times[name].labels(*labels).observe(seconds)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text form."""
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
 

@@ -44,7 +44,7 @@ class Object(BaseModel):
             found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MAX_LISTED]]
             # For `content: [{"text": 5}]`, pydantic reports that `content` isn't a string, and that `content[0].text` isn't one. The second
             # error is more helpful.
-            raise max(found, key=_depth) from None  # the deepest error belongs to the intended form
+            raise max(found, key=_depth) from None  # the deepest error is about the intended type
 
     def unheeded(self, where: str = "") -> Iterator[str]:
         """Yield the paths of ignored fields in this object and in nested ones."""
@@ -68,7 +68,7 @@ def wrong(where: str, expected: str, found: Any, *, param: str | None = None) ->
 
 
 def texts(value: str | list[str] | None) -> tuple[str, ...]:
-    """Return the texts of a field that is one text or a list, without empty ones."""
+    """Return the non-empty texts of a field that is one text or a list."""
     return tuple(filter(None, [value] if isinstance(value, str) else value or ()))
 
 
@@ -80,7 +80,7 @@ _WORDS = {"missing": "a value", "model_type": "an object", "none_required": "non
 
 
 def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> Failure:
-    """Return the failure for a pydantic error. Its path has only fields, not the steps that pydantic adds for alternative types."""
+    """Return the failure for a pydantic error. The path of the failure omits steps that pydantic adds for alternative types."""
     place, kind, steps = where, error["type"], error["loc"]
     # ("messages", 0, "content", "list[Block]", 2, "text") names a type among the fields. Steps that don't exist in the value are omitted,
     # so the path is `messages[0].content[2].text`.

@@ -1,7 +1,7 @@
 """Runs the gateway on a socket, and finishes running answers before it exits.
 
 Rules: after the first SIGTERM or SIGINT, new requests are rejected and `/ready` returns 503. The process exits when all answers are
-finished, or after `shutdown_timeout` seconds. A second signal exits immediately.
+finished, or after `shutdown_timeout` seconds. A second signal stops the process immediately.
 """
 
 from __future__ import annotations

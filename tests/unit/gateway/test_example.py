@@ -85,7 +85,7 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
 
     monkeypatch.setenv("UNRENDER_CACHE", "off")
     assert _model(given) == {"constrain": "never", "backend": "sampler", "aliases": "*", "rate": 50}
-    assert "example model: expected a folder" in capsys.readouterr().err
+    assert "example model: needs a cache folder" in capsys.readouterr().err
 
 
 @cases

@@ -76,7 +76,7 @@ class Answer:
                 if head or frame:
                     yield head + frame
                     head = b""
-        # Call it before the last frame is sent, since a client that has read that frame may request the stored answer immediately.
+        # Run the callback before the last frame is sent, since a client that has read that frame may request the stored answer.
         last = head + self.surface.finish(self.usage)
         if self.finished is not None:
             await self.finished(self.surface)
@@ -94,7 +94,7 @@ class Answer:
 
     @property
     def lacking(self) -> bool:
-        """True if a finished choice violates `tool_choice` or `response_format`, which no grammar enforced."""
+        """True if a finished choice violates a `tool_choice` or `response_format` that no grammar enforced."""
         engine = self.model.capabilities
         return any(self.prepared.lacking(engine, choice.outcome) for choice in self.choices)
 
@@ -115,8 +115,8 @@ class Answer:
                 piece: Piece | None = begun
                 async with aclosing(pieces):
                     job = await self._taken(index, begun, held)
-                    # An engine's packet often holds several tokens. Their frames are sent in one write, which costs more than a token.
-                    # After a stop text or the last allowed call, leaving the loop closes the generator, and the engine stops.
+                    # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
+                    # token. After a stop text or the last allowed call, leaving the loop closes the generator, and the engine stops.
                     while job is None and piece is not None and not choice.done:
                         if not piece.more:
                             yield b"".join(held)
@@ -228,7 +228,7 @@ class Answer:
                 left -= item is None
                 yield item or b""
         finally:
-            # Wait for the cancelled tasks, or their engine connections would be closed some time later.
+            # Wait for the cancelled tasks, so that their engine connections are closed on return.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -68,9 +68,9 @@ class Choice:
             ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
             self._before = [event for event in begun if event.index not in ended]
             self._skipped = sum(call.status != "open" for call in self.parser.message.tool_calls)
-        # Otherwise the parser's own message is complete, and no events are stored.
+        # Otherwise, the parser's message is the answer, and no events are stored.
         self._own: list[unrender.Event] | None = [] if stop or turn.is_continuation or self._heals else None
-        """Events of this answer. They are stored if the parser's message contains more than this answer, or if the parser may be replaced.
+        """Events of this answer. They are stored only if the parser's message contains earlier text, too, or if the parser may be replaced.
         """
         self._held = ""
         self._tokens = 0
@@ -184,7 +184,7 @@ class Choice:
         # of a character, sent as a replacement character. In that case all tokens end with the piece.
         whole = sum(len(str(token["token"])) for token in tokens) == len(text)
         if tokens and not whole and all(token.get("bytes") == [*_HALF.encode()] for token in tokens):
-            # "👋" as three tokens, each "\ufffd" from an engine that doesn't report bytes. Clients join the bytes, so the last token gets
+            # An engine that doesn't report bytes returns "👋" as three tokens, each "\ufffd". Clients join the bytes, so the last token gets
             # all of them.
             *halves, last = tokens
             tokens = [*({**half, "bytes": []} for half in halves), {**last, "bytes": [*text.encode(errors="replace")]}]
@@ -200,7 +200,7 @@ class Choice:
             self._count_reasoning(events, tokens)
         if self._skipped:
             less = self._skipped
-            # "call 2" of the parser is call 0 of an answer that continues after two calls.
+            # The parser's call 2 is call 0 of an answer that continues after two calls.
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
         for one in events:
             self.broken += type(one) is unrender.Malformed
@@ -215,8 +215,8 @@ class Choice:
         return events
 
     def _count_reasoning(self, events: Sequence[unrender.Event], tokens: int) -> None:
-        # Reasoning comes first or not at all. An answer that starts with any other event has no reasoning tokens. The first event of
-        # another kind ends reasoning, and the tokens of its piece count as content.
+        # Reasoning can only be the first part of an answer. An answer that starts with any other event has no reasoning tokens. The first
+        # event of another kind ends reasoning, and the tokens of its piece count as content.
         self._thinking = self._thinking or type(events[0]) is unrender.ReasoningText
         if not self._thinking:
             self._reasoned = 0

@@ -4,8 +4,8 @@ The digests are equal for every form in which clients send an answer back.
 
 Strategy: one pass over the messages. Each digest combines the previous digest with one message, so it identifies the conversation up to
 that message. The cost is linear in the length of the conversation. Rules: the main digest omits reasoning and call ids, since clients drop
-reasoning and rename ids. Both have digests of their own. Arguments are compared as JSON values. The texts of an answer are compared as one
-string. Everything else is compared exactly.
+reasoning and rename ids. Reasoning and ids have separate digests. Arguments are compared as JSON values. The texts of an answer are
+compared as one string. Everything else is compared exactly.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | 
 
 
 def _answer(message: Mapping[str, Any]) -> Any:
-    """Return the compared parts of an answer."""
+    """Return the parts of an answer that are compared."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else "".join(texts)
     # Anthropic's API rejects texts that are only whitespace, so clients omit them.
@@ -109,7 +109,7 @@ def _answer(message: Mapping[str, Any]) -> Any:
 
 
 def _said(message: Mapping[str, Any], calls: Mapping[str, int]) -> Any:
-    """Return the compared parts of any other message. A tool result refers to its call by number."""
+    """Return the parts of any other message that are compared. A tool result refers to its call by number."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else texts[0] if len(texts) == 1 else texts
     id = message.get("tool_call_id")
@@ -172,7 +172,7 @@ def _thought(message: Mapping[str, Any]) -> bytes:
 
 
 def _written(value: Any) -> str:
-    """Return a value as text. Different values have different texts."""
+    """Return a text that is unique for the value."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
     except (ValueError, TypeError, RecursionError):
@@ -180,7 +180,7 @@ def _written(value: Any) -> str:
 
 
 def _digest(*parts: str | bytes) -> bytes:
-    """Return the digest of several texts. Each one is preceded by its length, so that they can't be confused."""
+    """Return the digest of several texts. Each text is prefixed with its length, so that the digest is unambiguous."""
     made = blake2b(digest_size=16)
     for part in _bytes(parts):
         made.update(len(part).to_bytes(8, "big"))
@@ -193,5 +193,5 @@ def _bytes(parts: Iterable[str | bytes]) -> Iterable[bytes]:
 
 
 def key_of(*parts: Any) -> bytes:
-    """Return the key of everything besides the messages that affects a prompt. Objects keep their key order, since prompts show it."""
+    """Return a key for the values that affect a prompt, except the messages. The key order of objects matters, since prompts show it."""
     return _digest(*(part if isinstance(part, bytes) else json.dumps(part, default=repr) for part in parts))

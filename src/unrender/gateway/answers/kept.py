@@ -3,8 +3,8 @@
 Templates rarely render an answer exactly as it was generated: whitespace, key order and dropped reasoning differ. The store keeps the turn
 and the raw text, indexed by the digest of the conversation up to that answer. Rules: an answer is found only by the same sender, with the
 same model, tools and variables. Each answer has a size in bytes, and the least recently used ones are evicted. If no answer is found, the
-prompt is rendered, so processes don't need to share a store. Answers with equal digests are all kept. Call ids, and reasoning that is sent
-back, distinguish them.
+prompt is rendered, so processes don't need to share a store. Answers with equal digests are all kept, and distinguished by call ids and by
+reasoning that clients send back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unrender.gateway.answers.history import History, Place
 from unrender.limits import MAX_FEW
 
 _OWN = 2000
-"""Estimated bytes for an answer's own objects: its turn, its place, and its entries in the tables."""
+"""Estimated size of an answer's own objects, in bytes: its turn, its place, and its entries in the tables."""
 
 
 class Part(NamedTuple):
@@ -131,14 +131,14 @@ class Conversations:
         self.weight -= answer.own + sum(map(self._release, answer.parts))
 
     def _hold(self, part: Part) -> int:
-        """Count one more holder of a part and return the added bytes."""
+        """Add a holder of a part and return the added bytes."""
         key = id(part.value)
         self._holders[key] += 1
         self._parts.setdefault(key, part)
         return self._parts[key].weight if self._holders[key] == 1 else 0
 
     def _release(self, part: Part) -> int:
-        """Count one holder less of a part and return the freed bytes."""
+        """Remove a holder of a part and return the freed bytes."""
         key = id(part.value)
         self._holders[key] -= 1
         if self._holders[key]:

@@ -15,7 +15,7 @@ from unrender.gateway.surfaces.surface import ReasoningField
 _CHARACTERS = 4
 """Estimated number of characters per token."""
 ALL = frozenset("*")
-"""Model names of a key that may use every model."""
+"""Model names for a key that may use every model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Model:
         return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
 
     async def probe(self) -> bool:
-        """Probe the engine, unless a probe has completed or is running. Return True if this call completed one."""
+        """Probe the engine, unless a probe has completed or is running. Return True if this call completed the probe."""
         # Load balancers request `/ready` every second, and probing a busy engine takes longer than that.
         if self.found.tried or self.found.trying:
             return False

@@ -1,8 +1,8 @@
 """Probes an engine for grammar support, special tokens in its output, and a duplicate BOS token.
 
 Strategy: generate a few tokens at startup. An answer that only the grammar allows shows that grammars are enforced. An answer that is one
-special token shows whether special tokens are stripped. The engine's token counts of the request and of the prompt text show whether it
-adds a BOS token.
+special token shows whether special tokens are stripped. Comparing the engine's token count for the request with its count for the prompt
+text shows whether it adds a BOS token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unrender.openai import Usage
 WORD = "unrender"
 """The only answer that the probe's grammar allows; no model gives it without a grammar."""
 _FEW = 2
-"""Maximum number of tokens in an answer of one special token and the end."""
+"""Maximum number of tokens in an answer that consists of one special token and the end of turn."""
 _SECONDS = 30
 """Time limit of a probe, in seconds."""
 
@@ -41,7 +41,7 @@ class Findings:
     trying: bool = False
 
     def told(self) -> dict[str, bool | None]:
-        """Return the findings as `/ready` shows them."""
+        """Return the findings in the format of `/ready`."""
         return {name: value for name, value in asdict(self).items() if name not in ("tried", "trying")}
 
     def complaints(self) -> list[str]:

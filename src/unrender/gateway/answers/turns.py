@@ -134,7 +134,7 @@ class Prepared:
     def lacking(self, engine: EngineCapabilities, outcome: Outcome) -> tuple[str, ...]:
         """Return a warning for each requirement that a finished answer violates.
 
-        Returns none for a truncated answer, since its finish reason reports that.
+        Returns no warnings for a truncated answer, since its finish reason already reports the problem.
         """
         if not self.unbound(engine) or outcome.reason == "length":
             return ()
@@ -150,7 +150,7 @@ class Prepared:
             return (_NO_JSON,)
         try:
             return () if conforms(value, request.response_schema) else (_WRONG,)
-        except (GrammarError, RecursionError):  # nothing can be validated by an invalid schema
+        except (GrammarError, RecursionError):  # an invalid schema can't validate anything
             return ()
 
 
@@ -176,7 +176,7 @@ class Workers:
         with self._lock:
             idle = client not in self._waiting
             self._waiting.setdefault(client, deque()).append((future, work))
-        # Only a client's first task joins the queue. Later ones wait until it is done.
+        # Only a client's first task joins the queue. Its later tasks wait for the earlier ones.
         if idle:
             self._pool.submit(self._serve, client)
         return await asyncio.wrap_future(future)
@@ -213,7 +213,7 @@ class Turns:
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Part of the key of stored answers. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
-    """The cache size is the number of grammars."""
+    """Grammars by cache key, limited by their number."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
     _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
 
@@ -269,14 +269,14 @@ class Turns:
         shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, parts=origin.parts))
 
     def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin | None]:
-        """Return the turn and the origin of its prompt. If the conversation continues a stored answer, that is extended."""
+        """Return the turn and the origin of its prompt. A conversation that continues a stored answer is extended."""
         if ask.raw is not None:
             return replace(_UNREAD, prompt=self._opened(ask.raw)), None
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
-        if history is None and not ask.continues:  # rendering rejects it
+        if history is None and not ask.continues:  # rendering rejects such a request
             return self._rendered(ask), None
         try:
             return self._extended(ask, history, shelf, images)
@@ -314,7 +314,7 @@ class Turns:
             )
         except ExtendError as error:
             raise _NotExtended(error.reason, str(error)) from error
-        except UnrenderError as error:  # rendering reports it with its position in the conversation
+        except UnrenderError as error:  # rendering reports this error with its position in the conversation
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
         turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
@@ -341,7 +341,7 @@ class Turns:
             raise invalid(f"the model's template rejected the conversation: {error}", param="messages") from error
 
     def _marking(self, ask: Ask, turn: Turn) -> Turn:
-        """Return the turn with `IMAGE` for each image. Engines that have their own mark don't recognize "<|image_pad|>"."""
+        """Return the turn with `IMAGE` in place of each image. Engines that have their own mark don't recognize "<|image_pad|>"."""
         marked = self._rendered(replace(ask, messages=tuple(map(_marked, ask.messages))))
         if marked.prompt.count(IMAGE) != len(turn.media):
             raise invalid("messages: the model's template does not show each image once", param="messages")
@@ -440,7 +440,7 @@ class Built(NamedTuple):
 
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
-    """Return the grammar. If none can be built, the request isn't rejected, and the warnings contain the reason."""
+    """Return the grammar. If it can't be built, the reason becomes a warning, and the request is not rejected."""
     if engine.dialect not in ENGINE_OF:
         return Built(None, (f"not constrained: unsupported grammar dialect {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:

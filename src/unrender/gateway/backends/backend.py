@@ -42,7 +42,7 @@ IMAGE = f"<image {secrets.token_hex(8)}>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineGrammar:
-    """A grammar in the engine's dialect. If there are `triggers`, it starts when one of them matches."""
+    """A grammar in the engine's dialect. With `triggers`, the grammar starts when one of them matches."""
 
     dialect: str
     text: str
@@ -154,7 +154,7 @@ _TOKEN = re.compile(r"\s?\w{1,16}|\s+|[^\w\s]", re.DOTALL)
 
 
 class Sampler:
-    """An engine without a model, for tests and demos. It generates made-up calls and plain words, the same for equal requests.
+    """An engine without a model, for tests and demos. It makes up calls and plain words. Equal requests get equal answers.
 
     It generates `rate` tokens a second; 0 means no limit.
     """
@@ -173,7 +173,7 @@ class Sampler:
             text = await asyncio.to_thread(example_answer, job.turn, job.messages, job.seed or 0)
         except GrammarError as error:
             raise EngineError(f"the sampler can't answer this request: {error}", status=400) from error
-        # The limit truncates the text between pieces, like a real engine does between tokens.
+        # Truncate the text between pieces, as a real engine does between tokens.
         tokens = _TOKEN.findall(text)
         cut_off = job.limit is not None and len(tokens) > job.limit
         kept = tokens[: job.limit]
@@ -197,10 +197,11 @@ class Sampler:
 
 
 def free_cores(system: Path = Path("/sys")) -> int:
-    """Return the number of cores that a model may use: all but one. Return 0, for the library's default, if the system doesn't report them.
+    """Return the number of cores that a model may use: all but one. Return 0, which selects the library's default, if the system doesn't
+    report its cores.
 
-    For each token, the threads of llama.cpp and PyTorch wait for each other hundreds of times, using CPU time meanwhile. If another process
-    occupies the core of one thread, all threads wait. With as many threads as cores, 70 tokens a second can become 2.
+    The threads of llama.cpp and PyTorch wait for each other hundreds of times per token, and use CPU time while they wait. If another
+    process occupies the core of one thread, all threads wait. With as many threads as cores, 70 tokens a second can become 2.
     """
     siblings = "devices/system/cpu/cpu{}/topology/thread_siblings_list"
     try:

@@ -40,7 +40,7 @@ VLLM = Kind(
         "add_special_tokens": False,  # the template has already added BOS
         "skip_special_tokens": False,  # the parser needs them
         "spaces_between_special_tokens": False,
-        # The parser detects stop texts. To omit one, the engine would hold back text of the same length throughout the answer.
+        # The parser detects stop texts. To strip them, the engine would have to hold back text throughout the answer.
         "include_stop_str_in_output": True,
         "return_token_ids": True,
     },
@@ -75,7 +75,7 @@ class Completions(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Structural tags, if the engine supports them.
+        """Features of the engine, with structural tags if it supports them.
 
         An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
         """
@@ -158,7 +158,7 @@ class Completions(HttpEngine):
     def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
         """Return a request with the prompt's token ids and images. The engine expands the image placeholders."""
         sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
-        # Only the engine knows the number of tokens in an image. Without a limit, it uses the remaining context.
+        # Only the engine knows the number of tokens in an image. Without a limit, the engine uses the remaining context.
         limit = job.limit if job.turn.media else body["max_tokens"]
         if limit is not None:
             sampled["max_tokens"] = limit
@@ -214,7 +214,7 @@ class Completions(HttpEngine):
         self._context = known.number("max_model_len")
 
     async def _limit(self, job: Job) -> int:
-        """Return the maximum number of tokens to generate. It never exceeds the remaining context.
+        """Return the maximum number of tokens to generate. The result never exceeds the remaining context.
 
         The engine reads null as 16 and rejects a value that doesn't fit. A token has at least one byte, so most prompts don't have to be
         counted.
@@ -258,7 +258,7 @@ def _is_id(value: Any) -> bool:
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     """Return log probabilities in the format of Chat Completions. Invalid ones are omitted."""
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # from the path that accepts ids
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # response to a request with token ids
         return [
             token
             | {"top_logprobs": [one for other in _objects(item.get("top_logprobs"))[:top] for one in _scored(other)]}

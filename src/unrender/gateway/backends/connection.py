@@ -43,7 +43,7 @@ class _Silence:
         self._loop = asyncio.get_running_loop()
         self._content, self._idle = response.content, idle
         self._read, self._vain = -1, 0
-        # The client would reset its own timer for each read, so only the first read uses it.
+        # aiohttp would reset its own timer for each read, so that timer is only used for the first read.
         if response.connection is not None and response.connection.protocol is not None:
             response.connection.protocol.read_timeout = None
         self._look()
@@ -77,7 +77,7 @@ class Connection:
         Lines that were received together are yielded as one list.
         """
         async with self._request(path, body, headers, self._timeout) as response:
-            # A line may arrive in thousands of reads. Joining them after each read would copy the line as often.
+            # A line may arrive in thousands of reads. Joining the parts after each read would copy the line thousands of times.
             rest: list[bytes] = []  # an unfinished line, joined once
             size, whole = 0, False
             silence = _Silence(response, self._idle)

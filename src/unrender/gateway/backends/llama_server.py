@@ -43,7 +43,7 @@ def llama_sampling(asked: Mapping[str, float]) -> dict[str, float]:
 
 
 class LlamaServer(HttpEngine):
-    """A llama-server. `process` keeps a server in this process alive."""
+    """Client for a llama-server. `process` keeps a server in this process alive."""
 
     path = "/completion"
 
@@ -55,7 +55,7 @@ class LlamaServer(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """GBNF grammars, including lazy ones."""
+        """Features of llama-server, including lazy GBNF grammars."""
         sampling = frozenset(LLAMA_SAMPLING)
         return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=sampling, images="marked")
 
@@ -97,7 +97,7 @@ class LlamaServer(HttpEngine):
             tokens = (await self._query("/tokenize", probe)).get("tokens")
             first = tokens[0] if tokens and isinstance(tokens, list) else {"piece": ""}
             piece = first.get("piece") if isinstance(first, dict) else None
-            # Part of a character is returned as a list of bytes, and old servers return only ids.
+            # The piece is a list of bytes if it is part of a character. Old servers return only ids.
             self._bos = piece if isinstance(piece, str) else (await self._query("/props")).text("bos_token")
         return prompt.removeprefix(self._bos)
 
@@ -183,7 +183,7 @@ def llama_cpp() -> Any:
 
 
 class Ollama(HttpEngine):
-    """An Ollama server. `model` is the model's name on that server."""
+    """Client for an Ollama server. `model` is the model's name on that server."""
 
     path = "/api/generate"
     health = "/api/version"
@@ -194,7 +194,7 @@ class Ollama(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Sampling parameters, but no grammars."""
+        """Features of Ollama, which doesn't support grammars."""
         return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
     def _reader(self, _: Job) -> Reader:

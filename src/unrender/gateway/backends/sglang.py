@@ -17,7 +17,7 @@ _HALF = "\ufffd"
 
 
 class SGLang(HttpEngine):
-    """An SGLang server."""
+    """Client for an SGLang server."""
 
     path = "/generate"
 
@@ -28,7 +28,7 @@ class SGLang(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Structural tags, and log probabilities."""
+        """Features of SGLang, including structural tags and log probabilities."""
         return EngineCapabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown")
 
     def _reader(self, job: Job) -> Reader:
@@ -43,7 +43,7 @@ class SGLang(HttpEngine):
             meta, text = Said(data.get("meta_info") or {}, "meta_info"), data.text("text")
             reason = meta.get("finish_reason")
             finish = reason.get("type") if isinstance(reason, dict) else reason
-            # Frames contain the complete answer so far: "It", then "It rains". Only " rains" is new.
+            # Frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
             if not self._incremental:
                 text, length = _new(text, length, last=finish is not None)
             before, tokens = tokens, meta.number("completion_tokens")
@@ -113,7 +113,7 @@ class _Told:
         self._seen = 0
 
     def new(self, meta: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-        """Return the new tokens."""
+        """Return the tokens that have not been returned yet."""
         if self._top is None:
             return ()
         values, others = _rows(meta, "output_token_logprobs"), _rows(meta, "output_top_logprobs")

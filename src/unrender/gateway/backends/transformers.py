@@ -39,7 +39,7 @@ _PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))
 _BYTES = {chr(byte): byte for byte in _PLAIN}
 _BYTES |= {chr(256 + at): byte for at, byte in enumerate(byte for byte in range(256) if byte not in _PLAIN)}
 _BYTES |= {f"<0x{byte:02X}>": byte for byte in range(256)}
-"""Bytes by their names in vocabularies: `Ã` and `Ġ` in byte-level vocabularies, `<0xC3>` in those made of word pieces."""
+"""Bytes by their names in vocabularies: `Ã` and `Ġ` in byte-level vocabularies, `<0xC3>` in SentencePiece vocabularies."""
 _PATIENCE = 0.05
 """Seconds between checks for a disconnected client."""
 
@@ -47,8 +47,8 @@ _PATIENCE = 0.05
 def load(source: str, *, device: str = "", masks: str = "", threads: int = 0) -> Transformers:
     """Load a model and its tokenizer.
 
-    `masks` is the library that constrains tokens to a grammar. By default, it is the first one installed. `threads` is the number of CPU
-    threads of the entire process; 0 leaves one core free. Raises `Failure` if a package is missing or the model can't be loaded.
+    `masks` is the library that constrains tokens to a grammar, by default the first one installed. `threads` is the number of CPU threads
+    of the entire process; 0 leaves one core free. Raises `Failure` if a package is missing or the model can't be loaded.
     """
     try:
         library = importlib.import_module("transformers")
@@ -87,7 +87,7 @@ class Transformers:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Grammars, in the dialect of the library that constrains tokens."""
+        """Features of the model, with grammars in the dialect of the library that constrains tokens."""
         return EngineCapabilities(dialect=self._dialect, logprobs=True, sampling=frozenset(_NEUTRAL))
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
@@ -150,7 +150,7 @@ class Run:
         self._decoder = decoders.DecodeStream(skip_special_tokens=False)
         own = engine.model.generation_config.eos_token_id
         listed = own if isinstance(own, list) else [] if own is None else [own]
-        # Stop texts that are single tokens, such as `<|im_end|>`. Others are searched for in the text.
+        # Stop texts that are single tokens, such as `<|im_end|>`. Other stop texts are searched for in the output.
         ids = engine.tokenizer.convert_tokens_to_ids(list(job.turn.stop))
         self._ends = {*listed, *(id for id in ids if id is not None and id != engine.tokenizer.unk_token_id)}
 
@@ -193,7 +193,7 @@ class Run:
         self._put(Piece("", 0, "stop" if self._stopped else "length", usage))
 
     def _masked(self, _: Any, scores: Any) -> Any:
-        """Return the scores, with all tokens masked that the grammar doesn't allow."""
+        """Mask the scores of all tokens that the grammar doesn't allow."""
         if self._matcher is not None:
             scores = masked_scores(self._matcher, scores)
         if self._job.logprobs is not None:

@@ -50,7 +50,7 @@ async def _read(receive: Receive, most: int) -> bytes:
     size, more = 0, True
     while more:
         message = await receive()
-        if message["type"] == "http.disconnect":  # nobody is left to receive an error
+        if message["type"] == "http.disconnect":  # the client can no longer receive an error
             raise Gone
         part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
@@ -67,7 +67,7 @@ def _parsed(data: bytes) -> Any:
         return _bounded(json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite))
     except UnicodeDecodeError as error:
         raise invalid(f"body: expected UTF-8, found byte {data[error.start]:#x} at {error.start}") from None
-    # `json` has no error of its own for `[[[[…`; its parser exceeds the recursion limit.
+    # For deeply nested input such as `[[[[…`, `json` raises only a RecursionError.
     except RecursionError:
         raise invalid("body: expected JSON, found lists or objects nested too deeply") from None
     except ValueError as error:
@@ -173,6 +173,6 @@ class EventStream:
         try:
             await self._write(self._ping)
         finally:
-            # A ping counts as a frame. `send` and `end` wait for it, since it may start the response.
+            # A ping counts as a frame. `send` and `end` wait for a ping, since it may start the response.
             self._last = self._time()
             self._pinging = None

@@ -65,7 +65,7 @@ class Door(H11Protocol):
             self._stop_waiting()
 
     def on_response_complete(self) -> None:
-        """Start the time limit for the next request's head. It includes the rest of an unread body."""
+        """Start the time limit for the next request's head, which includes the rest of an unread body."""
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._wait()

@@ -105,8 +105,8 @@ class Exchange:
             if isinstance(failure.__cause__, EngineError):
                 _log.warning("request %s: %s", self._id, failure.__cause__)
             await self._fail(failure)
-        # The watcher cancels this task when the client disconnects; any other cancellation is a shutdown. A disconnect is handled here and
-        # needs `uncancel`, or the timeout above would treat the cancellation as its own.
+        # The watcher cancels this task when the client disconnects; any other cancellation is a shutdown. After a disconnect, `uncancel`
+        # keeps the timeout above from treating the cancellation as its own.
         except asyncio.CancelledError:
             if not self._gone or task is None:
                 self._record.cancel("shutdown")
@@ -123,7 +123,8 @@ class Exchange:
             seconds = self._record.end(self._gateway.metrics, self._id, self._answer)
             if self._span is not None:
                 self._span.end(self._record, seconds, self._answer)
-            self._answer = None  # It references this exchange. The cycle would keep both objects alive until the next garbage collection.
+            # The answer references this exchange. The cycle would keep both objects alive until the next garbage collection.
+            self._answer = None
 
     async def _run(self) -> None:
         gateway = self._gateway
@@ -171,7 +172,7 @@ class Exchange:
         """Cancel the answer and the engine's work when the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        # Set it first: `run` uses it to distinguish a disconnect from a shutdown.
+        # Set `_gone` before cancelling: `run` uses it to distinguish a disconnect from a shutdown.
         self._gone = True
         if task is not None:
             task.cancel()

@@ -52,7 +52,7 @@ def with_content(message: Any) -> Any:
 
 
 class StreamOptions(Object):
-    """Options of a stream."""
+    """Stream options."""
 
     include_usage: bool | None = None
 
@@ -162,7 +162,7 @@ def _plain_call(call: Any) -> Any:
 def read_prompt(body: Any) -> Ask:
     """Read a Completions request. Raises `Failure` with the name of the invalid field."""
     request = CompletionsRequest.read(body)
-    # `["Once"]` is also one text. Lists of token ids are not supported, since only the engine can decode them.
+    # A list with one text, `["Once"]`, is also valid. Lists of token ids are not supported, since only the engine can decode them.
     prompt = request.prompt[0] if isinstance(request.prompt, list) and len(request.prompt) == 1 else request.prompt
     if not isinstance(prompt, str):
         raise wrong("prompt", "one text, not tokens or a list of texts", request.prompt)

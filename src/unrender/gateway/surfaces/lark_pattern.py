@@ -1,8 +1,8 @@
 r"""Converts a Lark grammar without recursion to an equivalent regular expression.
 
-Such an expression can be enforced inside a JSON string in every dialect. A recursive grammar can't. The syntax is Lark's, as in
-<https://lark-parser.readthedocs.io/en/stable/grammar.html>: rules, terminals, strings, expressions, ranges, groups, `?`, `*`, `+`, `~`,
-aliases, priorities, and the terminals of its `common` library that are listed here.
+Unlike a recursive grammar, such an expression can be enforced inside a JSON string in every dialect. Supported are rules, terminals,
+strings, expressions, ranges, groups, `?`, `*`, `+`, `~`, aliases, priorities, and the terminals of the `common` library that are listed
+here. The syntax is described in <https://lark-parser.readthedocs.io/en/stable/grammar.html>.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
         match list(line):
             case [("line", _), *_]:
                 continue
-            # `%import common.INT` and `%import common.INT -> NUMBER`
+            # Matches `%import common.INT` and `%import common.INT -> NUMBER`.
             case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name), *alias] if (
                 name in COMMON and [kind for kind, _ in alias] in ([], ["arrow"])
             ):

@@ -90,7 +90,9 @@ class CountRequest(Sampling):
     output_config: _Output | None = None
     output_format: Any = None
     thread: Any = None
-    """Conversation that the server would keep, so that later requests only send new messages. Rejected, since none is kept."""
+    """Conversation that the server would keep, so that later requests only send new messages. Rejected, since the gateway keeps no
+    conversations.
+    """
     chat_template_kwargs: dict[str, Any] | None = None
     stop_sequences: Stop | None = None
     metadata: Any = None
@@ -241,7 +243,7 @@ class MessagesSurface(BlockSurface):
         return event("message_start", message=message) + self.ping()
 
     def _text(self, kind: str, text: str) -> Iterator[bytes]:
-        # Text after thinking starts a new block. Consecutive deltas of the same kind share one.
+        # Text after thinking starts a new block. Consecutive deltas of the same kind share a block.
         if self._open != kind:
             signature = {"signature": ""} if kind == "thinking" else {}
             yield from self._start(kind, {"type": kind, kind: "", **signature})

@@ -41,7 +41,7 @@ from unrender.openai import Usage
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "unrender:"
-"""Prefix of our encrypted content. It is only encoded, since the client may read the reasoning."""
+"""Prefix of our encrypted content. The content is only encoded, since the client may read the reasoning."""
 
 
 def sealed(reasoning: str) -> str:
@@ -213,7 +213,7 @@ class _Items(Conversation):
         opaque = item.encrypted_content
         text = unsealed(opaque) if opaque else None
         if text is None:
-            # Without our encrypted content, only the item's plain text can be used.
+            # If the content isn't from `sealed`, only the item's plain text can be used.
             text = "\n".join(_texts(item.content or item.summary or [], where))
         if opaque and not text:
             self.unheeded.append(f"{where}.encrypted_content")
@@ -378,7 +378,7 @@ class ResponsesSurface(BlockSurface):
         self._item, self._call = None, -1
         text, body = "".join(item.texts), item.body
         body["status"] = "completed" if complete else "incomplete"
-        # Texts have parts. Their end is reported twice: for the part, and for the item.
+        # The end of a text is reported twice: for its part, and for its item.
         if item.field in _PARTS:
             yield from self._close_text(item, text)
         else:

@@ -1,8 +1,9 @@
-"""Stores Responses API answers for `previous_response_id`, item references, and their own paths.
+"""Stores Responses API answers for `previous_response_id`, item references, and the `/v1/responses/{id}` paths.
 
-Rules: nothing is stored unless the store has a size. The oldest answers are deleted when it is full, and every answer expires. An answer
-can be read only with the API key that requested it. In a SQLite file, answers survive a restart, and all processes on the machine that use
-the file share them. Otherwise, answers are stored in memory. One thread accesses the database, and each statement is its own transaction.
+Rules: nothing is stored unless a store size is configured. The oldest answers are deleted when the store is full, and every answer expires.
+An answer can be read only with the API key that requested it. In a SQLite file, answers survive a restart, and all processes on the machine
+that use the file share them. Otherwise, answers are stored in memory. One thread accesses the database, and each statement is its own
+transaction.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Stored:
 
     @cached_property
     def _database(self) -> sqlite3.Connection:
-        """The connection. It is created on first use, since SQLite requires that to happen in the thread that uses it."""
+        """The database connection. It is created on first use, in the thread that uses it, as SQLite requires."""
         if self._place:
             Path(self._place).touch(0o600)  # it contains conversations, so only the owner may read it
         opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
@@ -124,7 +125,7 @@ class Stored:
         if entry is None:
             said = f"previous_response_id: expected the id of a stored response, found {previous!r:.80}"
             raise Failure(Kind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
-        # Only the items are continued. As in OpenAI's API, `instructions` apply to one request.
+        # Only the items are taken from earlier requests. As in OpenAI's API, `instructions` apply to one request.
         before = [*entry.given, *entry.response["output"]]
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
 

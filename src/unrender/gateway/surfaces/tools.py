@@ -43,7 +43,7 @@ class _Grammar(Object):
 
 class _Format(_Grammar):
     grammar: _Grammar | None = None
-    """Chat Completions nests the two fields here. In Responses, they are not nested."""
+    """Chat Completions nests the two fields here, while Responses doesn't."""
 
 
 class _Custom(Object):
