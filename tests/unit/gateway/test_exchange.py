@@ -108,7 +108,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type":
     [
         ({"tools": [TOOL], "tool_choice": "required"}, "No.", CALL, "tool_choice: the model made no call"),
         ({"response_format": SCHEMA}, "No.", '{"n": 1}', "response_format: the content is not JSON"),
-        ({"response_format": SCHEMA}, '{"m": 1}', '{"n": 1}', "response_format: the content is not what its schema"),
+        ({"response_format": SCHEMA}, '{"m": 1}', '{"n": 1}', "response_format: the content doesn't match the schema"),
     ],
 )
 def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):

@@ -44,7 +44,7 @@ _NOTED = re.compile(r"messages\[(\d+)\]")
 """Matches the message index in a warning."""
 _NOT_EXTENDED = "prompt_not_extended"
 """Error code for a conversation that can't be extended although `extend` is "required"."""
-_NO_CALL = "tool_choice: the model made no tool call, and no grammar enforced one"
+_NO_CALL = "tool_choice: the model made no call, and no grammar enforced one"
 _NO_JSON = "response_format: the content is not JSON, and no grammar enforced it"
 _WRONG = "response_format: the content doesn't match the schema, and no grammar enforced it"
 _THREADS = 2
@@ -68,7 +68,7 @@ Calls = Literal["auto", "complete", "streamed"]
 streamed if a grammar or the engine guarantees the call, otherwise complete.
 """
 Extend = Literal["on", "required", "off"]
-"""Prompts that extend a stored answer instead of being rendered. "on": every prompt whose conversation continues one. "required": the same,
+"""Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": the same,
 but a conversation with an answer that can't be continued is rejected.
 """
 Thoughts = Literal["template", "tool_cycle", "all"]

@@ -37,7 +37,7 @@ class EngineCapabilities:
 
 
 IMAGE = f"<image {secrets.token_hex(8)}>"
-"""Placeholder for an image in a prompt, until an engine inserts its own mark. It is random, so that no client can write it."""
+"""Placeholder for an image in a prompt, until an engine inserts its own mark. The placeholder is random, so no client can write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

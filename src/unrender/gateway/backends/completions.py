@@ -40,7 +40,7 @@ VLLM = Kind(
         "add_special_tokens": False,  # the template has already added BOS
         "skip_special_tokens": False,  # the parser needs them
         "spaces_between_special_tokens": False,
-        # The parser detects stop texts. To strip them, the engine would have to hold back text throughout the answer.
+        # The parser detects stop texts. To strip stop texts, the engine would have to hold back output throughout the answer.
         "include_stop_str_in_output": True,
         "return_token_ids": True,
     },

@@ -289,7 +289,7 @@ class _Item:
         self.texts: list[str] = []
         self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **empty, **more}
         self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
-        # Texts are in a part of their item, and calls are in the item itself. Only texts have a `content_index`.
+        # A text is in a part of its item, while a call is in the item itself. Only texts have a `content_index`.
         if self.field in _PARTS:
             self.where[f"{self.field}_index"] = 0
         self.name = f"response.{delta}"
