@@ -67,7 +67,7 @@ def _parsed(data: bytes) -> Any:
         return _bounded(json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite))
     except UnicodeDecodeError as error:
         raise invalid(f"body: expected UTF-8, found byte {data[error.start]:#x} at {error.start}") from None
-    # For deeply nested input such as `[[[[…`, `json` raises only a RecursionError.
+    # `json` reports deeply nested input such as `[[[[…` only as a RecursionError.
     except RecursionError:
         raise invalid("body: expected JSON, found lists or objects nested too deeply") from None
     except ValueError as error:

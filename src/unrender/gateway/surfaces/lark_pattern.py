@@ -1,8 +1,8 @@
 r"""Converts a Lark grammar without recursion to an equivalent regular expression.
 
-Unlike a recursive grammar, such an expression can be enforced inside a JSON string in every dialect. Supported are rules, terminals,
-strings, expressions, ranges, groups, `?`, `*`, `+`, `~`, aliases, priorities, and the terminals of the `common` library that are listed
-here. The syntax is described in <https://lark-parser.readthedocs.io/en/stable/grammar.html>.
+Unlike a recursive grammar, such an expression can be enforced inside a JSON string in every dialect. The converter supports rules,
+terminals, strings, expressions, ranges, groups, `?`, `*`, `+`, `~`, aliases, priorities, and some terminals of the `common` library. The
+syntax is described in <https://lark-parser.readthedocs.io/en/stable/grammar.html>.
 """
 
 from __future__ import annotations
