@@ -71,6 +71,15 @@ class Job:
     """The prompt's token ids, for an engine that takes ids; None for one that takes text."""
 
 
+class SpecialTokens(NamedTuple):
+    """The special tokens in a piece."""
+
+    known: frozenset[str]
+    """The texts among the format's markers and stops that are one token of the model."""
+    found: tuple[str, ...]
+    """Those in the piece, in order."""
+
+
 class Piece(NamedTuple):
     """A piece of an answer."""
 
@@ -87,6 +96,8 @@ class Piece(NamedTuple):
     """The next piece is there already, so this one's frames may wait for it."""
     ids: tuple[int, ...] = ()
     """Its token ids, where the engine sends them."""
+    special: SpecialTokens | None = None
+    """Its special tokens; None if the engine sends no ids."""
 
 
 _IMPOSSIBLE = -9999.0
