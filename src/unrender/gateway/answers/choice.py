@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import unrender
@@ -25,6 +26,12 @@ from unrender.types import Healing
 _HALF = "\ufffd"
 """Replacement character that engines send for part of a character."""
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
+
+
+@lru_cache(128)
+def _one_of(texts: frozenset[str]) -> re.Pattern[str]:
+    """Return a pattern with one group that matches any of the texts, the longest first. Without texts, it matches nothing."""
+    return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})" if texts else r"((?!))")
 
 
 class Choice:
@@ -57,6 +64,8 @@ class Choice:
         self.usage: Usage | None = None
         """Token counts from the engine."""
         self._texts: list[str] = []
+        self._ids_match = True
+        """False if the engine sends no ids, or once a special token wasn't in its piece's text."""
         self._stops = _Stops(stop) if stop else None
         self._before: list[unrender.Event] = []
         """Events to return first: those of an open call in the prompt, or unsent events of a healed answer."""
@@ -106,7 +115,30 @@ class Choice:
         if not piece.text:
             return []
         self._texts.append(piece.text)
-        return self._unbroken(self.parser.feed(piece.text), piece.tokens)
+        return self._unbroken(list(self._parsed(piece)), piece.tokens)
+
+    def _parsed(self, piece: Piece) -> Iterator[unrender.Event]:
+        """Parse a piece. If its special tokens are known, markers in ordinary text are quotations.
+
+        If a piece contains both a special token and the same text in ordinary tokens, the parser gets the piece without this information.
+        If the text of a special token is missing, so do all later pieces.
+        """
+        first = len(self._texts) == 1
+        self._ids_match = self._ids_match and (piece.special is not None or not first)
+        if piece.special is None or not self._ids_match:
+            yield from self.parser.feed(piece.text)
+            return
+        if first:
+            self.parser._quote_only("\0".join(piece.special.known))
+        spelled = _one_of(piece.special.known).split(piece.text)
+        self._ids_match = not Counter(piece.special.found) - Counter(spelled[1::2])
+        if piece.special.found and (*spelled[1::2],) != piece.special.found:
+            yield from self.parser.feed(piece.text)
+            return
+        # Without a special token in the piece, all of its text is ordinary.
+        for at, text in enumerate(spelled if piece.special.found else [piece.text]):
+            if text:
+                yield from self.parser.feed(text, special=at % 2 == 1)
 
     def finish(self) -> list[unrender.Event]:
         """End the answer and return the last events."""
@@ -124,6 +156,7 @@ class Choice:
         kept = self.text[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
         self._before += _untold(self.parser.feed(kept), self._own or [])
+        self._ids_match = False
         self._texts, self._broke, self.finish_reason, self.usage = [kept], None, None, None
         self.healed += 1
 

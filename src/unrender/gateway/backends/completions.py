@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, SpecialTokens
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
@@ -85,19 +85,30 @@ class Completions(HttpEngine):
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
-        if job.turn.media or await self._ids_taken():
-            job = replace(job, prompt_ids=await self._prompt_ids.of(job.turn))
+        if not job.turn.media and not await self._ids_taken():
+            async with aclosing(super().generate(job)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        prompt, special = await self._prompt_ids.of(job.turn), await self._prompt_ids.special(job.turn)
+        known = frozenset(special.values())
         texts: list[str] = []
         ids: list[int] = []
         finished = False
-        async with aclosing(super().generate(job)) as pieces:
-            async for piece in pieces:
-                texts.append(piece.text)
-                ids += piece.ids
-                finished = finished or bool(piece.finish)
-                yield piece
-        if job.prompt_ids is not None and finished and ids:
-            await self._prompt_ids.keep(job.turn, job.prompt_ids, "".join(texts), ids)
+        try:
+            async with aclosing(super().generate(replace(job, prompt_ids=prompt))) as pieces:
+                async for piece in pieces:
+                    texts.append(piece.text)
+                    ids += piece.ids
+                    finished = finished or bool(piece.finish)
+                    found = tuple(special[id] for id in piece.ids if id in special)
+                    yield piece._replace(special=SpecialTokens(known, found) if piece.ids else None)
+        except EngineError as error:
+            if error.status == 404:  # The engine was restarted, without this path.
+                self._takes_ids = None
+            raise
+        if finished and ids:
+            await self._prompt_ids.keep(job.turn, prompt, "".join(texts), ids)
 
     async def _ids_taken(self) -> bool:
         """Return True if the engine returns text for token ids. The result is cached.

@@ -44,6 +44,11 @@ class PromptIds:
                     return [*before, *added]
         return await self._tokenize(turn.prompt)
 
+    async def special(self, turn: Turn) -> dict[int, str]:
+        """Return the turn's markers and stops that are one token, by id."""
+        texts = dict.fromkeys([*turn.preserved_tokens, *turn.stop])
+        return {id: text for text in texts if (id := await self._id(text)) is not None}
+
     async def keep(self, turn: Turn, prompt: Sequence[int], text: str, ids: Sequence[int]) -> None:
         """Store the ids of a finished answer, unless its last token may contain more than its text."""
         # An engine cuts the text after a stop text, but not the token that contains it: the token `END.` leaves the text `END`.
