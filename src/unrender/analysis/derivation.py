@@ -1,9 +1,8 @@
 """Turns a template into its `Analysis`: capabilities, format, evidence for each finding, and open questions.
 
 Strategy: the steps find inputs (`discovery`), the frame of a turn, reasoning (R1–R3), content (C1), and calls (T1–T7, A1–A3). Each step
-uses the findings of the previous ones. Then answers are rebuilt from the format. An answer that differs from the template's rendering is a
-doubt, and a call syntax that always fails is dropped. Finally the template's own answers are parsed, and claims that they refute are
-weakened.
+uses the findings of the previous ones. Then answers are rebuilt from the format: if one differs from the template's rendering, that is a
+doubt. A call syntax that always fails is dropped. Finally the template's own answers are parsed, and claims that they refute are weakened.
 """
 
 from __future__ import annotations
