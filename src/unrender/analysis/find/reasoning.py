@@ -358,7 +358,8 @@ _QUOTED = re.compile(r"(?<=\w )(\[[^\[\]<>\n]{3,64}\]|<[^\[\]<>\n]{3,64}>)")
 
 def _from_quoted_closer(seen: ReasoningRecord) -> ReasoningFinding | None:
     """Find a prompt that starts reasoning in plain words, with instructions that name a single end marker (R2)."""
-    # `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Markers that form a pair, like `<a>` and `</a>`, don't count.
+    # The prompt may be `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Markers that form a pair, like `<a>` and `</a>`,
+    # don't count.
     words, said = seen.frame.prefill, seen.answers.instructions
     quoted = {
         tag for tag in _QUOTED.findall(said) if not any(text in said for text in closers_of(tag) + openers_of(tag))
