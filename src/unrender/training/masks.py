@@ -90,9 +90,8 @@ def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     """Return the conversation and its rendering."""
     conversation = read_conversation(messages, writer.template, as_text=writer.as_text)
     read, _ = shown_media(conversation, writer.template, writer.capabilities)
-    shown = with_names(
-        read
-    )  # Do this before planting needles, or a needle in a call's name would also appear in its result.
+    # Do this before planting needles, or a needle in a call's name would also appear in its result.
+    shown = with_names(read)
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")

@@ -189,9 +189,8 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
     """Yield the usual kind of calls, then alternatives. The first kind that the template renders is used."""
     yield {}
     mapped = prober.with_capabilities(supports_object_arguments=True)
-    if (
-        mapped.answer(assistant(calls=make_calls(1))) is None
-    ):  # `'<parameter=' + name + '>' + value` fails for a number.
+    # `'<parameter=' + name + '>' + value` fails for a number.
+    if mapped.answer(assistant(calls=make_calls(1))) is None:
         yield {"requires_text_values": True}
     yield from _forms_of_ids(prober)
     yield {"requires_flat_calls": True}

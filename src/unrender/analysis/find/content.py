@@ -192,9 +192,8 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     if carries_needle(opening):  # In `[{"name": "f"}]Hi[{"name": "f"}]`, a call also precedes the content.
         return None
     before_reasoning, reasoned, _ = (answers.reasoned_call or "").partition(REASONING)
-    if (
-        reasoned and before_reasoning.strip() == opening.strip()
-    ):  # Content with calls is written in the place of reasoning.
+    # Content with calls is written in the place of reasoning.
+    if reasoned and before_reasoning.strip() == opening.strip():
         return None
     opening = without_reasoning(opening, found)
     alone = without_reasoning((answers.call or "").partition(NAMES[0])[0], found)

@@ -85,7 +85,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
 
 
 def _rest_of_header(asked: Continuations, lead: str) -> str:
-    """Return punctuation that all answers add to the prompt's last word, e.g. `: ` if the prompt is `BOT` and answers are like `BOT: Hi`."""
+    """Return punctuation that answers add to the prompt's last word, e.g. `: ` if `BOT: Hi` answers the prompt `BOT`."""
     bodies = [text_after_lead(text, lead) for text in asked.answers]
     ends_inside = {asked.prompt, asked.prompt_no_thinking} - {None} == {lead} and lead[-1:].isalnum()
     if not ends_inside or None in bodies or len(bodies) == 1:
