@@ -1,15 +1,14 @@
 """Derives a Format from a template: it renders probes, compares the renderings, and verifies its findings.
 
-In: a `Template`. Out: an `Analysis` with the format, capabilities, evidence for both, and diagnostics.
-Open `derivation` first: its `analyze` goes through all steps. `ask` renders conversations with needles in them, `find` makes
-findings of the texts, and `proof`, which `verify` uses as well, weakens the format until it reads the template's own answers.
-`rebuilding` writes answers again from what was found, `additions` fills in what no answer shows, `evidence` says why, and
-`stored` keeps what was learnt on disk.
+In: a `Template`. Out: an `Analysis` with the format, capabilities, evidence for both, and diagnostics. Open `derivation` first: its
+`analyze` runs all steps. `ask` renders conversations that contain needles, and `find` derives findings from the texts. `proof`, which
+`verify` also uses, weakens the format until it can read the template's own answers. `rebuilding` writes answers with the format,
+`additions` adds parts that no answer shows, `evidence` records the reasons, and `stored` caches analyses on disk.
 
 Invariants:
-- A decision rests on where needles are in renderings; no code path knows a model's name or a marker's spelling.
-- No needle is left in a marker; the Format does not depend on needles, BOS, EOS or the date.
-- No template makes it raise: what it cannot determine it leaves out, and says so.
+- Decisions depend only on the positions of needles. No code path depends on a model's name or a marker's spelling.
+- Markers contain no needles. The Format doesn't depend on needles, BOS, EOS or the date.
+- No template makes the analysis raise. Parts that it can't determine are left out and reported in a diagnostic.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ class Shown:
     """One side of a comparison."""
 
     what: str
-    """The rendering, in words."""
+    """Description of the rendering."""
     text: str
-    """The template's text: of an answer, from its start; of a prompt, from the question's end."""
+    """Rendered text: an answer from its start, or a prompt from the end of the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +56,13 @@ class Evidence:
     part: str
     """The field, e.g. `reasoning.start`."""
     comparison: str
-    """The comparison's name in the field, e.g. `R1`; empty where the field has none."""
+    """Short name of the comparison, e.g. `R1`; empty if it has none."""
     finding: str
     """The question that the comparison answers."""
     left: Shown
     right: Shown
     rule: str = ""
-    """The name of the heuristic that decided; empty where nothing had to be decided."""
+    """Name of the heuristic that decided; empty if there was no choice."""
 
     @property
     def split(self) -> Split:
@@ -80,19 +79,19 @@ class Analysis:
     format: Format
     capabilities: Capabilities
     evidence: tuple[Evidence, ...] = ()
-    """Per part of the format: the comparison that found it, with both of its renderings."""
+    """Comparisons that support parts of the format, with both renderings."""
     diagnostics: tuple[str, ...] = ()
     """Points that could not be determined, and why."""
     given_up: tuple[str, ...] = ()
-    """Findings that do not hold, in words: the format claims less. Each is a diagnostic as well."""
+    """Findings that were dropped because they don't hold. Each is also a diagnostic."""
     renderings: int = 0
-    """The number of probes that were rendered."""
+    """Number of rendered probes."""
     stopped_early: bool = False
-    """A limit was met, or analysis itself failed: under less load, or in another release, it may find more."""
+    """True if a limit was exceeded or the analysis failed. With less load, or in another release, it may find more."""
 
 
 def __getattr__(name: str) -> Any:
-    # What analyses is loaded when it is wanted: a process that finds its analyses on disk never wants it.
+    # Import the analysis code on demand: processes that find their analyses on disk don't need it.
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(_LAZY[name]), name)

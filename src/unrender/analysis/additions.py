@@ -1,11 +1,11 @@
-"""Completes a derived format from declared formats, and from an example call in the prompt.
+"""Completes a derived format with declared formats, and with an example call in the prompt.
 
-A marker with an evident typing error is read without it, too.
+A marker with an obvious typo is also read without the typo.
 
-Rules: what was derived stays. A declared part fills only a part that the template does not render; call syntaxes,
-spellings and ignored markers are added, since they widen what is read and never what is generated. An example is a JSON
-object of two fields that stand for a tool's name and its arguments, with placeholders for values, and only once in what
-tools add to the prompt. What is around it counts where a marker and its closer are.
+Rules: derived parts never change. A declared part only fills a part that the template doesn't render. Declared call syntaxes, spellings and
+ignored markers are added: they extend what is read, but never what is generated. An example is a JSON object with placeholders in two
+fields, one for the tool's name and one for its arguments. The prompt must contain only one example. Text around it counts only if it is a
+marker and the matching closer.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from unrender.proof.split import closers_of, is_tag
 
 
 def complete(format: Format, words: str) -> Format:
-    """Return `format` with all that is added by the declared formats whose evidence is in the template's `words`."""
+    """Return `format` completed with the declared formats whose evidence appears in `words`, the template's text."""
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(words):
-            with suppress(FormatError):  # What does not go together with the derived parts adds nothing.
+            with suppress(FormatError):  # Skip declared parts that conflict with derived ones.
                 format = with_declared(format, declared)
     written = json.dumps(plain_data(format.tools))
     if (right := _MISTYPED.sub(r"<\1\2\1>", written)) != written:
@@ -39,7 +39,7 @@ def complete(format: Format, words: str) -> Format:
 
 
 _MISTYPED = re.compile(r"<(\||\\uff5c)([^<>|\s\"]{1,64}?)(?:>\1|\1\1)>")
-"""`<|call>|>` or `<|call||>` in JSON: the model was taught `<|call|>`, which is one token."""
+"""Mistyped token in JSON: `<|call>|>` or `<|call||>` stands for the single token `<|call|>`."""
 
 
 _PLACEHOLDER = r"(?:\"[^\"{}\[\]]{1,80}\"|<[^<>{}\"]{1,80}>|[\w$][^\"{}\[\],:]{0,80})"
@@ -50,25 +50,25 @@ _EXAMPLE = re.compile(
     rf"(?:{_PLACEHOLDER}|\{{[^{{}}]{{0,200}}\}}){_GAP}\}}",
     re.IGNORECASE,
 )
-"""Every part is bounded: a prompt is somebody else's, and nothing interrupts a search."""
+"""All repetitions are bounded: prompts are untrusted, and a search can't be interrupted."""
 _FAR = 200
-"""Number of characters around an example to search for its markers."""
+"""Number of characters searched for markers on each side of an example."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A call syntax, and the text that shows it."""
+    """Call syntax derived from an example, with the example's text."""
 
     tools: CallSyntax
     text: str
 
 
 def find_example(prober: Prober) -> Example | None:
-    """Return the call syntax of the prompt's example; None if there is no example, or several."""
+    """Return the call syntax of the example in the prompt; None if there is no example or more than one."""
     prompt = prober.render([user()], tools=prober.offered, prompt=True) if prober.offered else None
     if prompt is None:
         return None
-    # An object with a probe's name in it is one of the offered tools, not an example.
+    # Objects that contain a probe's tool name are offered tools, not examples.
     matches = (match for match in _EXAMPLE.finditer(prompt) if not any(name in match.group() for name in NAMES))
     found = {_described(prompt, match) for match in matches}
     return found.pop() if len(found) == 1 else None
@@ -76,10 +76,10 @@ def find_example(prober: Prober) -> Example | None:
 
 def _described(prompt: str, match: re.Match[str]) -> Example:
     before, after = prompt[max(match.start() - _FAR, 0) : match.start()], prompt[match.end() : match.end() + _FAR]
-    # `<calls>[{"name": …}]</calls>`: the brackets belong to the section, and the markers are around them.
+    # In `<calls>[{"name": …}]</calls>`, the brackets are part of the section, and the markers surround them.
     if listed := before.rstrip().endswith("["):
         before, after = before.rstrip()[:-1], after.partition("]")[2]
-    # `Return <fn>\n{…}\n</fn>.`: a marker before it that is closed after it is the call's, with the white space inside.
+    # In `Return <fn>\n{…}\n</fn>.`, a marker with a matching closer is the call marker, including the white space inside.
     left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
     opener = closer = ""
     if left and right and is_tag(left[-1]) and right[0] in closers_of(left[-1]):

@@ -1,9 +1,8 @@
 """Turns a template into its `Analysis`: capabilities, format, evidence for each finding, and open questions.
 
-Strategy: inputs first (`discovery`), then the frame of a turn, reasoning (R1–R3), content (C1), calls (T1–T7, A1–A3); each
-step knows what the earlier ones found. Then the probes are written again from the format: what does not come out as the
-template rendered it is a doubt, and a call syntax that fails altogether is given up. At the end the template's answers are
-read, and what the format claims in vain gives way to less.
+Strategy: the steps find inputs (`discovery`), the frame of a turn, reasoning (R1–R3), content (C1), and calls (T1–T7, A1–A3). Each step
+uses the findings of the previous ones. Then answers are rebuilt from the format: if one differs from the template's rendering, that is a
+doubt. A call syntax that always fails is dropped. Finally the template's own answers are parsed, and claims that they refute are weakened.
 """
 
 from __future__ import annotations
@@ -43,32 +42,32 @@ from unrender.proof.split import is_tag, split_last_tag
 from unrender.rendering.template import Template
 
 UNEXPECTED = "analysis met what it does not understand"
-"""With these words begins the diagnostic of a defect of analysis itself."""
+"""Prefix of diagnostics that report a bug in the analysis."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Findings:
-    """One pass over a template, from its frame to its calls."""
+    """Findings of one pass over a template, from the frame to the calls."""
 
     frame: TurnFrame
     answers: Answers
     format: Format
     tools: ToolsFinding
     given_up: tuple[str, ...]
-    """Findings that cannot be part of a format."""
+    """Findings that were dropped because no valid format can contain them."""
     rules: Mapping[str, str]
-    """By comparison: the name of the heuristic that decided."""
+    """Name of the deciding heuristic for each comparison."""
 
 
 def analyze(template: Template) -> Analysis:
-    """Derive format and capabilities of a template by rendering probes and comparing. No template raises an error.
+    """Derive the format and capabilities of a template by rendering probes and comparing the results.
 
-    What cannot be determined is left at its default and explained in `diagnostics`. The result does not depend on the
-    template's BOS and EOS tokens, on the clock, or on the probes' own words. The analysis ends within its limits:
-    what it does not reach keeps its default, and a diagnostic says which limit was met. Raises `FormatError`, naming the
-    file, when a declared format of the user's is malformed.
+    No template makes this function raise. Fields that can't be determined keep their defaults, with an explanation in `diagnostics`. The
+    result doesn't depend on the template's BOS and EOS tokens, the clock, or the words of the probes. If the analysis exceeds a limit, the
+    remaining fields keep their defaults, and a diagnostic names the limit. Raises `FormatError`, naming the file, if one of the user's
+    declared formats is malformed.
     """
-    declared_formats()  # Not below: a user's mistake is not the template's.
+    declared_formats()  # Outside the `try`: an error in a user's declared format isn't the template's fault.
     prober = Prober.within(template)
     try:
         return _analyze(prober)
@@ -87,12 +86,12 @@ def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
     found, doubts = _understood(prober, turns, part_opener="")
-    # `<bot><part>think…<part>say…`: where `<part>` opens reasoning, content and calls alike, the first pass takes it for
-    # the end of the header, and finds it again between calls.
+    # In `<bot><part>think…<part>say…`, `<part>` opens reasoning, content and calls alike. The first pass takes it for the end of the
+    # header, and finds it again between calls.
     opener = _part_opener(found)
     if opener:
         found, doubts = _understood(prober, turns, part_opener=opener)
-    # From here on the format is tried: each answer is written again from it, then read with it.
+    # Verify the format: rebuild each answer from it, then parse the template's own answers.
     as_reasoning = found.tools.content_as_reasoning
     doubts = {shape: why for shape, why in doubts.items() if not (as_reasoning and shape == MIXED)}
     fmt, settled = _settle(found, doubts)
@@ -126,7 +125,7 @@ def _analyze(prober: Prober) -> Analysis:
 
 
 def _capabilities(prober: Prober, fmt: Format, turns: Turns) -> Capabilities:
-    """Return the capabilities with those that are found once the format is known."""
+    """Return the capabilities, including those that depend on the format."""
     return replace(
         prober.capabilities,
         **find_tools_wanted(prober),
@@ -136,7 +135,7 @@ def _capabilities(prober: Prober, fmt: Format, turns: Turns) -> Capabilities:
 
 
 def witness_of(prober: Prober) -> Witness:
-    """Return the analysis of a template's answers."""
+    """Return the template's own answers, with the other data that verification needs."""
     request = request_of()
     return Witness(
         shown=cut_outs(prober, request),
@@ -149,7 +148,7 @@ def witness_of(prober: Prober) -> Witness:
 
 
 def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]:
-    """Return the format with calls as in the prompt's own example, if nothing else shows any; and what was done, in words."""
+    """Return the format with the calls of the prompt's example if no answer shows calls, and a message about the change."""
     if fmt.tools.mode is not ToolMode.NONE or prober.capabilities.supports_tool_calls:
         return fmt, ()
     example = find_example(prober)
@@ -159,26 +158,29 @@ def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]
 
 
 def _part_opener(found: _Findings) -> str:
-    """Return the marker that opens every part of an answer; empty when parts have no such marker.
+    """Return the marker that opens every part of an answer; empty if there is none.
 
-    The header ends with it, and it is between calls. Where the whole header is between calls, each part is a message, and
-    the header's last marker opens it.
+    The header ends with this marker, and it separates calls. If the entire header separates calls, each part is a message, and the header's
+    last marker opens it.
     """
     header, between = found.frame.header, found.format.tools.separator.strip()
-    # `<bot><part>call f<end><bot><part>call g<end>`: of a whole header between two calls, the last marker is the opener.
+    # In `<bot><part>call f<end><bot><part>call g<end>`, the entire header separates the calls: its last marker is the opener.
     if header.strip() and between.endswith(header.strip()):
         between = split_last_tag(header)[1] or header
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
 def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, Mapping[str, str]]:
-    """Return one pass and its doubts, with the strongest mode of calls that writes the answers again, or else the strongest."""
+    """Return the first pass whose call syntax reproduces the answers, and its doubts.
+
+    Call modes are tried from the strongest to the weakest. If none reproduces the answers, the strongest is used.
+    """
     first = None
     for weaker in range(len(ToolMode)):
         found = _pass(prober, turns, part_opener=part_opener, weaker=weaker)
         doubts = find_doubts(found.answers, found.frame, found.format)
         first = first or (found, doubts)
-        # `<c n=1>{"name": "f", …}</c>`: with the counter it is not one JSON object, and its arguments are one all the same.
+        # `<c n=1>{"name": "f", …}</c>` isn't one JSON object because of the counter, but its arguments are.
         if found.format.tools.mode is not ToolMode.NONE and not calls_are_refuted(doubts, found.format):
             return found, doubts
         if len(find_modes(found.answers.call, found.answers.long_call, prober.spent)) <= weaker + 1:
@@ -188,13 +190,13 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
 
 
 def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Findings:
-    """Go through all steps once, from the frame of a turn to its calls; the `weaker` modes of calls that say most are left out.
+    """Run all steps once, from the frame of a turn to its calls. `weaker` is the number of call modes to skip, strongest first.
 
-    The header may begin with the end of the turn before: of `<end><bot>`, `<bot>` is kept. If an answer has no end marker, the start marker
-    of the next turn ends it.
+    The header may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end marker, the
+    start marker of the next turn ends it.
     """
-    # Each step needs the ones before it: without the header no answer is known, without answers no reasoning, and what is
-    # around content and calls can be told only once the markers of reasoning are known.
+    # Each step depends on the previous ones. Answers start after the header, reasoning is found in answers, and content and calls can be
+    # found only once the reasoning markers are known.
     frame = find_frame(turns, part_opener=part_opener)
     answers = render_answers(prober, frame.body, frame.prefill)
     openings = find_openings(answers, frame)
@@ -216,7 +218,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     headers = (header, header + asking if asking else "", frame.tool_header)
     ends = (tools.end, *([] if end else next_openers(turns, content.end)), _token(frame.appended))
     joints = _joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead)
-    # `\n<say>Hi` beside `\nHi<call>`: the line break is before any content, and not the wrapper's.
+    # In `\n<say>Hi` and `\nHi<call>`, the line break precedes any content, so it isn't part of the wrapper.
     content = replace(content, start=content.start.removeprefix(joints["start_to_content"]))
     turn = TurnTexts(
         headers=tuple(text for text in headers if text.strip()),
@@ -224,7 +226,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
         ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
         unasked=frame.unasked,
         prefill="" if asking else frame.prefill,
-        # `<think></think><end><bot>`: what stands for no reasoning may be a message of its own, with a header after it.
+        # In `<think></think><end><bot>`, the empty reasoning is a separate message, followed by a header.
         prefill_no_thinking="" if asking else frame.prefill_no_thinking.rpartition(header.strip() or "\0")[2],
         **joints,
     )
@@ -236,12 +238,12 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
 
 
 def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
-    """Return the text that every prompt writes after the header and no answer begins with. It makes the header longer."""
-    # `<bot>final:` in every prompt, and `<bot>Hi` in the history: `final:` is not a part of an answer.
+    """Return text that every prompt has after the header but no answer starts with. It extends the header."""
+    # If every prompt ends in `<bot>final:` and the history has `<bot>Hi`, `final:` isn't part of an answer.
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
-    # The `, ` and `: ` of a codec are only in JSON: they are not markers.
+    # Ignore the `, ` and `: ` of a codec: they occur only in JSON and aren't markers.
     texts = (text for place, text in texts_in((reasoning, *parts), "") if "codec" not in place)
     markers = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
@@ -250,11 +252,11 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
 def _joints(
     turns: Turns, frame: TurnFrame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
 ) -> dict[str, Any]:
-    """Return the joints between the parts of a turn, and whether its calls come first; `lead` is the space before a wrapper."""
+    """Return the joints between the parts of a turn, and whether calls come first. `lead` is the space before a wrapper."""
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
     empty = reasoning.reasoning.empty
-    # Where no rendering shows reasoning before calls, the joint is the one before content. But where content follows an empty
-    # block and calls follow none, the white space after the block is content's alone: `<t></t>\nHi` beside `<call>`.
+    # If no rendering shows reasoning before calls, use the joint before content. In `<t></t>\nHi` and `<call>`, only content follows an
+    # empty block, so the white space after the block belongs to content.
     is_contents = empty and openings.calls is not None and not openings.calls.startswith(empty)
     unseen = "" if openings.reasoning is not None or is_contents else reasoning.to_content
     without_thinking = openings.calls_no_thinking or ""
@@ -271,12 +273,12 @@ def _joints(
 
 
 def _token(appended: str) -> str:
-    """Return the text after a whole conversation, if it's one more token: `<bye>` may end an answer, `Bye` does not."""
+    """Return the text appended to a conversation if it's a single token: `<bye>` may end an answer, `Bye` doesn't."""
     return appended.strip() if is_tag(appended.strip()) and lexemes(appended.strip()) == [appended.strip()] else ""
 
 
 def _space(opening: str | None) -> str:
-    """Return an opening that is nothing but white space; with thinking switched off, some templates show it alone."""
+    """Return the opening if it consists of white space only, otherwise an empty string."""
     return opening if opening and opening.isspace() else ""
 
 
@@ -296,24 +298,26 @@ def _settle(found: _Findings, doubts: Mapping[str, str]) -> tuple[Format, tuple[
 
 
 def _without_needles(part: Any) -> Any:
-    """Return the default of a part whose markers carry needles; of a turn, only the fields that do give way to theirs."""
-    # `Hi<eos><bot><call>f</call>`: the joint holds EOS, and the header is one all the same.
+    """Return the default of a part whose markers contain needles. In `TurnTexts`, only the affected fields are reset."""
+    # In `Hi<eos><bot><call>f</call>`, the joint contains EOS, but the header is valid.
     named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
     clean = {name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
     return type(part)(**clean)
 
 
 def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
-    """Yield, in words, the misread answers that say that more is wrong than one answer.
+    """Yield messages about misread answers that suggest a more general error.
 
-    An answer of three calls says so, unless shorter ones are misread as well and some of its calls are read. It may show
-    `<call args=2>`, where the syntax was derived from `<call args=1>`. A call with texts always says so, content alone if it is no answer that goes
-    on, and content beside a call that is read without content.
+    - Three calls, unless shorter answers are misread too and some of the three are read. They may show `<call args=2>` when the
+      syntax was derived from `<call args=1>`.
+    - A call with text arguments, always.
+    - Content alone, unless the last answer continues the prompt and earlier ones don't.
+    - Content with a call, if no other answers are misread and no reasoning was read.
     """
     calls = [(len(found.cut_out.said.calls), found) for found in proof.misread]
     fewer = any(0 < count < 3 and found.cut_out.name != TOLD for count, found in calls)
     many = [found for count, found in calls if count > 2 and not (fewer and found.message.tool_calls)]
-    # `<bot><think>` is the prompt, `<bot><think>Hi` the last answer, and `<bot>Hi<end>` an earlier one: the last one goes on.
+    # With the prompt `<bot><think>`, `<bot><think>Hi` continues it, and the earlier answer `<bot>Hi<end>` doesn't.
     prompt, last, earlier = turns.question.prompt or "", turns.content or "", turns.followed or ""
     goes_on = last.startswith(prompt) and earlier and not earlier.startswith(prompt)
     telling = {TOLD} if goes_on else {TOLD, ALONE}

@@ -1,7 +1,7 @@
-"""Collects the comparisons that are evidence for a format, and logs the decisions.
+"""Collects the comparisons that support a format, and logs the decisions.
 
-Rules: a comparison shows two renderings that differ in one respect, with the name of the heuristic that decided where there
-was a choice. What one of the two does not show is left out.
+Rules: each comparison shows two renderings that differ in one respect. If there was a choice, it also names the heuristic that decided.
+Comparisons with a missing side are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHEN: Mapping[str, Callable[[Format], bool]] = {
     "both": lambda fmt: _WHEN["reasoning"](fmt) and _WHEN["calls"](fmt),
     "tagged": lambda fmt: bool(fmt.tools.arguments.entry),
 }
-"""Of which formats a comparison tells something."""
+"""Conditions under which a comparison applies to a format, by name."""
 _WORDS = {
     "prompt": "the generation prompt",
     "prompt_off": "the same, with thinking off",
@@ -69,18 +69,18 @@ _COMPARISONS = (
     ("tagged", "A2", "tools.arguments.entry", "what is around a value?", "call", "other_value"),
     ("calls", "A3", "tools.arguments.codec", "what tells a string from a number?", "call", "numeral"),
 )
-"""For each comparison: when it tells something, its name, the part of the format, the question, and both sides: keys of `_WORDS`."""
+"""Columns: a condition (key of `_WHEN`), the comparison's name, the part of the format, the question, and two keys of `_WORDS`."""
 
 
 def collect_evidence(
     turns: Turns, answers: Answers, variants: Mapping[str, str | None], fmt: Format, rules: Mapping[str, str]
 ) -> tuple[Evidence, ...]:
-    """Return all comparisons that are evidence for `fmt`.
+    """Return all comparisons that support `fmt`.
 
-    `variants` are answers with calls that differ in one respect, by name. `rules` are the heuristics that decided, by comparison.
+    `variants` maps names to answers whose calls differ in one respect. `rules` maps comparisons to the heuristics that decided them.
     """
     asked = turns.question
-    # A name of `_WORDS` is a field of `Answers` or one of the variants; the four others are a prompt's, or rendered elsewhere.
+    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. The four exceptions are added below.
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
     texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)
@@ -100,7 +100,7 @@ _log = logging.getLogger("unrender.analysis")
 def tell(analysis: Analysis, *, part_opener: str) -> None:
     """Log the decisions of an analysis.
 
-    `part_opener` is the marker because of which the template was analysed a second time; empty when there was none.
+    `part_opener` is the marker that caused a second pass over the template; empty if there was only one pass.
     """
     if not _log.isEnabledFor(logging.DEBUG):
         return
@@ -122,7 +122,7 @@ def tell(analysis: Analysis, *, part_opener: str) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Return a part of a format in a line: its mode where it has one, and the fields that are not the default."""
+    """Return the fields of a part that differ from their defaults, on one line."""
     if not is_dataclass(value):
         return repr(value)
     pairs = [(item.name, getattr(value, item.name), item.default) for item in fields(value)]

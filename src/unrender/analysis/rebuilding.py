@@ -1,7 +1,7 @@
-"""Doubts a format that was found: answers are written again from it, and every prompt must be one that answers follow.
+"""Checks a derived format: it rebuilds answers from the format, and makes sure that answers can follow every prompt.
 
-Rules: what does not come out as the template rendered it is a doubt, white space apart, and so is a call syntax that fails
-altogether. A text that every prompt writes and no answer begins with is one more header.
+Rules: an answer that isn't rebuilt as the template rendered it is a doubt, apart from white space. A call syntax that always fails is a
+doubt too. Text that a prompt adds but no answer starts with becomes another header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unrender.proof.claims import possible_format
 
 
 def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str, str]:
-    """Return the answers that the format does not reproduce, white space apart: a sentence for each shape, e.g. `one call`."""
+    """Return a message for each shape of answer that the format doesn't reproduce, e.g. `one call`. White space is ignored."""
     doubts: dict[str, str] = {}
     for shape, (name, said) in shapes().items():
         body = getattr(answers, shape)
@@ -32,9 +32,8 @@ def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str,
         body = until_sentinel(body).removesuffix(frame.appended)
         made = [(call.name, call.arguments, call.id or "") for call in said.calls]
         rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
-        # `<t></t>Hi` beside `<call>…`: some templates write the empty form of reasoning before one part only; readers take it
-        # as optional.
-        # The history may leave out what every prompt begins.
+        # Some templates write empty reasoning before one part only, e.g. `<t></t>Hi` but `<call>…`. Readers treat it as optional. The
+        # history may omit the prefill.
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty), rebuilt.removeprefix(fmt.turn.prefill))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
@@ -47,8 +46,8 @@ def _squeeze(text: str) -> str:
 
 
 def calls_are_refuted(doubts: Collection[str], fmt: Format) -> bool:
-    """Return whether neither one call nor two can be written again: the derived syntax is then worthless."""
-    # Calls in a row may differ from one alone, as in `<c>f</c>` and `[f, g]`: one of the two is enough to go on.
+    """Return whether the format reproduces neither one call nor two. The derived call syntax is then useless."""
+    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. Reproducing either is enough.
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= {*doubts}
 
@@ -57,7 +56,7 @@ _REQUESTS = (Request(), Request(tools=(Tool(name="f"),)))
 
 
 def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]:
-    """Return a format with which answers can be written after every prompt, and in words what it claims no more."""
+    """Return a format whose answers can follow every prompt, and a message for each dropped claim."""
     given_up: tuple[str, ...] = ()
     for asked in filter(None, (turns.question, turns.result)):
         for prompt, bare in ((asked.prompt, asked.bare), (asked.prompt_no_thinking, asked.bare_no_thinking)):
@@ -68,11 +67,11 @@ def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]
 
 
 def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Format, tuple[str, ...]]:
-    """Return the same for one prompt; `bare` is what the template writes where it asks for no answer."""
+    """Do the same for one prompt. `bare` is the rendering without a generation prompt."""
     begun = begun_by(format, prompt, lambda: bare)
-    # The prompt ends in `<bot>final:` and answers begin with `<bot>` alone: the longer text is one more header.
+    # If the prompt ends in `<bot>final:` and answers start with just `<bot>`, the longer text becomes another header.
     cut = _unwritten_length(format, begun)
-    # It goes with the header at the end of the prompt, if there is one, and the layout after that.
+    # The new header includes the known header at the end of the prompt, if any, and the layout after it.
     asked, cores = prompt.removesuffix(begun), map(str.strip, format.turn.headers)
     ends = ((asked.rfind(core) + len(core), len(core)) for core in cores if core and core in asked)
     end, length = max(ends, default=(len(asked), 0))
@@ -84,7 +83,7 @@ def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Form
         known = getattr(format.turn, name)
         if known.strip() and begun.rstrip().endswith(known.strip()):
             changed[name] = begun[cut:]
-        elif cut < len(begun):  # `<think><think></think>` with thinking off begins with the same text.
+        elif cut < len(begun):  # With thinking off, `<think><think></think>` starts with the same text.
             changed[name] = known.removeprefix(begun[:cut])
     format, more = possible_format(format, turn=replace(format.turn, **changed))
     why = f"the prompt begins answers with {begun[:cut]!r:.200}, as no answer does: it counts as their header"
@@ -92,20 +91,20 @@ def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Form
 
 
 def _unwritten_length(format: Format, begun: str) -> int:
-    """Return the length of the part that no answer writes: up to the opener of reasoning, or else all of it."""
+    """Return the length of the part that answers don't contain: up to the reasoning opener, or all of `begun`."""
     opener = format.reasoning.start.strip()
     opened = begun.count(opener) if opener else 0
-    # `<think><think>`: a thought is opened once, so the first is not the answer's.
+    # In `<think><think>`, only the second tag is part of the answer, because reasoning opens once.
     starts = [*([0] if opened < 2 else []), *([begun.rfind(opener)] if opened else []), len(begun)]
     return next(start for start in starts if not begun[start:].strip() or _is_written(format, begun[start:]))
 
 
 def _is_written(format: Format, begun: str) -> bool:
-    """Return whether answers with and without tools may begin so."""
+    """Return whether answers with and without tools may start with `begun`."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- wanted for few templates
 
     requests = _REQUESTS if format.tools.mode is not ToolMode.NONE else _REQUESTS[:1]
     try:
         return all(Remainder(format=format, request=request, prefill=begun).begins for request in requests)
-    except GrammarError:  # No grammar can be written, whatever the prompt begins.
+    except GrammarError:  # The format has no grammar, regardless of the prefill.
         return True

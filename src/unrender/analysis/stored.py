@@ -1,12 +1,12 @@
-"""Keeps analyses on disk: a template's analysis is made once on a machine, and read by every later process.
+"""Caches analyses on disk: a template is analysed once per machine, and later processes read the result.
 
-Strategy: one JSON file for each template, in the user's cache folder, named by a digest of all that decides the analysis:
-the template with its tokens, the code that analyses, and the users' declared formats. A file that does not say exactly what
-this release would write is ignored, and written anew; so is any error of the file system, since nothing depends on it.
-Files are data: they are checked as a `Format` from anywhere is, and nothing in them is executed.
+Strategy: each template has one JSON file in the user's cache folder. Its name is a digest of everything that affects the analysis: the
+template with its tokens, the analysis code, and the user's declared formats. A file that doesn't contain exactly what this release would
+write is ignored and rewritten. File system errors are ignored too, because the cache is optional. Files are data: they are validated like
+any other `Format`, and never executed.
 
-Rules: the folder is the user's, and anything may lie in it. Nothing is removed or replaced but regular files that have our
-names and begin with our words; nothing else is even opened.
+Rules: the folder belongs to the user and may contain other files. Only regular files with our names are opened, replaced or removed. A file
+is removed only if it also starts with our first bytes.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from unrender.rendering.template import Template
 from unrender.version import __version__
 
 CACHE_VARIABLE = "UNRENDER_CACHE"
-"""A folder to keep analyses in, or `off`."""
+"""Environment variable with the folder for analyses, or `off`."""
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
-"""The names of our files; what a stopped process left ends in `.tmp`."""
+"""Pattern of our file names. Unfinished files of a stopped process end in `.tmp`."""
 _FIRST_WORDS = b'{"unrender": "'
-"""The first bytes of each of our files."""
+"""First bytes of each of our files."""
 _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
-"""The packages that analyse: nothing else is loaded for it, beside Python's own modules."""
+"""Packages that the analysis loads, apart from the standard library."""
 
 
 def cache_folder() -> Path | None:
     """Return the cache folder, which may not exist yet; None if the cache is off.
 
-    `UNRENDER_CACHE` names it, or is `off`; else it is in the user's cache folder.
+    `UNRENDER_CACHE` sets the folder or turns the cache off. By default, the folder is in the user's cache folder.
     """
     named = os.environ.get(CACHE_VARIABLE, "")
     if named.lower() in _OFF:
@@ -65,9 +65,9 @@ def cache_folder() -> Path | None:
 
 @kept(50_000)
 def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
-    """Return the analysis of a template; equal templates share it.
+    """Return the analysis of a template. Equal templates share one analysis.
 
-    With `cache`, other processes share it too, unless the template has limits of its own.
+    With `cache`, processes share it too, unless the template has custom limits.
     """
     found = load(template) if cache else None
     if found is None:
@@ -78,7 +78,7 @@ def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
 
 
 def load(template: Template, kind: Any = Analysis) -> Any:
-    """Return a template's stored value of `kind`; None if nothing valid is stored."""
+    """Return the stored value of type `kind` for a template; None if nothing valid is stored."""
     try:
         path = _path(template, kind)
         return None if path is None else _read(kind, json.loads(read_regular(path, most=MAX_DOCUMENT)))
@@ -87,7 +87,7 @@ def load(template: Template, kind: Any = Analysis) -> Any:
 
 
 def store(template: Template, found: Any) -> None:
-    """Keep an analysis, or a report on it, on disk, completely or not at all. An analysis that stopped early is not kept."""
+    """Store an analysis, or a report on it, atomically. Analyses that stopped early aren't stored."""
     if isinstance(found, Analysis) and found.stopped_early:
         return
     text = json.dumps(_written(found), ensure_ascii=True)
@@ -103,7 +103,7 @@ def store(template: Template, found: Any) -> None:
 
 
 def _path(template: Template, kind: type = Analysis) -> Path | None:
-    """Return the file for a template; None for one that is rendered within limits of its own."""
+    """Return the file for a template; None if the cache is off or the template has custom limits."""
     folder = cache_folder()
     if folder is None or template.limits != STANDARD:
         return None
@@ -115,13 +115,13 @@ def _path(template: Template, kind: type = Analysis) -> Path | None:
 
 @cache
 def _release() -> str:
-    """Return a digest of all code of the analysis, so that edits invalidate the cache."""
+    """Return a fingerprint of all analysis code, so that edits invalidate the cache."""
     files = (f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in code_files())
     return "\n".join((__version__, sys.version, *files))
 
 
 def code_files() -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the files of the packages that analyse, whatever is in them, but for what Python has compiled."""
+    """Yield all files of the packages that the analysis loads, except compiled Python files."""
     for package in _CODE:
         for folder, below, names in os.walk(package):
             below[:] = sorted(name for name in below if name != "__pycache__")
@@ -135,7 +135,7 @@ def _written(found: Any) -> dict[str, Any]:
 
 
 def _read(kind: Any, data: Any) -> Any:
-    """Return the value of `kind` in `data`. Raises `FormatError` when that is not what `_written` writes."""
+    """Return the value of type `kind` in `data`. Raises `FormatError` if `_written` would write it differently."""
     if not isinstance(data, dict):
         raise FormatError("expected an object", "analysis")
     others = {name: value for name, value in data.items() if name != "unrender"}
@@ -146,11 +146,11 @@ def _read(kind: Any, data: Any) -> Any:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file in one step: others see the old one or the new one, never a part."""
-    # With this name, a regular file is ours, even if it was damaged; a pipe, a folder or a link is somebody else's.
+    """Replace a file atomically: readers see the old or the new content, never a part."""
+    # A regular file with this name is ours, even if it's damaged. Pipes, folders and links aren't.
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         return
-    # Another process may read at any time, and this one may be stopped: the name appears with the whole file only.
+    # Write to a temporary file first: another process may read at any time, and this one may be killed.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.stem}-", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -162,13 +162,13 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Remove the oldest of our files beyond the number that is kept."""
+    """Remove our oldest files beyond the maximum number."""
     with os.scandir(folder) as entries:
         ours = [entry for entry in islice(entries, MAX_MESSAGES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MAX_STORED]:
         with Path(file.path).open("rb") as opened:
             begun = opened.read(len(_FIRST_WORDS))
-        # It begins with our words, or with as many of them as a stopped process has written.
+        # An unfinished file may contain only some of the first bytes.
         if _FIRST_WORDS.startswith(begun):
             Path(file.path).unlink(missing_ok=True)

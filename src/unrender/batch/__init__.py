@@ -1,9 +1,9 @@
-"""Reads recorded answers in bulk into columns, for dataframe libraries and data engines.
+"""Parses recorded answers in bulk into columns, for dataframe libraries and data engines.
 
-In: batches of tables (`columns`). Out: the same rows, each with its parsed message. Open `reader` first: it reads a batch row by row
+In: batches of tables (`columns`). Out: the same rows, each with its parsed message. Open `reader` first: it parses a batch row by row
 (`rows`).
 
-Rules: no row raises; a row that can't be read gets a status and a reason. The data engine handles files and processes.
+Rules: no row raises. A row that can't be read gets a status and a reason. The data engine handles files and processes.
 """
 
 from unrender.batch.reader import Reader

@@ -1,6 +1,6 @@
-"""Opens batches of table libraries as lists of values, and returns them with more columns.
+"""Opens batches of table libraries as lists of values, and returns them with additional columns.
 
-Strategy: a batch is known by the library that made it, so that no library is imported which the caller does not use.
+Strategy: a batch is recognized by the name of its library, so a library is imported only if the caller uses it.
 """
 
 from __future__ import annotations
@@ -21,32 +21,31 @@ class Kind(Enum):
 
     TEXT = "text"
     TEXTS = "texts"
-    """A list of texts in each row."""
+    """A list of strings in each row."""
     CALLS = "calls"
     """A list of structs with `id`, `name` and `arguments` in each row."""
 
 
 CALL_FIELDS = ("id", "name", "arguments")
 Added = Mapping[str, tuple[Kind, list[Any]]]
-"""Columns by name."""
+"""Additional columns by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch of any library."""
+    """A batch of any supported library."""
 
     rows: int
     column: Callable[[str], Values | None]
-    """The values of a column as Python's own; None where there is no such column."""
+    """Function that returns a column's values as Python objects; None if there is no such column."""
     extended: Callable[[Added], Any]
-    """The batch in its own library's form with more columns; one of the same name is replaced."""
+    """Function that returns the batch with additional columns, in its library's type. Columns of the same name are replaced."""
 
 
 def opened(batch: Any) -> Batch:
-    """Return any supported batch as a `Batch`.
+    """Convert any supported batch to a `Batch`.
 
-    Supported are batches of pyarrow, pandas and polars, mappings of columns, and lists of mappings. Raises
-    `RequestError` for anything else.
+    Supports batches of pyarrow, pandas and polars, mappings of columns, and lists of mappings. Raises `RequestError` for anything else.
     """
     library = type(batch).__module__.partition(".")[0]
     kind = type(batch).__name__
@@ -62,7 +61,7 @@ def opened(batch: Any) -> Batch:
 
 
 def _of_columns(batch: Any, names: Container[str], rows: int, extended: Callable[[Added], Any]) -> Batch:
-    """Return a batch that gives its columns by name."""
+    """Return a `Batch` for a table that is indexed by column name."""
     return Batch(rows=rows, column=lambda name: _listed(batch[name]) if name in names else None, extended=extended)
 
 
@@ -89,7 +88,7 @@ def _of_rows(batch: Sequence[Mapping[str, Any]]) -> Batch:
 def _of_arrow(batch: Any) -> Batch:
     def extended(added: Added) -> Any:
         types = arrow_types()
-        # Arrow allows two columns of one name, and the second would never be found.
+        # Arrow allows two columns with the same name, but the second one could never be found.
         whole = batch.drop_columns([name for name in added if name in batch.schema.names])
         for name, (kind, values) in added.items():
             whole = whole.append_column(name, arrow_array(values, types[kind]))
@@ -99,7 +98,7 @@ def _of_arrow(batch: Any) -> Batch:
 
 
 def arrow_types() -> dict[Kind, Any]:
-    """Return pyarrow's type of each kind of column."""
+    """Return the pyarrow type for each kind of column."""
     pa = importlib.import_module("pyarrow")
     text = pa.string()
     call = pa.struct([(name, text) for name in CALL_FIELDS])
@@ -107,9 +106,9 @@ def arrow_types() -> dict[Kind, Any]:
 
 
 def arrow_array(values: Values, kind: Any) -> Any:
-    """Return values as a pyarrow array of the type `kind`.
+    """Return values as a pyarrow array of type `kind`.
 
-    Half characters (lone surrogates), which Arrow cannot hold, become U+FFFD.
+    Lone surrogates, which Arrow can't store, become U+FFFD.
     """
     array = importlib.import_module("pyarrow").array
     try:
@@ -119,7 +118,7 @@ def arrow_array(values: Values, kind: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """Return a value without half characters."""
+    """Replace lone surrogates in a value."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
@@ -147,7 +146,7 @@ _OF_LIBRARIES: Mapping[tuple[str, str], Callable[[Any], Batch]] = {
 
 
 def _listed(values: Any) -> Values:
-    """Return the values of a column as a list; numpy's and pyarrow's arrays have their own way."""
+    """Return a column's values as a list. Arrays of numpy and pyarrow have their own methods."""
     if isinstance(values, list):
         return values
     for way in ("to_pylist", "to_list", "tolist"):

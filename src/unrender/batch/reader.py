@@ -1,8 +1,7 @@
 """Parses columns of recorded answers into columns of messages, for any data engine that works in batches.
 
-Strategy: a pickled reader is plain data and includes the derived format, so that no worker analyses a template. How an answer is parsed
-depends only on its tools and its prefill, and few answers differ in these. Each worker creates one parser per combination, and copies it
-for every answer.
+Strategy: a pickled reader is plain data and includes the derived format, so workers don't analyse templates. Parsing depends only on an
+answer's tools and prefill, and few answers differ in these. Each worker creates one parser per combination, and copies it for every answer.
 
 >>> reader = Reader(ChatTemplate.from_string("{{ messages[-1].content }}"))
 >>> reader({"text": ["Hello"]})["content"]
@@ -29,35 +28,40 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.types import Request
 
 Nested = Literal["json", "structs"]
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would create an encoder for each row.
 _PARSERS = 1_000
-"""Number of cached parsers, one for each combination of tools and prefill."""
+"""Maximum number of cached parsers, one for each combination of tools and prefill."""
 _QUESTION = [{"role": "user", "content": "Hello"}]
 """Default conversation for rows without one."""
 
 
 class Reader:
-    """Reads batches of recorded answers: `datasets.map(reader, batched=True)`, Ray Data's `map_batches(reader)`, and others.
+    """Parses batches of recorded answers: `datasets.map(reader, batched=True)`, Ray Data's `map_batches(reader)`, and others.
 
-    `source` is a template, a format, or what `ChatTemplate.from_pretrained` takes. `tools` are those of every row that has
-    none of its own; None if they aren't known: any name then counts as a tool. `prefill` is the part of the answer that the generation
-    prompt contains, for rows without a prompt. The default is the prefill of the template's generation prompt.
+    `source` is a template, a format, or an argument of `ChatTemplate.from_pretrained`. `tools` are the tools of rows that don't have their
+    own. If they are None, any name counts as a tool. `prefill` is the part of the answer that the generation prompt contains, for rows
+    without a prompt. The default is the prefill of the template's generation prompt.
 
     These arguments name the columns to read, if the batch has them:
 
     - `text`: the answer as the model wrote it, with its special tokens. Without it, the last of `messages` is the answer.
     - `prompt`: the rendered prompt, or its end, which shows whether reasoning is open. A list is treated as `messages`.
     - `messages`: the conversation, as a list or as JSON. It's rendered for each row, which takes longer than parsing.
-    - `tools_column`: the row's tools, as a list or as JSON; `finish_reason`: the engine's own.
+    - `tools_column`: the row's tools, as a list or as JSON.
+    - `finish_reason`: the engine's finish reason.
 
-    The returned batch has these additional columns, with names prefixed by `prefix`: `content` and `reasoning`; `tool_calls`, the complete
-    calls in OpenAI's format; `status`, see `Status`; and `warnings`. Calls and warnings are JSON text, so that every batch has the same
-    types. With `nested="structs"` they are lists, and calls are structs of `id`, `name` and `arguments` (JSON text). Call ids are computed
-    from the text of the answer, so they're the same in every run.
+    The returned batch has these additional columns, with names prefixed by `prefix`:
+
+    - `content` and `reasoning`: the texts of the message.
+    - `tool_calls`: the complete calls in OpenAI's format.
+    - `status`: a `Status`.
+    - `warnings`: the reasons for the status.
+
+    Calls and warnings are JSON text, so that every batch has the same types. With `nested="structs"`, they are lists, and calls are structs
+    of `id`, `name` and `arguments` (JSON text). Call ids are computed from the text of the answer, so they're the same in every run.
 
     Raises `RequestError` for malformed `tools`, and `TemplateError` if no template is found. Rows never raise: a row that can't be read has
-    the status "unreadable", and a warning gives the reason. `template_kwargs` are the
-    template's own variables, for rows with messages.
+    the status "unreadable", and a warning gives the reason. `template_kwargs` are the template's own variables, for rows with messages.
     """
 
     def __init__(
@@ -87,12 +91,12 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
-        self._bare: ChatTemplate | None = None  # It renders nothing, and reads tools of any form.
+        self._bare: ChatTemplate | None = None  # Used only to convert tools of any form.
         self._parsers: dict[Any, Parser] = {}
 
     @property
     def format(self) -> Format:
-        """The format of the answers: as given, or derived from the template."""
+        """Format of the answers: the given one, or the one derived from the template."""
         if self._format is None:
             assert self._template is not None
             self._format = self._template.format._ended_by(self._template._loaded.eos_token)
@@ -100,7 +104,7 @@ class Reader:
 
     @property
     def prefill(self) -> str:
-        """The prefill for rows that don't show one."""
+        """Prefill for rows without a prompt."""
         if self._begun is None and self._template is not None:
             self._begun = self._template.prepare(_QUESTION, tools=self._tools or None, **self._variables).prefill
         elif self._begun is None:
@@ -108,10 +112,10 @@ class Reader:
         return self._begun
 
     def __call__(self, batch: Any) -> Any:
-        """Return the batch with the columns added, in the form in which it came.
+        """Return the batch with the additional columns, in its original type.
 
-        It is a mapping of columns (lists or numpy's arrays), a list of mappings, a `Table` or `RecordBatch` of pyarrow, or
-        a `DataFrame` of pandas or polars. Raises `RequestError` for anything else.
+        The batch is a mapping of columns (lists or numpy arrays), a list of mappings, a `Table` or `RecordBatch` of pyarrow, or a
+        `DataFrame` of pandas or polars. Raises `RequestError` for anything else.
         """
         given = opened(batch)
         readings = [self.read(record) for record in self._records(given)]
@@ -137,7 +141,7 @@ class Reader:
             return unreadable(f"{type(error).__name__}: {error}; this is a defect of unrender, please report it")
 
     def _records(self, batch: Batch) -> Iterator[dict[str, Any]]:
-        """Yield the values of each row, of the columns that are read."""
+        """Yield the values of each row, from the columns that are read."""
         columns = {name: batch.column(name) for name in self._columns.values()}
         found = {name: values for name, values in columns.items() if values is not None}
         if not found:
@@ -146,21 +150,21 @@ class Reader:
             yield dict(zip(found, values, strict=True))
 
     def _read(self, row: Row) -> Reading:
-        """Parse a row. Raises `RequestError` or `TemplateError` when its request is malformed."""
+        """Parse a row. Raises `RequestError` or `TemplateError` if its request is malformed."""
         parser = self._parser(row)
         events = parser.finish(row.finish_reason, text=row.text)
         broken = [event for event in events if type(event) is Malformed]
         return reading_of(parser.message, broken, row.finish_reason)
 
     def _parser(self, row: Row) -> Parser:
-        # Formats that write ids in calls bring their own.
+        # Formats that write ids in calls don't need generated ones.
         ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
-        # `…<bot><think>\n`: of a long prompt, the tail shows whether reasoning is open. Few rows differ in that.
+        # The end of a long prompt shows whether reasoning is open: `…<bot><think>\n`. Few rows differ in that.
         prefill = self.prefill if row.prompt is None else read_prefill(self.format, row.prompt[-MAX_CONTEXT:])
         key = (_tools_key(row.tools), prefill, row.prompt is None)
-        # To copy a parser costs a fraction of making one, and thousands of rows share their tools.
+        # Copying a parser costs a fraction of creating one, and thousands of rows share their tools.
         parser = self._parsers.get(key)
         if parser is None:
             request = self._request(self._tools_of(row))
@@ -182,7 +186,7 @@ class Reader:
         return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
 
     def _request(self, tools: Any) -> Request:
-        """Return a request with these tools. Without any, `prepare` reads no calls; here any name is a tool's."""
+        """Return a request with these tools. If they are None, any name counts as a tool, unlike in `prepare`."""
         if tools is None:
             return Request(tools=None)
         if self._bare is None:
@@ -195,12 +199,12 @@ class Reader:
         return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools
 
     def __getstate__(self) -> dict[str, Any]:
-        # Asked for here, where the template is at hand: a worker must neither analyse nor render to learn them.
+        # Compute these before pickling, so that workers don't have to analyse or render.
         return {**self.__dict__, "_format": self.format, "_begun": self.prefill, "_bare": None, "_parsers": {}}
 
 
 def _plain_tools(tools: Sequence[Any]) -> list[ToolBody]:
-    """Return tools of any form in OpenAI's, which every worker can be sent."""
+    """Convert tools of any form to OpenAI's form, which can be sent to workers."""
     turn = ChatTemplate.from_string("", format=Format()).prepare_rendered(tools=tools)
     return [tool.to_openai() for tool in turn.request.tools or ()]
 
@@ -219,7 +223,7 @@ def _json_calls(message: Message) -> str:
 
 
 def _struct_calls(message: Message) -> list[dict[str, str]]:
-    """Return the complete calls as structs of texts."""
+    """Return the complete calls as structs of strings."""
     return [
         {"id": call.id, "name": call.name, "arguments": call.arguments_json}
         for call in message.tool_calls
@@ -228,13 +232,13 @@ def _struct_calls(message: Message) -> list[dict[str, str]]:
 
 
 def _id(text: str, position: int, _name: str) -> str:
-    """Return an id made from an answer's text and a call's position: the same in every run, and another for another answer."""
+    """Return an id computed from an answer's text and a call's position. It is the same in every run."""
     digest = blake2b(text.encode(errors="surrogatepass"), salt=position.to_bytes(16, "big"))
-    return digest.hexdigest()[:9]  # The strictest form that templates ask of an id: nine letters and digits.
+    return digest.hexdigest()[:9]  # Nine letters and digits are the strictest form that templates require.
 
 
 def _tools_key(tools: Any) -> str | None:
-    """Return a key: lists of tools that differ have different ones. None if there is no key, e.g. for functions."""
+    """Return a cache key that is unique for the tools; None if there is none, e.g. for functions."""
     if tools is None or isinstance(tools, str):
         return tools or ""
     try:

@@ -1,4 +1,4 @@
-"""Defines how well one recorded answer was parsed, with the reasons."""
+"""Defines the result of parsing one recorded answer, with its status and the reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUOTED = 80
 
 
 class Status(StrEnum):
-    """Outcome of reading an answer."""
+    """Outcome of parsing an answer."""
 
     COMPLETE = "complete"
     """The whole answer was parsed, possibly with tolerated deviations."""
@@ -34,21 +34,21 @@ class Row:
 
     text: str
     prompt: str | None = None
-    """The rendered prompt, or its tail; None when it is not known."""
+    """The rendered prompt, or its end; None if it isn't known."""
     messages: Sequence[Any] | None = None
-    """The conversation before the answer; None when it is not known."""
+    """The conversation before the answer; None if it isn't known."""
     tools: Any = None
-    """As `prepare` takes them, or as JSON text; None for the reader's own."""
+    """Tools in any form that `prepare` accepts, or as JSON text; None for the reader's own."""
     finish_reason: str | None = None
 
 
 def row_of(values: dict[str, Any]) -> Row:
-    """Validate a row and return it. Raises `RequestError`, naming the column's role, else."""
+    """Validate a row and return it. Raises `RequestError`, naming the column's role, if the row is invalid."""
     messages, prompt, text = _conversation(values["messages"]), values["prompt"], values["text"]
     if isinstance(prompt, list | tuple):
         messages, prompt = _conversation(prompt), None
     if _missing(text) and messages:
-        # Datasets keep the answer as the last message, e.g. `[{"role": "user", …}, {"role": "assistant", "content": "<think>…"}]`.
+        # Some datasets store the answer as the last message, e.g. `[{"role": "user", …}, {"role": "assistant", "content": "<think>…"}]`.
         *messages, last = messages
         text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     if not isinstance(text, str):
@@ -67,12 +67,12 @@ def row_of(values: dict[str, Any]) -> Row:
 
 
 def _missing(value: Any) -> bool:
-    """Return whether a table has nothing here: None, or the number that pandas writes for it."""
+    """Return whether a table cell is empty: None, or pandas' NaN."""
     return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124 - what only NaN does
 
 
 def _conversation(value: Any) -> list[Any]:
-    """Return messages that came as a list, an array or JSON text, without the empty fields that tables fill in."""
+    """Return messages from a list, an array or JSON text, without the empty fields that tables add."""
     if _missing(value):
         return []
     if isinstance(value, str):
@@ -99,16 +99,16 @@ class Reading:
     message: Message = field(default_factory=Message)
     status: Status = Status.COMPLETE
     warnings: tuple[str, ...] = ()
-    """Reasons: the place, what was expected there and what was found, and a sentence for each call that is not whole."""
+    """Reasons for the status: the position, the expected and found text, and a message for each failed call."""
 
 
 def unreadable(reason: str) -> Reading:
-    """Return the reading of a row that cannot be read."""
+    """Return the result for a row that can't be read."""
     return Reading(status=Status.UNREADABLE, warnings=(reason,))
 
 
 def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
-    """Return what a row means; `broken` is what in it is not what the format writes."""
+    """Return the result for a parsed row. `broken` lists the places that don't match the format."""
     failed = message.failed_calls
     if not broken and not failed:
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE

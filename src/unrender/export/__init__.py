@@ -1,14 +1,14 @@
-"""A Format as a response template: plain data from which other libraries read answers, without unrender.
+"""A Format as a response template: plain data that other libraries use to parse answers, without unrender.
 
-In comes a Format; out goes the `response_template` of transformers, vLLM and SGLang: JSON with fields, which patterns open
-and close. This module makes the fields; `response_calls` makes the one for calls, and all patterns.
+In: a Format. Out: the `response_template` of transformers, vLLM and SGLang: JSON with fields, and patterns that open and close them. This
+module makes the fields. `response_calls` makes the field for calls, and all patterns.
 
-Strategy: what belongs to no other region is content (with reasoning that has no opener: reasoning), so wrappers of content,
-joints and ends of turn *close* that region, which costs nothing where it is empty. Layout is eaten by openers and closers:
-a second region of content, were it of white space only, would replace the first. For the same reason reasoning begins only
-where an answer, or a message of it, does: after that its opener is content, and nothing that was read is lost.
+Strategy: text that belongs to no other region is content. If reasoning has no opener, such text is reasoning. Wrappers of content, joints
+and ends of turn *close* that region, which has no effect while it is empty. Openers and closers also match layout, because a second region
+of content, even of white space, would replace the first. For the same reason reasoning only starts at the start of an answer or of a
+message in it. A later opener is content, so no text is lost.
 
-Rule: verbatim text comes back exact. A Format that can't be expressed raises `ExportError`; a partial loss is an `Omission`.
+Rule: verbatim text is preserved exactly. A Format that can't be expressed raises `ExportError`; a partial loss is an `Omission`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from unrender.json_values import thawed
 from unrender.values.notations import notation_of
 
 Target = Literal["transformers", "vllm"]
-"""The engine that reads the response template."""
+"""Engine that reads the response template."""
 
 __all__ = ["Exported", "Target", "read_response_template"]
 
 REASONING_NAMES: Mapping[str, str] = {"transformers": "reasoning_content", "vllm": "thinking"}
-"""The name of the reasoning field by engine: most chat templates use `reasoning_content`; vLLM and SGLang accept only `thinking`."""
+"""Name of the reasoning field by engine. Most chat templates use `reasoning_content`. vLLM and SGLang accept only `thinking`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,7 @@ class Exported:
 def response_template_of(format: Format, *, target: Target = "transformers") -> Exported:
     r"""Return the Format as a response template of version 1.
 
-    Raises `ExportError`, saying what is in the way, when the format's calls cannot be expressed, or when `target` is
-    not known.
+    Raises `ExportError`, with the reason, if the format's calls can't be expressed or `target` is unknown.
 
     >>> from unrender.format import TurnTexts
     >>> exported = response_template_of(Format(turn=TurnTexts(headers=("<|assistant|>\n",), end="<|end|>\n")))
@@ -82,9 +81,9 @@ def response_template_of(format: Format, *, target: Target = "transformers") -> 
 
 
 def _anchor(format: Format) -> dict[str, Any]:
-    """Add the anchor at which the answer starts in the prompt."""
+    """Return the anchor at which the answer starts in the prompt."""
     headers = list(format.turn.headers)
-    if not headers or format.turn.unasked:  # What the prompt does not write, no parser finds in it.
+    if not headers or format.turn.unasked:  # A parser can't find a header that the prompt doesn't contain.
         return {"start_anchor_pattern": r"\Z"}
     return {"start_anchor": headers[0] if len(headers) == 1 else headers}
 
@@ -107,7 +106,7 @@ def _text(**anchors: str) -> dict[str, Any]:
 def _reasoning(format: Format) -> dict[str, Any]:
     reasoning = format.reasoning
     opener = beside_text(reasoning.start.lstrip(), spelled(format, reasoning.start))
-    # An answer without reasoning may begin with the closer alone.
+    # An answer without reasoning may start with just the closer.
     opened = _beginnings(format) + ANYWHERE + any_of((opener, f"(?={spelled(format, reasoning.end)})"))
     calls = _calls_begin(format) if reasoning.holds_calls else []
     ended = [f"(?={end})" for end in turn_ends(format)]
@@ -115,7 +114,7 @@ def _reasoning(format: Format) -> dict[str, Any]:
 
 
 def _beginnings(format: Format) -> str:
-    """Return a pattern for what is before reasoning: the beginning of an answer, or the header of a message in it."""
+    """Return a pattern for the text before reasoning: the start of an answer, or the header of a message in it."""
     turn = format.turn
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]
@@ -123,16 +122,16 @@ def _beginnings(format: Format) -> str:
 
 
 def _unasked(format: Format) -> list[str]:
-    """Return a pattern for the header that the model itself writes, where no prompt does."""
+    """Return a pattern for a header that the model writes because no prompt contains it."""
     header = format.turn.unasked.rstrip()
     return [rf"\A{spelled(format, header)}\s*"] if header else []
 
 
 def _reasoning_ends(format: Format) -> Iterator[str]:
-    """Yield patterns for what ends reasoning: with its joint, but alone where no reasoning is written in a way of its own."""
+    """Yield patterns for the end of reasoning with its joint. After empty reasoning with a special form, the joint is left out."""
     markers, core = format.reasoning, spelled(format, format.reasoning.end)
     joint, closed = _joint(format.turn.reasoning_to_content), _joint(format.turn.start_to_content)
-    # After `</think>` alone, which the prompt writes or the model at once, follows what begins an answer.
+    # A lone `</think>`, in the prompt or at the start of an answer, is followed by the text that starts an answer.
     if closed and closed != joint and format.turn.prefill_no_thinking.strip() == markers.end.strip():
         yield rf"(?:\A\s*|(?<={escaped_pattern(markers.start.strip())})){core}{closed}"
     begun = escaped_pattern(markers.empty.removesuffix(markers.end.strip()))
@@ -144,20 +143,20 @@ def _reasoning_ends(format: Format) -> Iterator[str]:
 
 
 def _delimited_content(format: Format) -> dict[str, Any]:
-    """Return content that begins where reasoning without an opener ends."""
+    """Return the field for content that starts after reasoning without an opener."""
     end = format.reasoning.end
     opened = beside_text(end, spelled(format, end)) + _joint(format.turn.reasoning_to_content)
     return _text(open=opened, close=any_of((*_calls_begin(format), *turn_ends(format))))
 
 
 def _calls_begin(format: Format) -> list[str]:
-    """Return a pattern that matches before a call, where there are calls."""
+    """Return a pattern that matches before a call; empty if there are no calls."""
     calls = own_calls(format)
     return [f"(?={calls_opener(format, calls)})"] if calls else []
 
 
 def _joint(text: str) -> str:
-    """Return a pattern for the layout between two parts; what is more than layout closes a region of its own."""
+    """Return a pattern for a joint that is only layout; empty otherwise, because other text closes a region itself."""
     return at_most(text) if text.isspace() else ""
 
 
@@ -180,7 +179,7 @@ def _wrappers(format: Format) -> Iterator[str]:
 def _joints(format: Format) -> Iterator[str]:
     turn = format.turn
     for joint in (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content):
-        # A parser that has seen the end of turn that a joint begins with does not wait for the rest.
+        # If a joint starts with an end of turn, a parser may stop there, so match the rest of the joint alone too.
         rests = dict.fromkeys(joint.strip().removeprefix(end.strip()).strip() for end in ("", turn.end, *turn.ends))
         bare = joint.strip()
         yield from (beside_text(joint.replace(bare, rest), beside_layout([rest])) for rest in rests if rest)
@@ -193,9 +192,9 @@ class Omission:
     """A part of the Format that its response template does not express."""
 
     what: str
-    """In a sentence, e.g. `lists and objects are Python literals: those that are no JSON come as text`."""
+    """A sentence, e.g. `lists and objects are Python literals: those that are no JSON come as text`."""
     concerns: tuple[str, ...] = ()
-    """The capabilities that it may cost, named as `unrender.verify` names them."""
+    """Capabilities that may be affected, by their names in `unrender.verify`."""
 
 
 def omissions(format: Format) -> Iterator[Omission]:
@@ -234,7 +233,7 @@ _CONTENTS = ("text", "int", "float", "bool", "json", "xml-inline", "kv-lines")
 
 
 def read_response_template(data: Any) -> Exported:
-    """Check the shape of a response template and return it.
+    """Validate a response template and return it.
 
     Raises `ExportError`, with the path, if it isn't a response template of version 1.
 

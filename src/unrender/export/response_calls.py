@@ -1,16 +1,16 @@
 r"""Writes a format's literals as regular expressions, and its call syntax as the `tool_calls` field of a response template.
 
-Strategy: whole JSON objects and lists are read as JSON and taken apart by a `transform`, so their keys may come in any order.
-Elsewhere the opener captures the function's name, and what is between opener and closer is its arguments.
+Strategy: complete JSON objects and lists are parsed as JSON and rearranged by a `transform`, so their keys may come in any order. In other
+formats, the opener captures the function's name, and the text between opener and closer is the arguments.
 
 Rules:
 
-- White space at a marker's ends is layout. Next to verbatim text, at most as much of it is matched as the marker has, so that
-  verbatim text comes back exact; elsewhere any amount.
-- The patterns are read by the `regex` package, which also finds a match that begins at the end of the text. Python's own
-  `re` reads them too.
-- JSON that a transform cannot take apart loses the whole message. So no opener matches where the key of the arguments is
-  missing, and what ends JSON comes after its last bracket, so that most strings may hold the same marker.
+- White space at a marker's ends is layout. Next to verbatim text, a pattern matches at most as much of it as the marker has, to
+  preserve that text exactly. Elsewhere it matches any amount.
+- The patterns are for the `regex` package, which also finds a match that starts at the end of the text. They also work with
+  Python's `re`.
+- JSON without the keys that a transform needs loses the entire message. Therefore openers require the key of the arguments, and
+  closers must follow the last bracket of the JSON. Most strings in it may then contain the same marker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _CONTROLS = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 ANYWHERE = r"\s*"
-"""Layout between two things that are not verbatim text."""
+"""Layout between two parts that aren't verbatim text."""
 
 
 def escaped_pattern(text: str) -> str:
@@ -45,13 +45,13 @@ def escaped_pattern(text: str) -> str:
 
 
 def any_of(patterns: Iterable[str]) -> str:
-    """Return a pattern for any of `patterns`, the longest tried first; "" for none."""
+    """Return a pattern for any of `patterns`, longest first; empty if there are none."""
     kept = sorted(dict.fromkeys(pattern for pattern in patterns if pattern), key=len, reverse=True)
     return kept[0] if len(kept) == 1 else f"(?:{'|'.join(kept)})" if kept else ""
 
 
 def at_most(layout: str) -> str:
-    r"""Return a pattern for at most as much white space as there is in `layout`.
+    r"""Return a pattern for at most as much white space as `layout` has.
 
     >>> at_most("\n\n")
     '\\s{0,2}'
@@ -60,14 +60,14 @@ def at_most(layout: str) -> str:
 
 
 def beside_text(marker: str, core: str) -> str:
-    """Return a pattern for a marker next to verbatim text; `core` is the marker's pattern without its layout."""
+    """Return a pattern for a marker next to verbatim text. `core` is the marker's pattern without its layout."""
     bare = marker.strip()
     before, after = marker[: len(marker) - len(marker.lstrip())], marker[len(marker.rstrip()) :] if bare else ""
     return at_most(before) + core + at_most(after)
 
 
 def beside_layout(parts: Sequence[Part]) -> str:
-    """Return a pattern for a row of literals and slots; layout in them may have any width."""
+    """Return a pattern for a sequence of literals and slots, with any amount of layout in it."""
     pattern = ""
     for i, part in enumerate(parts):
         if isinstance(part, Slot):
@@ -90,8 +90,7 @@ def spelled(format: Format, marker: str) -> str:
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
     """Return a pattern for literals and slots. Each slot in `groups` becomes a group of its name.
 
-    One of the texts in `follows` comes after the last part: a slot there ends at it. A slot that occurs twice holds the
-    same text both times.
+    A slot at the end stops at one of the texts in `follows`. A slot that occurs twice matches the same text both times.
     """
     named, seen = set(groups), set()
     pattern = ""
@@ -115,7 +114,7 @@ def turn_ends(format: Format) -> list[str]:
 
 
 def _slot(slot: Slot, stops: Iterable[str]) -> str:
-    """Return a pattern for the text of a slot, which ends before the first character of what follows."""
+    """Return a pattern for the text of a slot, which stops before the first character of any of `stops`."""
     ends = "".join(sorted({stop.lstrip()[:1] for stop in stops}))
     ends = "".join("\\" + text if text in r"\]^-[" else text for text in ends)
     match slot:
@@ -134,18 +133,18 @@ def _slot(slot: Slot, stops: Iterable[str]) -> str:
 TemplateField = dict[str, Any]
 
 _PLACEHOLDER = re.compile(r"\w+")
-"""Keys that a transform can name."""
+"""Matches keys that a transform can name."""
 _LEAST_MARKER = 3
-"""The number of characters that a marker in free text needs: fewer are common there."""
+"""Minimum length of a marker between calls. Shorter texts are common in ordinary text."""
 _VALUES: Mapping[ExportedNotation, TemplateField] = {
     ExportedNotation.TEXT: {"name": "text", "args": {"strip": False}},
     ExportedNotation.JSON: {"name": "json", "args": {"allow_non_json": True}},
 }
-"""The parsers of values that are between markers."""
+"""Parsers for values between markers."""
 
 
 def calls_field(format: Format, calls: Calls) -> TemplateField:
-    """Return the field that reads the format's calls; raises `ExportError`, saying why, when no field can."""
+    """Return the field that parses the format's calls. Raises `ExportError`, with the reason, if no field can."""
     if calls.envelope is None:
         return _named_field(format, calls)
     _check_envelope(calls, calls.envelope)
@@ -154,9 +153,9 @@ def calls_field(format: Format, calls: Calls) -> TemplateField:
 
 
 def between_calls(calls: Calls) -> list[str]:
-    """Return patterns of the text between calls that belongs to no call: ends of sections, separators.
+    """Return patterns for text between calls that isn't part of a call: ends of sections, separators.
 
-    Raises `ExportError` when such a text is also common in ordinary text.
+    Raises `ExportError` if such text is also common in ordinary text.
     """
     if calls.envelope is not None and calls.envelope.array_wrapped:
         return []
@@ -170,7 +169,7 @@ def between_calls(calls: Calls) -> list[str]:
 def calls_opener(format: Format, calls: Calls) -> str:
     """Return the pattern that opens a call, without a group for its name.
 
-    Another field that ends at a call does not need the name. Raises `ExportError` as `calls_field` does.
+    Other fields that end at a call don't need the name. Raises the errors of `calls_field`.
     """
     return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format, calls)["open_pattern"]))
 
@@ -202,7 +201,7 @@ def _list_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateFie
 
 
 def _list_end(format: Format, after_list: str) -> str:
-    """Return a pattern for what ends a list, given what is after its bracket; JSON is full of brackets."""
+    """Return a pattern for the end of a list, given the text after its bracket. A bracket alone isn't enough, since JSON has many."""
     if not after_list:
         return any_of(turn_ends(format))
     if after_list.strip("\\}]"):
@@ -211,7 +210,7 @@ def _list_end(format: Format, after_list: str) -> str:
 
 
 def _object_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateField:
-    """Return the field for calls that are a JSON object each."""
+    """Return the field for calls that are one JSON object each."""
     opened = _begun(format, calls)
     if calls.maximum is None and not (calls.call_open or calls.call_close):
         raise ExportError("tool calls: there is no marker between two calls")
@@ -227,14 +226,14 @@ def _object_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateF
 
 
 def _first_key(function: Sequence[Part]) -> str:
-    """Return a pattern for the beginning of a call up to its first key: more is there for the JSON parser to read."""
+    """Return a pattern for the start of a call up to its first key. The JSON parser reads the rest."""
     text = function[0] if function and not isinstance(function[0], Slot) else ""
     found = re.match(r'(\{)\s*("[^"]*")', text)
     return rf"\{{\s*{escaped_pattern(found[2])}" if found else r"\{"
 
 
 def _up_to_arguments(envelope: Envelope) -> str:
-    """Return a pattern for a call up to the key of its arguments, with no object before them but those that they are in."""
+    """Return a pattern for a call up to the key of its arguments. It allows no objects before them except those that contain them."""
     return r"\s*".join(rf'\{{[^{{}}]*"{key}"\s*:' for key in envelope.args_field)
 
 
@@ -248,9 +247,9 @@ def _transform(envelope: Envelope, *, under: str) -> dict[str, Any]:
 
 
 def _named_field(format: Format, calls: Calls) -> TemplateField:
-    """Return the field for calls whose name is captured, with the arguments between opener and closer."""
+    """Return the field for calls with a captured name, and arguments between opener and closer."""
     content = _arguments(calls.arguments)
-    # What is around one object of arguments is a part of the call.
+    # Text around a JSON object of arguments is part of the call.
     inside = () if calls.arguments.entry else (calls.arguments.open.text, Slot.ARGUMENTS, calls.arguments.close.text)
     head, tail = _halves(as_skeleton(calls.function), inside or (Slot.ARGUMENTS,))
     if Slot.NAME not in head:
@@ -261,11 +260,11 @@ def _named_field(format: Format, calls: Calls) -> TemplateField:
     first_argument = (
         (calls.arguments.entry and calls.arguments.open.text) or text_of(*as_skeleton(calls.arguments.entry[:1])) or "{"
     )
-    # Nothing verbatim follows an opener: its line breaks are layout.
+    # No verbatim text follows an opener, so its line breaks are layout.
     captured = _captured(calls, head, [first_argument, *map(text_of, tail), calls.call_close.text])
     opened = begun + captured.replace(r"\n", ANYWHERE)
     closed = _closers(format, calls, tail, begun + escaped_pattern(text_of(*head[:1])))
-    # What is always an object ends with a brace; a call without arguments may have no JSON at all.
+    # A required object ends with a brace, but a call without arguments may have no JSON.
     is_object = content["content"] == "json" and calls.arguments.empty is None
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}
@@ -279,7 +278,7 @@ def _named_field(format: Format, calls: Calls) -> TemplateField:
 
 
 def _halves(function: Skeleton, arguments: Skeleton) -> tuple[Skeleton, Skeleton]:
-    """Return what is before and what is after the arguments, neighbouring literals joined."""
+    """Return the parts before and after the arguments, with adjacent literals joined."""
     at = function.index(Slot.ARGUMENTS)
     parts = (*function[:at], *arguments, *function[at + 1 :])
     runs = (tuple(run) for _, run in groupby(parts, lambda part: isinstance(part, Slot)))
@@ -289,7 +288,7 @@ def _halves(function: Skeleton, arguments: Skeleton) -> tuple[Skeleton, Skeleton
 
 
 def _captured(calls: Calls, head: Sequence[Part], follows: Sequence[str]) -> str:
-    """Return a pattern for what is before the arguments, name and id captured."""
+    """Return a pattern for the text before the arguments that captures name and id."""
     stops = [text for text in follows if text.strip()]
     slots = (Slot.NAME, Slot.ID)
     if calls.id_parts is None or calls.id_parts[1] > len(head):
@@ -301,7 +300,7 @@ def _captured(calls: Calls, head: Sequence[Part], follows: Sequence[str]) -> str
 
 
 def _begun(format: Format, calls: Calls) -> str:
-    """Return a pattern for the text before a call. If each call has a marker, the section's start is optional in it."""
+    """Return a pattern for the text before a call. If each call has a marker, the section's start is optional."""
     section, start = spelled(format, calls.open.text), beside_layout([calls.call_open.text])
     section += ANYWHERE if section else ""
     others = [text.strip() for text in (*(wrapper.start for wrapper in format._wrappers), format.reasoning.start)]
@@ -311,7 +310,7 @@ def _begun(format: Format, calls: Calls) -> str:
 
 
 def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) -> str:
-    """Return a pattern for what ends a call: its own end, or what is after it."""
+    """Return a pattern for the end of a call: its own closer, or else the text after it."""
     ended = beside_layout([*tail, calls.call_close.text])
     if ended.replace(ANYWHERE, ""):
         return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
@@ -323,7 +322,7 @@ def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) ->
 
 
 def _closer_after(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer that is after a bracket: anywhere else it is part of a JSON string."""
+    """Return a pattern for a closer after a bracket. Elsewhere, the closer is part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 
@@ -332,7 +331,7 @@ def _closed(pattern: str) -> dict[str, str]:
 
 
 def _arguments(arguments: ArgumentsPart) -> TemplateField:
-    """Return how the text between a call's opener and closer is read."""
+    """Return the settings for parsing the text between a call's opener and closer."""
     notation = notation_of(arguments.codec)
     if not arguments.entry:
         if not notation.is_json:
@@ -351,11 +350,11 @@ def _arguments(arguments: ArgumentsPart) -> TemplateField:
 
 
 def _entry(arguments: ArgumentsPart) -> str:
-    """Return the pattern of one argument: the value exact, a key that is there twice the same both times."""
+    """Return the pattern of one argument. The value is exact, and a repeated key must be the same both times."""
     at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, as_skeleton(arguments.entry)
     before = text_of(parts[at - 1])
     end = [part if isinstance(part, Slot) else part.rstrip() for part in parts[at + 2 :]]
-    # `  <a>1</a>`: the layout before an argument may have been read with what is before all of them.
+    # In `  <a>1</a>`, the layout before the first argument may already have been matched.
     start = [part if isinstance(part, Slot) else part.lstrip() for part in parts[: at - 1]]
     opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
     value = "(?P<value>.*?)"

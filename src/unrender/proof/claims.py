@@ -1,8 +1,8 @@
-"""Weakens a Format until it holds: a claim that the template's own answers refute is given up, or gives way to a weaker one.
+"""Weakens a Format until it holds: claims that the template's own answers refute are dropped or replaced by weaker ones.
 
-Strategy: answers are read with the format. Where some are misread, every weaker claim that could mend that is tried, and the
-one under which the least is misread wins; it may itself be weakened. A claim that is given up costs less than one that is
-false, and nothing is given up in vain.
+Strategy: answers are parsed with the format. If some are misread, every weaker claim that may help is tried, and the one with the lowest
+cost is used. The result may be weakened again. A dropped claim costs less than a false one, and a claim is dropped only if that reduces the
+cost.
 """
 
 from __future__ import annotations
@@ -22,56 +22,56 @@ from unrender.proof.cut import CutOut
 from unrender.proof.reading import Misread, Witness, misread, refused
 
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
-"""The claims without which such answers are not read at all."""
+"""Claims that the format can parse reasoning, one call, and several calls."""
 _FALSE, _UNCLAIMED, _UNWRITTEN = 10, 4, 2
-"""The costs of an answer that is misread, of one that the format does not claim to read, and of one that no grammar allows."""
+"""Costs of an answer that is misread, one that the format doesn't claim to read, and one that no grammar allows."""
 _JOINTS = tuple(item.name for item in fields(TurnTexts) if "_to_" in item.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """A Format, and the answers that are misread with it."""
+    """A Format, and the answers that it misreads."""
 
     format: Format
     given_up: tuple[str, ...] = ()
-    """The claims that did not hold, in words."""
+    """Messages about claims that were dropped because they don't hold."""
     misread: tuple[Misread, ...] = ()
-    """Answers that are misread all the same, though the format claims to read them."""
+    """Answers that are misread although the format claims to read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Weaker:
     claim: str
-    """The claim that is given up."""
+    """The claim that is dropped."""
     parts: Callable[[Format], dict[str, Any]]
-    """The weaker parts; empty if the format doesn't have this finding."""
+    """Function that returns the weaker parts; empty if the format doesn't make this claim."""
     needed_by: Callable[[Said], bool]
-    """Only answers like these need the claim."""
+    """Function that returns true for answers that need the claim."""
     part: Role | None = None
-    """Of these answers, the claim is refuted by those of which this part is misread; it holds unless all of them refute it."""
+    """Part that all answers that need the claim must misread in order to refute it; None for any part."""
     unread: bool = False
-    """Without the claim, such answers are not read at all."""
+    """True if such answers can't be parsed without the claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """A format, and how far it holds."""
+    """A format, and its results on the template's answers."""
 
     format: Format
     claim: str = ""
-    """The claim that it does not make, and a stronger format does."""
+    """The claim that this format lacks and a stronger one makes."""
     more: tuple[str, ...] = ()
-    """Claims that cannot be without this one, in words."""
+    """Messages about other claims that were dropped with this one."""
     wrong: tuple[Misread, ...]
     faults: tuple[CutOut, ...]
-    """The answers that it claims to read, and for which it is wrong."""
+    """Answers for which the format's claims are false."""
     cost: int
 
 
 def prove(witness: Witness, format: Format) -> Proof:
-    """Read the template's answers with the format, and weaken the format until its claims about them are true.
+    """Parse the template's answers with the format, and weaken the format until its claims about them are true.
 
-    Claims that no weaker format mends are left.
+    False claims remain if no weaker format helps.
     """
     way = _weaken(_reading(witness, format), lambda trial: _trials(witness, trial))
     last, claims = way[-1], [trial.claim for trial in way]
@@ -81,14 +81,14 @@ def prove(witness: Witness, format: Format) -> Proof:
 
 
 def writable(witness: Witness, format: Format) -> tuple[Format, tuple[str, ...]]:
-    """Return a format whose grammars allow what the template writes, as far as a weaker one does; and in words what was wrong."""
+    """Return a format whose grammars allow the template's answers, as far as possible, and messages about the problems."""
     if not _unwritten(witness, format):
         return format, ()
 
     def weaker(trial: _Trial) -> Iterator[_Trial]:
         format = trial.format
         claims = {weaker.claim: parts for weaker in _WEAKER if (parts := weaker.parts(format))}
-        # `<bot>\nHi` with thinking off and `<bot>Hi` otherwise: a grammar that demands the line break allows one of them alone.
+        # If answers are `<bot>\nHi` with thinking off and `<bot>Hi` otherwise, a grammar that requires the line break rejects one of them.
         for joint in (name for name in _JOINTS if getattr(format.turn, name)):
             claims[joint] = {"turn": replace(format.turn, **dict[str, Any]({joint: ""}))}
         for claim, parts in claims.items():
@@ -104,9 +104,9 @@ def writable(witness: Witness, format: Format) -> tuple[Format, tuple[str, ...]]
 
 
 def _weaken(trial: _Trial, weaker: Callable[[_Trial], Iterator[_Trial]]) -> list[_Trial]:
-    """Return a trial, and after it the best of those that are weaker, of those that are weaker than that, and so on."""
+    """Return a trial, followed by the best weaker trial, the best one weaker than that, and so on."""
     way = [trial]
-    # One claim at a time: what is read without it decides which of the others are refuted.
+    # Drop one claim at a time: the answers that are read without it decide whether other claims are refuted.
     for _ in range(MAX_RETRIES if trial.wrong or trial.faults else 0):
         best = min(weaker(way[-1]), key=lambda trial: trial.cost, default=way[-1])
         if best.cost >= way[-1].cost:
@@ -125,18 +125,18 @@ def _given_up(way: Sequence[_Trial]) -> Iterator[str]:
 
 
 def _reading(witness: Witness, format: Format, more: tuple[str, ...] = (), claim: str = "") -> _Trial:
-    """Return how far the template's answers are read with a format."""
+    """Return the result of parsing the template's answers with a format."""
     format = witness.complete(format) if claim else format
     wrong = misread(witness, format)
     unclaimed = [shown for shown in witness.shown if not claims_to_read(format, shown.said)]
     faults = tuple(found.cut_out for found in wrong if found.cut_out not in unclaimed)
-    # An answer that is read as something else costs more than two that are not claimed: users act on what they read.
+    # A misread answer costs more than two that the format doesn't claim to read, because users act on parsed answers.
     cost = _FALSE * len(faults) + _UNCLAIMED * len(unclaimed)
     return _Trial(format=format, claim=claim, more=more, wrong=wrong, faults=faults, cost=cost)
 
 
 def _writing(witness: Witness, format: Format, more: tuple[str, ...] = (), claim: str = "") -> _Trial:
-    """Return how far the template's answers are read with a format, and are what its grammars allow."""
+    """Return the result of parsing the template's answers and matching them with the format's grammars."""
     read = _reading(witness, format, more, claim)
     unwritten = _unwritten(witness, read.format)
     cost = read.cost + _UNWRITTEN * len({shown.name for shown in unwritten})
@@ -144,13 +144,13 @@ def _writing(witness: Witness, format: Format, more: tuple[str, ...] = (), claim
 
 
 def _unwritten(witness: Witness, format: Format) -> tuple[CutOut, ...]:
-    """Return the answers that the format claims to read and that its grammars do not allow."""
+    """Return the answers that the format claims to read but its grammars don't allow."""
     claimed = tuple(shown for shown in witness.shown if claims_to_read(format, shown.said))
     return tuple(refused(replace(witness, shown=claimed), format))
 
 
 def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
-    """Yield each claim that the format does not make though the template writes such answers, and that in words."""
+    """Yield claims that the format doesn't make although the template writes such answers, each with a message."""
     answers: dict[str, str] = {}
     for shown in reversed(witness.shown):
         if lacking := _lacking(format, shown.said):
@@ -160,11 +160,11 @@ def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
 
 
 def _trials(witness: Witness, trial: _Trial) -> Iterator[_Trial]:
-    """Yield the results for each weaker format that may help."""
+    """Yield a trial for each weaker format that may help."""
     wrong = [found.cut_out for found in trial.wrong]
     read = [shown.said for shown in witness.shown if shown not in wrong]
     for weaker in _WEAKER:
-        # If no answer is read at all, the texts cut out of the renderings may not be answers: that refutes nothing.
+        # If no answer is read, the texts cut out of the renderings may not be answers, so they refute nothing.
         if witness.is_over() or (weaker.unread and not read) or not _is_refuted(weaker, read, trial.wrong):
             continue
         if parts := weaker.parts(trial.format):
@@ -172,8 +172,8 @@ def _trials(witness: Witness, trial: _Trial) -> Iterator[_Trial]:
 
 
 def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread]) -> bool:
-    # "Several calls are read" is refuted if all answers of several calls are misread. If one of them is read, the claim holds,
-    # and something else is wrong with the others.
+    # "Several calls are read" is refuted if all answers with several calls are misread. If one of them is read, the claim holds, and the
+    # others have a different problem.
     needing = [found for found in wrong if weaker.needed_by(found.cut_out.said)]
     refuted = all(weaker.part in (None, *found.parts) for found in needing)
     return bool(needing) and refuted and not any(map(weaker.needed_by, read))
@@ -185,7 +185,7 @@ def claims_to_read(format: Format, said: Said) -> bool:
 
 
 def _lacking(format: Format, said: Said) -> str:
-    """Return a claim that reading such an answer needs and the format does not make; "" when it makes them all."""
+    """Return a claim that such answers need and the format doesn't make; empty if it makes them all."""
     if said.reasoning and format.reasoning.mode is ReasoningMode.NONE:
         return _REASONING
     if said.calls and format.tools.mode is ToolMode.NONE:
@@ -233,7 +233,7 @@ _WEAKER = (
     _Weaker(
         claim=_CALLS,
         parts=lambda format: {} if format.tools.mode is ToolMode.NONE else {"tools": CallSyntax()},
-        # What reads `f()` and loses every `f(a=1)` reads no calls.
+        # A format that reads `f()` but not `f(a=1)` doesn't read calls.
         needed_by=lambda said: any(call.arguments for call in said.calls),
         part=Role.CALL,
         unread=True,
@@ -245,7 +245,7 @@ _PLACE = re.compile(r"format\.(\w+)(?:\.(\w+))?")
 
 
 def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ...]]:
-    """Return `format` with `parts` in it, as far as such a Format can exist, and sentences about what was given up.
+    """Return `format` with those of `parts` that form a valid Format, and messages about the dropped ones.
 
     >>> from unrender.format import Reasoning, ReasoningMode
     >>> possible_format(Format(), reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end=" "))[0] == Format()
@@ -257,11 +257,11 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
         try:
             return replace(format, **parts), tuple(given_up)
         except FormatError as error:
-            if not (found := _PLACE.match(error.where)):  # No field is to blame: nothing tells which of them is wrong.
+            if not (found := _PLACE.match(error.where)):  # The error names no field, so the wrong part is unknown.
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             part, field = found.groups()
             value = parts.get(part, getattr(format, part))
-            # `reasoning.end`: first the field goes, and when that does not help, the part that it belongs to.
+            # Reset the field first, e.g. `reasoning.end`. If that doesn't help, reset the part that contains it.
             weaker = replace(value, **{field: _default(type(value), field)}) if field else value
             if (part, field) in tried or weaker == value:
                 weaker = _default(Format, part)

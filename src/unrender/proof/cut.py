@@ -16,28 +16,28 @@ class CutOut:
 
     said: Said
     name: str = ""
-    """The answer's parts, in words, e.g. `content and a call`."""
+    """Description of the answer's parts, e.g. `content and a call`."""
     request: Request
-    """The request that the answer is read with: its tools, and the types of their arguments."""
+    """Request for parsing the answer: the tools, and the types of their arguments."""
     before: Conversation = ()
-    """The conversation up to the answer."""
+    """Conversation before the answer."""
     prompt: str
     """The prompt of the answer."""
     start: str
-    """The rendering up to the answer."""
+    """Rendering before the answer."""
     answer: str
     whole: str = ""
-    """The rendering with the answer, and with the following messages."""
+    """Rendering with the answer and the following messages."""
 
     @property
     def asked(self) -> bool:
-        """True if the start is the whole prompt, after which the answer comes."""
+        """True if the answer follows the complete prompt."""
         return self.start == self.prompt
 
     def read_after(self, format: Format) -> str:
-        """Return the text after which a parser reads the answer."""
-        # `<bot><think>` is the prompt, and the history has `<bot>so</think>Hi`: only the prompt begins the thought.
-        # Where no marker does, as in `<bot>My steps:`, its words do.
+        """Return the prompt for parsing the answer."""
+        # If the prompt is `<bot><think>` and the history has `<bot>so</think>Hi`, only the prompt opens reasoning. In `<bot>My steps:`,
+        # words open reasoning instead of a marker.
         opened, begun = format.reasoning.opened_in, self.prompt.removeprefix(self.start)
         begins = begun.strip() if format.reasoning.mode is ReasoningMode.DELIMITER else opened(begun)
         unmarked = self.said.reasoning and begins and not opened(self.answer)
@@ -47,9 +47,9 @@ class CutOut:
 def cut_out(
     said: Said, request: Request, before: Conversation, *, prompt: str, whole: str, name: str = "", begun: str = ""
 ) -> CutOut | None:
-    """Cut an answer to the conversation `before` it out of a rendering; None where no question is before it.
+    """Cut an answer to the conversation `before` out of a rendering; None if the question doesn't precede it.
 
-    `begun` is what the prompt is known to begin of answers: an answer that does not go on with it comes after the header.
+    `begun` is the prompt's prefill. An answer that doesn't continue it starts after the header.
     """
     start = prompt if whole.startswith(prompt) else _shared(prompt.removesuffix(begun), whole)
     if str(before[-1].content) not in start:
@@ -59,12 +59,12 @@ def cut_out(
 
 
 def _shared(prompt: str, full: str) -> str:
-    """Return the part of `full` that the prompt has as well: all of it, or what both begin with, white space apart."""
+    """Return the start of `full` that is also in the prompt, ignoring white space."""
     if full.startswith(prompt):
         return prompt
-    # `<bot><think>` is the prompt, and the history has `<bot>Hi`: the answer begins after what both have in common.
+    # If the prompt is `<bot><think>` and the history has `<bot>Hi`, the answer starts after the common text.
     same = common_prefix([prompt, full])
-    # `</u>\n\n<bot>` is the prompt, and the history has `</u>\n<bot>Hi`: an answer does not begin with a missing line break.
+    # If the prompt is `</u>\n\n<bot>` and the history has `</u>\n<bot>Hi`, the answer doesn't start at the missing line break.
     asked, rest = (text[len(same) :].lstrip() for text in (prompt, full))
     more = common_prefix([asked, rest])
     return full[: len(full) - len(rest) + len(more)] if more.strip() else same

@@ -1,7 +1,7 @@
-"""Reads answers of a template by a format, whole and in pieces, and finds those that are not read as they were meant.
+"""Parses a template's answers with a format, at once or in chunks, and finds the misread ones.
 
-Rules: an answer that the template writes like another one is not judged, since no reader could tell them apart. What a
-rendering does not show as an answer is not judged either.
+Rules: an answer that the template writes exactly like another one isn't judged, because no parser could distinguish them. Text that may not
+be an answer isn't judged either.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from unrender.dialects.remainder import Remainder
 
 Writes = Callable[[Conversation], str | None]
-"""Renders a conversation; None if the template rejects it."""
+"""Function that renders a conversation; None if the template rejects it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,24 +35,24 @@ class Witness:
 
     shown: tuple[CutOut, ...]
     request: Request
-    """The usual request: only answers to it are compared with grammars."""
+    """The usual request. Only answers to it are checked against grammars."""
     eos_token: str
     writes: Writes
     complete: Callable[[Format], Format]
-    """Completes a format with parts that no answer shows."""
+    """Function that adds parts that no answer shows to a format."""
     is_over: Callable[[], bool]
-    """Returns whether the proof must end."""
+    """Function that returns true if verification must stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAnswer:
-    """The reading of an answer."""
+    """The result of parsing an answer."""
 
     message: Message
     begun: str = ""
-    """Reasoning text in the prefill, which is in the message but not in the answer."""
+    """Reasoning text of the prefill. It is part of the message, but not of the answer."""
     reported: bool = False
-    """The parser reported a place that the format does not allow."""
+    """True if the parser reported text that the format doesn't allow."""
 
     @property
     def own(self) -> Message:
@@ -67,16 +67,16 @@ class Misread:
     cut_out: CutOut
     message: Message
     parts: frozenset[Role]
-    """The parts that were misread."""
+    """The misread parts."""
 
 
 def read(
     format: Format, request: Request, prompt: str, chunks: Iterable[str], grammar: Grammar | None = None
 ) -> ReadAnswer:
-    """Read chunks after a prompt, as an answer to a request."""
+    """Parse chunks after a prompt as an answer to a request."""
     parser = Parser(format, request, grammar=grammar, prompt=prompt, ids=numbered_id)
     begun = parser.message.reasoning
-    # The parser holds back the line break after `My steps:`, which is the prompt's as well.
+    # The parser holds back the line break after `My steps:`, which is also part of the prompt.
     begun += prompt[len(prompt.rstrip()) :] if begun else ""
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     events += parser.finish()
@@ -85,10 +85,10 @@ def read(
 
 
 def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
-    """Return the answers that are not read as they were meant; answers that no reader could tell apart are left out.
+    """Return the misread answers, except those that no parser could distinguish.
 
-    They are read in the format's own call syntax: tolerated syntaxes would prove nothing about it. They are read whole, since
-    every format is read alike at every chunking: that is the parser's to keep, and no claim of a template's.
+    They are parsed with the format's own call syntax only, because tolerated syntaxes would prove nothing about it. They are parsed in one
+    piece, because results never depend on chunks.
     """
     ended = replace(format._ended_by(witness.eos_token), tolerated=())
     return tuple(found for shown in witness.shown if (found := _misread(witness, ended, shown)))
@@ -104,26 +104,26 @@ def _misread(witness: Witness, format: Format, shown: CutOut) -> Misread | None:
 
 
 def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Collection[Role] = ALL) -> bool:
-    """Return whether the template writes what was read just as it writes what was meant, as far as `excused` parts differ.
+    """Return whether the template writes the parsed message exactly like the intended one. Only `excused` parts may differ.
 
-    A call that was read as text is not excused, nor white space that a format left in a string, though a template trims it.
+    A call that was parsed as text is never excused. Neither is white space that the format left in a string and the template trims.
     """
     read, meant = said_by(message), shown.said
     if message.failed_calls or not misread_parts(meant, message) <= set(excused):
         return False
-    # `<call>f</call>` for one call of `f` and for two: fewer calls may be meant, but not none, and not more.
+    # If one call of `f` and two calls of `f` are both written as `<call>f</call>`, fewer calls are fine, but not none and not more.
     if not bool(meant.calls) <= len(read.calls) <= len(meant.calls):
         return False
     pairs = list(zip(read.calls, meant.calls, strict=False))
     if any(_padded(call.arguments, known.arguments) for call, known in pairs):
         return False
-    # `so Hi` for reasoning `so` and for content `so Hi`, or `7` for 7 and "7": the template itself says both with one text.
+    # The template may write both in the same way: reasoning `so` with content `Hi` and content `so Hi`, or 7 and "7".
     again = replace(read, calls=tuple(replace(call, id=known.id) for call, known in pairs))
     return writes((*shown.before, again)) == shown.whole
 
 
 def _padded(found: Any, meant: Any) -> bool:
-    """Return whether a string in `found` is one of `meant` with white space around it that a template which trims does not write."""
+    """Return whether a string in `found` has surrounding white space that `meant` lacks and a trimming template wouldn't write."""
     match found, meant:
         case str(), str():
             return found.strip() == meant.strip() and found not in (meant, meant.strip())
@@ -136,62 +136,62 @@ def _padded(found: Any, meant: Any) -> bool:
 
 
 def _follows_header(format: Format, shown: CutOut) -> bool:
-    """Return whether a header ends what is before an answer that does not go on with the prompt, and begins it.
+    """Return whether a header precedes an answer that doesn't continue the prompt.
 
-    It does not where only the words of the prompt begin reasoning, which the history does not have.
+    False if reasoning is opened only by words of the prompt, because the history doesn't contain them.
     """
     if format.reasoning.mode is ReasoningMode.DELIMITER:
         return False
-    # `<user>Q</u>[Be brief.]` before `Hi`: what was cut out may not be an answer, as no header is between it and the question.
+    # In `<user>Q</u>[Be brief.]` before `Hi`, no header follows the question, so the text may not be an answer.
     begun = shown.start.rpartition(str(shown.before[-1].content))[2]
     return any(header.strip() in begun for header in format.turn.headers)
 
 
 def with_and_without_end(format: Format, text: str) -> Iterator[str]:
-    """Yield the text, and when it ends with the end of a turn, several, or the next header, the text without."""
+    """Yield the text and, if it ends with ends of turns or the next header, also the text without them."""
     yield text
     bare = text
     while (shorter := _without_end(format, bare)) is not None:
         bare = shorter
     if bare != text:
-        # `It rains.<end><user>` is read as `It rains.` is: an engine may stop before the end of turn, at it, or after it.
+        # `It rains.<end><user>` is parsed like `It rains.`: engines may stop before, at or after the end of turn.
         yield bare
 
 
 def _without_end(format: Format, text: str) -> str | None:
-    # A template that always asks for the next answer writes its header after the end.
+    # A template that always adds a generation prompt writes a header after the end.
     for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
         if end.strip() and text.rstrip().endswith(end.strip()):
-            # `Hi\n<end>`, where the end is `\n<end>`: the line break goes with it.
+            # If the end is `\n<end>`, remove the line break of `Hi\n<end>` too.
             return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
     return None
 
 
 def disallowed(answer: Remainder, ways: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the texts that the grammar of an answer allows in none of their ways to be written."""
+    """Return the keys of `ways` for which the grammar of an answer allows none of the given forms."""
     refused = set(answer.refused(chain.from_iterable(ways.values())))
     return [text for text, forms in ways.items() if refused.issuperset(forms)]
 
 
 def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
-    """Yield the answers that are read as they were meant, and that no grammar of the format allows after their prompt."""
+    """Yield the answers that are parsed correctly, but that no grammar of the format allows after their prompt."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- a stored analysis is read without it
 
     ended = format._ended_by(witness.eos_token)
     answers: dict[str, dict[str, CutOut]] = {}
     for shown in witness.shown:
-        # No model writes what only a history shows; texts and long calls cost more than they show.
+        # Models never write answers that only a history shows. Texts and long calls take too long to check.
         usual = shown.request is witness.request and len(shown.said.calls) < 3
         if shown.asked and usual and not _ends_in_content(shown):
             bare = min(with_and_without_end(ended, shown.answer), key=len)
-            # An answer that has a header, or goes on after an end, is more than a model writes at once.
+            # A model doesn't write a header, or text after an end, in one answer.
             around = (text.strip() for text in (ended.turn.end, *ended.turn.ends, *ended.turn.headers))
             if not any(text and text in bare for text in around):
                 answers.setdefault(read_prefill(ended, shown.start), {})[bare.rstrip()] = shown
     for begun, texts in answers.items():
         if begun or ended.reasoning.mode is not ReasoningMode.DELIMITER:
             answer = Remainder(format=ended, request=witness.request, prefill=begun)
-            # `Hi\n`: a line break at the end may be the answer's own.
+            # In `Hi\n`, the final line break may be part of the answer.
             ways = {bare: {bare, *with_and_without_end(ended, shown.answer)} for bare, shown in texts.items()}
             for shown in (texts[bare] for bare in disallowed(answer, ways)):
                 found = read(ended, shown.request, shown.read_after(ended), [shown.answer])
@@ -200,6 +200,6 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
 
 
 def _ends_in_content(shown: CutOut) -> bool:
-    """Return whether content is after a call: engines end a turn with its calls, so a history alone shows that."""
+    """Return whether content follows a call. Engines end a turn after its calls, so only a history shows that."""
     said, answer = shown.said, shown.answer
     return bool(said.calls and said.content) and answer.rfind(said.content) > answer.find(said.calls[0].name)

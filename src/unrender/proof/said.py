@@ -1,4 +1,4 @@
-"""Compares what an answer says with what it was read as, part by part."""
+"""Compares an answer with its parsed message, part by part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = frozenset((Role.CONTENT, Role.REASONING, Role.CALL))
 
 
 def as_message(said: Said) -> Message:
-    """Return an answer as the message that is read when all is read as it was meant."""
+    """Return the message that a correct parser returns for an answer."""
     calls = tuple(
         ToolCall(name=call.name, arguments_json=json.dumps(call.arguments, ensure_ascii=False), id=call.id or "")
         for call in said.calls
@@ -23,15 +23,15 @@ def as_message(said: Said) -> Message:
 
 
 def said_by(message: Message) -> Said:
-    """Return what a message says, without its failed calls."""
+    """Return the parts of a message, without failed calls."""
     calls = tuple(SaidCall(name=call.name, arguments=call.arguments, id=call.id) for call in message.tool_calls)
     return Said(role="assistant", content=message.content, reasoning=message.reasoning, calls=calls)
 
 
 def misread_parts(meant: Said, message: Message) -> frozenset[Role]:
-    """Return the parts in which a message is not what was meant; one failed call is other calls.
+    """Return the parts in which a message differs from the intended answer. A failed call is always a difference.
 
-    Arguments are compared in any order, since some templates sort them.
+    The order of arguments is ignored, because some templates sort them.
     """
     parts = {
         Role.CONTENT: message.content != meant.content,
@@ -42,5 +42,5 @@ def misread_parts(meant: Said, message: Message) -> frozenset[Role]:
 
 
 def _calls(said: Said) -> list[Any]:
-    # As JSON: `1`, `1.0` and `true` are equal in Python.
+    # Compare as JSON, because `1`, `1.0` and `true` are equal in Python.
     return [(call.name, json.dumps(call.arguments, sort_keys=True)) for call in said.calls]

@@ -1,8 +1,8 @@
-"""Compares two renderings: what they share, and where they differ. This is the small core of the analysis.
+"""Compares two renderings and finds their common and different parts. This small module is the core of the analysis.
 
 Rules:
-- Texts are compared in *lexemes* (a `<tag>`, a `[MARKER]`, a word, one white-space character, one other character), never
-  in single characters: `<think>` and `<tool_call>` share a character by accident, and no lexeme.
+- Texts are compared by *lexemes* (a `<tag>`, a `[MARKER]`, a word, one white-space character, one other character), never by
+  single characters: `<think>` and `<tool_call>` share the character `<`, but no lexeme.
 - A boundary never separates a marker from the word that completes it, as in `<|open|>` + `think`.
 """
 
@@ -17,7 +17,7 @@ from unrender.format.tokens import BRACKETS, lexemes
 
 _WORDS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
 _PAIRS = (*_WORDS, *((left.upper(), right.upper()) for left, right in _WORDS))
-"""Words by which an opener and its closer differ."""
+"""Pairs of words that distinguish an opener from its closer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Split:
 
 
 def common_prefix(texts: Iterable[str]) -> str:
-    """Return the longest run of lexemes with which all `texts` begin.
+    """Return the longest common prefix of `texts`, in lexemes.
 
     >>> common_prefix(["<|a|>x<think>", "<|a|>x<tool>"])
     '<|a|>x'
@@ -40,19 +40,19 @@ def common_prefix(texts: Iterable[str]) -> str:
 
 
 def common_suffix(texts: Iterable[str]) -> str:
-    """Return the longest run of lexemes in which all `texts` end."""
+    """Return the longest common suffix of `texts`, in lexemes."""
     backwards = [lexemes(text)[::-1] for text in texts]
     return "".join(shared_start(backwards)[::-1])
 
 
 def shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
-    """Return the items with which all sequences begin."""
+    """Return the longest common prefix of all sequences."""
     columns = zip(*sequences, strict=False)
     return [items[0] for items in takewhile(lambda items: items.count(items[0]) == len(items), columns)]
 
 
 def calculate_diff_split(left: str, right: str) -> Split:
-    """Split two texts into common prefix, both middles and common suffix. No marker is cut in two.
+    """Split two texts into common prefix, both middles and common suffix. Markers are never split.
 
     >>> calculate_diff_split("<a>one</a>", "<a>two</a>")
     Split(prefix='<a>', left='one', right='two', suffix='</a>')
@@ -80,7 +80,7 @@ def tags_of(text: str) -> list[str]:
 
 
 def split_last_tag(text: str) -> tuple[str, str]:
-    r"""Split `text` before its last tag; a text without tags comes back whole, as what is before.
+    r"""Split `text` before its last tag. If there is no tag, the second part is empty.
 
     >>> split_last_tag("<end>\n<bot> ")
     ('<end>\n', '<bot> ')
@@ -98,17 +98,17 @@ def closers_of(tag: str) -> tuple[str, ...]:
     >>> closers_of("<|START_THINKING|>")
     ('</|START_THINKING|>', '<|/START_THINKING|>', '<|END_THINKING|>')
     """
-    # `</think>` closes, and is closed by nothing.
+    # `</think>` is a closer itself.
     if tag[1:2] == "/" or tag[1:3] == "|/":
         return ()
     if tag[:2] in ("<<", "[["):
         return () if tag[2:3] == "/" else (f"{tag[:2]}/{tag[2:]}",)
     closers = [f"{tag[0]}/{tag[1:]}"]
     if tag.startswith("<|") and tag.endswith("|>"):
-        # `<|think|>`, closed by `<|/think|>`
+        # `<|think|>` is closed by `<|/think|>`.
         closers.append(f"<|/{tag[2:]}")
     elif tag.startswith("<|"):
-        # `<|think>`, closed by `<think|>`
+        # `<|think>` is closed by `<think|>`.
         closers.append(f"<{tag[2:-1]}|>")
     return (*closers, *(tag.replace(left, right) for left, right in _PAIRS if left in tag))
 
@@ -124,7 +124,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
     return (*candidates, *(closer.replace(right, left) for left, right in _PAIRS if right in closer))
 
 
-# `/k][k]` begins inside of a tag; `]<~[<` does not: other signs are between its brackets.
+# `/k][k]` starts inside a tag. `]<~[<` doesn't, because other characters are between its brackets.
 _OPEN_TAG = re.compile(
     "[^<>]*>|" + "|".join(rf"[^\{pair[0]}\{pair[1]}]*\{pair[1]}\s*\{pair[0]}" for pair in BRACKETS[1:])
 )
@@ -132,16 +132,16 @@ _OPEN_TAG = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The literals of a row of items."""
+    """The literals around the items of a row."""
 
     prefix: str
-    """Before each item."""
+    """Text before each item."""
     suffix: str
-    """After each item."""
+    """Text after each item."""
     separator: str
-    """Between two."""
+    """Text between two items."""
     rule: str = ""
-    """The name of the rule that drew the borders."""
+    """Name of the rule that found the borders."""
 
 
 def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution:
@@ -150,14 +150,14 @@ def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution
     >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
     Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what is between two, and at both ends')
     """
-    # `<c>f</c>, <c>g</c>.`: what is before the first item and at the end of the text between two is `<c>`; what is after the
-    # last one and at the start of that text is `</c>`; `, ` is left.
+    # In `<c>f</c>, <c>g</c>.`, `<c>` precedes the first item and ends the text between both. `</c>` starts that text and follows the last
+    # item. The remaining text is `, `.
     prefix = common_suffix([*before, between])
     suffix = common_prefix([between, *after])
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
         return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
-    # Both ends claim the same text, as the line breaks of `\n[f]\n[g]\n`: the border lies where it breaks least.
+    # Prefix and suffix overlap, like the line breaks in `\n[f]\n[g]\n`. Choose the least awkward border.
     first = len(between) - len(prefix)
     borders = [first, *(at for at in accumulate(map(len, lexemes(between))) if first < at <= len(suffix))]
     border = min(borders, key=lambda at: _awkwardness(between, at))
@@ -170,6 +170,6 @@ def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
     left, right = ("", *lexemes(between[:at]))[-1], (*lexemes(between[at:]), "")[0]
     inside = _OPEN_TAG.match(between[at:]) is not None
     broken = (is_tag(left) and is_word(right)) or (is_word(left) and is_tag(right))
-    # From the worst: within a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`; before a line break,
-    # which ends an item sooner than it begins one; before other white space.
+    # Worst first: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`; before a line break, which usually
+    # ends an item; before other white space.
     return inside, broken, right == "\n", right.isspace(), at

@@ -1,8 +1,8 @@
 """Classifies the parts of a rendered conversation: text of messages, the template's own text, and text that the model wrote.
 
-Strategy: the conversation is rendered once more with a planted word for each text of a message. What stands around the planted words
-is the template's; where the messages' own words between it give the rendering back, character for character, their places are certain.
-What the model wrote is found as for `assistant_mask`.
+Strategy: the conversation is rendered again with a placeholder for each message text. Text around the placeholders belongs to the template.
+If filling in the messages' texts reproduces the first rendering exactly, their positions are certain. Text that the model wrote is found as
+in `assistant_mask`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text.strip(), ensure_ascii=False)[1:-1],
 )
-"""The ways in which templates write a text: as it is, trimmed, as JSON."""
+"""Forms in which templates write a text: unchanged, trimmed, or as JSON."""
 Render = Callable[[Sequence[Any]], str]
 
 
@@ -42,28 +42,28 @@ class RenderedPart:
 
     text: str
     message: int | None = None
-    """The message that it belongs to; None for text such as a generation prompt."""
+    """Index of the message that the part belongs to; None for text such as a generation prompt."""
     body: bool = False
-    """True if it is a message's own words, or was written by the model; otherwise the template writes it around them."""
+    """True for a message's own text or model output, False for the template's text around it."""
     sampled: bool = False
-    """True if the model wrote it."""
+    """True if the model wrote this part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributed:
-    """A rendered conversation in parts."""
+    """A rendered conversation, split into parts."""
 
     parts: tuple[RenderedPart, ...]
-    """The parts, whose texts are the conversation; where bodies are not certain, one part holds it all."""
+    """Parts that add up to the conversation. Message text is only separate if `bodies_certain` is true."""
     bodies_certain: bool = True
-    """True if it is certain where the messages' own words are."""
+    """True if the positions of the messages' own text are certain."""
     sampled_certain: bool = True
-    """True if the model's text is certain."""
+    """True if the positions of the model's text are certain."""
 
     def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
-        """Return the pieces for an encoder. True if the model's text contains special tokens.
+        """Return text pieces for a `PromptEncoder`, with a flag for message text, which must not become special tokens.
 
-        Raises `TokenizerError` when a message spells a special token in a place that is not certain.
+        Raises `TokenizerError` if a message contains the text of a special token and its position isn't certain.
         """
         if not self.bodies_certain:
             for index, text in texts_of(messages):
@@ -78,7 +78,7 @@ class Attributed:
 def attributed_prompt(
     template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **settings: Any
 ) -> Attributed:
-    """Return the prompt that `ChatTemplate.prepare` makes of a conversation, in parts. Raises what `prepare` raises.
+    """Return the prompt that `ChatTemplate.prepare` renders, in parts. Raises the errors of `prepare`.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>")
     >>> [part.text for part in attributed_prompt(template, [{"role": "user", "content": "Hello"}]).parts]
@@ -103,7 +103,7 @@ def attributed_prompt(
 def attributed_conversation(
     template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **settings: Any
 ) -> Attributed:
-    """Return a conversation as the template writes it, without a generation prompt, in parts. Raises what `assistant_mask` raises."""
+    """Return a rendered conversation without a generation prompt, in parts. Raises the errors of `assistant_mask`."""
 
     def render(conversation: Sequence[Any]) -> str:
         return assistant_mask(template, conversation, tools=tools, **settings).text
@@ -112,7 +112,7 @@ def attributed_conversation(
 
 
 def texts_of(messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
-    """Yield the texts of all messages but the assistant's, each with the index of its message."""
+    """Yield the texts of all messages except the assistant's, each with the index of its message."""
     for index, message in enumerate(messages):
         yield from ((index, text) for text in (words_in(message.get("content")) if _is_said(message) else ()))
 
@@ -122,7 +122,7 @@ def _is_said(message: Any) -> bool:
 
 
 class _Span(NamedTuple):
-    """The place of a message's own words, or of what the model wrote."""
+    """The range of a message's own text, or of model output."""
 
     start: int
     end: int
@@ -133,7 +133,7 @@ class _Span(NamedTuple):
 def _written(
     template: ChatTemplate, messages: Sequence[Any], tools: Sequence[Any] | None, settings: Mapping[str, Any]
 ) -> tuple[str, list[_Span] | None]:
-    """Return a conversation without a generation prompt, and what the model wrote of it."""
+    """Return a conversation without a generation prompt, and the ranges that the model wrote."""
     mask = assistant_mask(template, messages, tools=tools, **settings)
     return mask.text, [_Span(span.start, span.end, span.message, sampled=True) for span in mask.written]
 
@@ -153,7 +153,7 @@ def _attributed(
 
 
 def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
-    """Yield spans, and what is between them: the end of one message, and the header of the next."""
+    """Yield the spans, and the text between them as the end of one message and the header of the next."""
     position, last = 0, None
     for span in spans:
         gap = text[position : span.start]
@@ -169,14 +169,14 @@ def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[R
 
 
 def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
-    """Return where the turn ends that a gap begins in, with the white space after it."""
+    """Return the position after the end of a turn at the start of `gap`, including white space."""
     found = [at + len(end) for end in ends if (at := gap.find(end)) >= 0]
     place = min(found, default=0) if inside else max(found, default=0)
     return len(gap) - len(gap[place:].lstrip())
 
 
 def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] | None:
-    """Return the places of the messages' own words; None where they are not certain."""
+    """Return the ranges of the messages' own text; None if they aren't certain."""
     texts = list(texts_of(messages))
     words = [_PLANTED.format(number) for number in range(len(texts))]
     if any(word in text for word in words):
@@ -187,13 +187,13 @@ def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] |
         for message in messages
     ]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # The same as those of the first rendering.
+        warnings.simplefilter("ignore")  # The first rendering already issued these warnings.
         skeleton = render(planted)
     return _filled(skeleton, texts, text)
 
 
 def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
-    """Return the places of the texts, if the rendering is the skeleton with the texts in the places of the planted words."""
+    """Return the ranges of the texts in `text`; None if it isn't the skeleton with the texts in place of the planted words."""
     planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []
     position = begun = 0

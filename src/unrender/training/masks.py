@@ -1,12 +1,11 @@
 """Finds the characters of a rendered conversation that the model wrote, as a mask for training.
 
-Strategy: what the model wrote of a message lies between the prompt that asked for it and the end of its turn. Where the
-template keeps prefixes, both are found by rendering the conversation up to there. Where it does not (reasoning of
-earlier turns dropped, say), a needle planted in the message shows where it is, and the header before it and the end of
-turn after it are its borders.
+Strategy: the model's text of a message is between the message's prompt and the end of its turn. If the template keeps prefixes, both are
+found by rendering the conversation up to that point. Otherwise, e.g. if reasoning of earlier turns is dropped, a needle in the message
+shows its position. The borders are then the header before it and the end of turn after it.
 
-Rules: what a generation prompt writes is not the model's, the token that ends its turn is, layout after that is not. A
-message whose borders cannot be told is an error, never a guess.
+Rules: the generation prompt isn't the model's text. The token that ends its turn is, but layout after that token isn't. A message with
+ambiguous borders is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -30,31 +29,31 @@ from unrender.parser.streaming import Parser
 from unrender.proof.split import common_suffix
 
 _NEEDLE = "qzneedlezq"
-"""A unique word, inserted into a message to find it in the rendering."""
+"""Unique word that is inserted into a message to find it in the rendering."""
 _CALL = (Role.NAME, Role.ARGUMENT, Role.ID, Role.MARKER)
 Plant = Callable[[Said], Said | None]
-"""Returns a message with a needle in it; None if it has no text."""
+"""Function that returns a message with a needle in it; None if the message has no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskSpan:
-    """The text of one message that the model wrote: `text[start:end]` of the rendering."""
+    """The range of one message that the model wrote: `text[start:end]` of the rendering."""
 
     message: int
-    """The message's index in the conversation, in which each result that came as a block is a message of its own."""
+    """Index of the message in the conversation. A tool result that is a content block counts as a separate message."""
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMask:
-    """A rendered conversation, and the parts of its text that the model wrote."""
+    """A rendered conversation, and the ranges of text that the model wrote."""
 
     text: str
     written: tuple[MaskSpan, ...]
 
     def characters(self) -> list[bool]:
-        """Return one boolean per character: whether the model wrote it."""
+        """Return one boolean per character: True if the model wrote it."""
         mask = [False] * len(self.text)
         for part in self.written:
             mask[part.start : part.end] = [True] * (part.end - part.start)
@@ -63,8 +62,8 @@ class AssistantMask:
     def tokens(self, offsets: Iterable[tuple[int, int]]) -> list[int]:
         """Return one number per token: 1 if the model wrote it, else 0.
 
-        `offsets` are the start and end of each token in characters, as in a fast tokenizer's `offset_mapping`. A token counts if its first
-        character was written by the model; an empty token never counts.
+        `offsets` are the start and end of each token in characters, as in a fast tokenizer's `offset_mapping`. A token counts if the model
+        wrote its first character. Empty tokens never count.
         """
         mask = self.characters()
         return [int(low < high and mask[low]) for low, high in offsets]
@@ -75,9 +74,8 @@ def assistant_mask(
 ) -> AssistantMask:
     """Render a conversation and return a mask of the characters that the model wrote.
 
-    It works for any template, without `{% generation %}`. `template_kwargs` are variables of the template, as in `ChatTemplate.prepare`.
-    Raises `RequestError` for malformed messages and for a message with ambiguous borders, and `TemplateError` if the template rejects the
-    conversation.
+    This works for any template, without `{% generation %}`. `template_kwargs` are template variables, as in `ChatTemplate.prepare`. Raises
+    `RequestError` if a message is malformed or has ambiguous borders, and `TemplateError` if the template rejects the conversation.
     """
     offer, request = read_request(tools)
     writer = template._writing(offer, request, template_kwargs)
@@ -89,14 +87,15 @@ def assistant_mask(
 
 
 def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:
-    """Return the conversation, and how all of it is written."""
+    """Return the conversation and its rendering."""
     conversation = read_conversation(messages, writer.template, as_text=writer.as_text)
     read, _ = shown_media(conversation, writer.template, writer.capabilities)
-    shown = with_names(read)  # Now: the needle in a call's name would come to its result as well.
+    # Do this before planting needles, or a needle in a call's name would also appear in its result.
+    shown = with_names(read)
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
-    # The rendering is known now; each border is looked for in renderings of its own.
+    # Remove the shared time limit, because each border needs more renderings.
     return _Rendered(replace(writer, time=None), shown), rendering.text
 
 
@@ -114,28 +113,28 @@ def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A conversation, to be rendered up to any message."""
+    """A conversation that can be rendered up to any message."""
 
     writer: Writer
     messages: Conversation
 
     def planted(self, index: int, message: Said) -> str | None:
-        """Render the whole conversation with another message at `index`."""
+        """Render the conversation with another message at `index`."""
         return self.writer.text((*self.messages[:index], message, *self.messages[index + 1 :]), asks=False)
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The tokens that end a turn."""
+        """Tokens that end a turn."""
         return self.writer.ended.turn.all_ends
 
 
 def _start(rendered: _Rendered, full: str, index: int) -> int | None:
-    """Return where what the model wrote begins: after the prompt, or after its header where the history writes on otherwise."""
+    """Return the start of the model's text: after the prompt, or after the header if the history continues differently."""
     prompt = rendered.writer.text(rendered.messages[:index], asks=True) if index else None
     if prompt is not None:
         if full.startswith(prompt):
             return len(prompt)
-        # The prompt ends in `<bot><think>`, and the history has `<bot>Hi`: both have the header.
+        # If the prompt ends in `<bot><think>` and the history has `<bot>Hi`, both contain the header.
         header = prompt.removesuffix(read_prefill(rendered.writer.ended, prompt))
         if full.startswith(header):
             return len(header)
@@ -144,7 +143,7 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
     written = None if place is None else after_header(rendered.writer.ended, full[:place])
     if place is None or (written is not None and not any(end in written for end in rendered.ends)):
         return None if place is None or written is None else place - len(written)
-    # `<bot>Hi<end><user>Well?<end><call>f</call>`: no header is before the call, and the last one is another answer's.
+    # In `<bot>Hi<end><user>Well?<end><call>f</call>`, no header precedes the call. The last header is another answer's.
     history = rendered.writer.text(rendered.messages[:index], asks=False)
     if (
         history is None
@@ -156,10 +155,10 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
 
 
 def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
-    """Return where what the model wrote ends: after the token that ends its turn, or where the next message begins."""
+    """Return the end of the model's text: after the token that ends its turn, or where the next message starts."""
     last = index + 1 == len(rendered.messages)
     place = _place(rendered, full, index, _after)
-    # The answer ends before the text of the next message: what is searched for its end is what lies between the two.
+    # The answer ends before the text of the next message, so search for its end only between the two.
     following = len(full) if last else _place(rendered, full, index + 1, _before)
     if place is None or following is None:
         return _end_of_history(rendered, full, index)
@@ -172,7 +171,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
 
 
 def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
-    """Return where the conversation up to the message ends, if the template keeps that prefix."""
+    """Return the end of the conversation up to this message, if the template keeps that prefix."""
     history = rendered.writer.text(rendered.messages[: index + 1], asks=False)
     if history is None or not full.startswith(history):
         return None
@@ -181,7 +180,7 @@ def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
 
 
 def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index: int) -> int | None:
-    """Return where the header of the next message begins, for turns without an end: it follows a plain answer as well."""
+    """Return the start of the next message's header, for turns without an end. A plain answer has the same header after it."""
     plain = rendered.planted(index, Said(role="assistant", content=_NEEDLE))
     following = rendered.messages[index + 1].content
     if plain is None or not isinstance(following, str) or not following or plain.count(_NEEDLE) != 1:
@@ -192,7 +191,7 @@ def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index
 
 
 def _end_of_calls(format: Format, text: str, start: int) -> int | None:
-    """Return where the calls end that are read from `start` on; what follows is the header of their results."""
+    """Return the end of the calls that are parsed from `start` on. The header of their results follows."""
     parser = Parser(format, Request(tools=None), prompt=text[:start])
     parser.feed(text[start:])
     parser.finish()
@@ -201,12 +200,12 @@ def _end_of_calls(format: Format, text: str, start: int) -> int | None:
 
 
 def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | None:
-    """Return where in `full` the needle is that `plant` puts into the message; None when it does not show."""
+    """Return the position of the needle that `plant` inserts, in `full`; None if the needle isn't rendered."""
     message = plant(rendered.messages[index])
     planted = rendered.planted(index, message) if message is not None else None
     if message is None or planted is None or _NEEDLE not in planted:
         return None
-    # A call's name comes again in its result (`functions.f to=assistant`), after the call; content is written once.
+    # A call's name may be repeated in its result, as in `functions.f to=assistant`. Content is written only once.
     if planted.count(_NEEDLE) > 1 and message.calls == rendered.messages[index].calls:
         return None
     place = planted.index(_NEEDLE)
@@ -214,14 +213,14 @@ def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | No
 
 
 def _before_thought(said: Said) -> Said | None:
-    """Plant a needle before the reasoning, which some templates write in a turn of its own before the content."""
+    """Insert a needle before the reasoning, which some templates write in a separate turn before the content."""
     return replace(said, reasoning=_NEEDLE + said.reasoning) if said.reasoning else None
 
 
 def _before(said: Said) -> Said | None:
-    """Plant a needle before the content, or in the name of the first call."""
+    """Insert a needle before the content, or in the name of the first call."""
     if isinstance(said.content, str) and said.content:
-        # `<bot>qzneedlezqHi`: what is before the needle is the same in the real rendering, so its place is that of `Hi`.
+        # In `<bot>qzneedlezqHi`, the text before the needle is the same as in the real rendering, so the needle is where `Hi` starts.
         return replace(said, content=_NEEDLE + said.content)
     if not said.calls:
         return None
@@ -230,7 +229,7 @@ def _before(said: Said) -> Said | None:
 
 
 def _after(said: Said) -> Said | None:
-    """Plant a needle in the name of the last call, or after the content."""
+    """Insert a needle in the name of the last call, or after the content."""
     if said.calls:
         *others, last = said.calls
         return replace(said, calls=(*others, replace(last, name=last.name + _NEEDLE)))

@@ -1,7 +1,7 @@
-"""Collects a multi-turn conversation as tokens: sampled ones, and those of the messages in between.
+"""Collects a multi-turn conversation as tokens: sampled tokens, and those of the messages in between.
 
-Strategy: a conversation is a linked list of segments, so branches share their common prefix, and the cost of a turn is proportional to its
-new tokens. Lists are built on demand.
+Strategy: a conversation is a linked list of segments. Branches share their common prefix, and the cost of a turn is proportional to its new
+tokens. Lists are built on demand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unrender.training.attribution import attributed_prompt, texts_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRow:
-    """One conversation as a row of a training batch; its lists have one element for each token."""
+    """One conversation as a row of a training batch. Each list has one element per token."""
 
     input_ids: list[int]
     mask: list[int]
@@ -27,7 +27,7 @@ class TrainingRow:
     logprobs: list[float] | None
     """Log probabilities of sampled tokens, and 0.0 for others; None if none were passed."""
     message_indices: list[int]
-    """Index of the message that a token belongs to; -1 in the first prompt, at the ends of turns, and in generation prompts."""
+    """Index of each token's message; -1 in the first prompt, at the ends of turns, and in generation prompts."""
     body: list[bool]
     """True for each token of a message's own text: sampled tokens, and text of users and tools after the first prompt."""
     prompt_length: int
@@ -35,12 +35,12 @@ class TrainingRow:
 
     @property
     def prompt_ids(self) -> list[int]:
-        """The first prompt."""
+        """Ids of the first prompt."""
         return self.input_ids[: self.prompt_length]
 
     @property
     def completion_ids(self) -> list[int]:
-        """All ids after the first prompt: answers, and the messages in between."""
+        """Ids after the first prompt: answers, and the messages in between."""
         return self.input_ids[self.prompt_length :]
 
     def trl(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class TrainingRow:
         return self._named("completion_ids", "env_mask", "logprobs")
 
     def verl(self) -> dict[str, Any]:
-        """Return the fields of verl's `AgentLoopOutput` for tokens."""
+        """Return the token fields of verl's `AgentLoopOutput`."""
         return self._named("response_ids", "response_mask", "response_logprobs")
 
     def _named(self, ids: str, mask: str, logprobs: str) -> dict[str, Any]:
@@ -63,16 +63,16 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Tokens that came at once, after those of another stretch."""
+    """Tokens that were added together, linked to the previous ones."""
 
     ids: tuple[int, ...]
     messages: tuple[int, ...]
     body: tuple[bool, ...]
     said: tuple[Mapping[str, Any], ...]
-    """The messages that these tokens are."""
+    """Messages that these tokens encode."""
     before: _Stretch | None
     count: int
-    """Messages up to and with this stretch."""
+    """Number of messages up to and including this stretch."""
     sampled: bool = False
     logprobs: tuple[float, ...] | None = None
 
@@ -81,8 +81,8 @@ class Rollout:
     """A conversation between a model, tools and users, as sampled tokens and others.
 
     `tokenizer` is a tokenizer of transformers or tokenizers, or a `PromptEncoder` that several rollouts share. `settings` are arguments of
-    `ChatTemplate.prepare`. Raises `TokenizerError` if the tokenizer doesn't list its special tokens, or can't encode a message as ordinary
-    text, and the errors of `prepare`. Arguments are never modified.
+    `ChatTemplate.prepare`. Raises the errors of `prepare`. Raises `TokenizerError` if the tokenizer doesn't list its special tokens, or
+    can't encode a message as ordinary text. Arguments are never modified.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Rollout:
         **settings: Any,
     ) -> None:
         self.encoder: PromptEncoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
-        """Encodes what is said."""
+        """Encoder for the prompt and messages."""
         self.turn: Turn = template.prepare(messages, tools=tools, **settings)
-        """The turn that is to be answered next, or is answered by what was sampled last."""
+        """The turn to be answered next, or the one that was answered last."""
         pieces = _first_pieces(template, self.encoder, self.turn, messages, tools=tools, **settings)
         ids = tuple(self.encoder.prompt(pieces).ids)
         self._last = _Stretch(ids, (-1,) * len(ids), (False,) * len(ids), tuple(messages), None, len(messages))
@@ -115,8 +115,8 @@ class Rollout:
     def sampled(self, ids: Iterable[int], logprobs: Iterable[float] | None = None) -> Message:
         """Add the sampled ids of an answer, including the stop token, and return the parsed message.
 
-        The ids are kept unchanged. An empty list is an empty answer. Pass `logprobs`, one per id, for all answers or for none. Otherwise,
-        and if the last answer wasn't extended, it raises `RequestError`.
+        The ids are kept unchanged. An empty list is an empty answer. Pass `logprobs`, one per id, for all answers or for none. Raises
+        `RequestError` if they don't match, or if `extend` wasn't called after the last answer.
         """
         if self._last.sampled:
             raise RequestError("sampled: expected extend(…) after an answer, found another answer")
@@ -145,11 +145,11 @@ class Rollout:
         return message
 
     def extend(self, messages: Sequence[Any], **changes: Any) -> None:
-        """Append the messages after the answer: tool results, user messages, system messages.
+        """Append messages after the answer: tool results, user messages, system messages.
 
         Only these messages are encoded. `changes` are arguments of `Turn.next`: `thoughts`, `unfinished`, `tool_choice`, variables of the
-        template. Raises the errors of `Turn.next`, and `TokenizerError`; the rollout is unchanged then. Raises `RequestError` if nothing
-        was sampled since the last messages.
+        template. Raises the errors of `Turn.next`, and `TokenizerError`. Raises `RequestError` if nothing was sampled since the last
+        messages. An error leaves the rollout unchanged.
         """
         if not self._last.sampled:
             raise RequestError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")
@@ -170,7 +170,7 @@ class Rollout:
         self.turn = turn
 
     def row(self) -> TrainingRow:
-        """Return the conversation as one row, whose mask is 1 for sampled tokens, and 0 for others."""
+        """Return the conversation as one row. Its mask is 1 for sampled tokens, and 0 for others."""
         stretches = list(self._stretches())
         answers = [stretch for stretch in stretches if stretch.sampled]
         known = any(stretch.logprobs is not None for stretch in answers)
@@ -204,9 +204,9 @@ class Rollout:
 def _first_pieces(
     template: ChatTemplate, encoder: PromptEncoder, turn: Turn, messages: Sequence[Any], **settings: Any
 ) -> list[tuple[str, bool]]:
-    """Return the pieces of the first prompt; one, where no message spells a special token."""
+    """Return the pieces of the first prompt. There is only one if no message contains the text of a special token."""
     if not any(encoder.spelled(text) for _, text in texts_of(messages)):
         return [(turn.prompt, False)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TemplateWarning)  # `prepare` gave each before.
+        warnings.simplefilter("ignore", TemplateWarning)  # `prepare` already issued these warnings.
         return attributed_prompt(template, messages, **settings).pieces(encoder, messages)

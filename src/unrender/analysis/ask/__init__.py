@@ -1,10 +1,10 @@
-"""Renders conversations for the analysis, which renders nowhere else.
+"""Renders conversations for the analysis. All of its rendering goes through the `Prober`.
 
-In: a template. Out: its `Capabilities`, and records of its text.
+In: a template. Out: its `Capabilities`, and records of rendered text.
 
-Open `discovery` first: it finds the conversations that a template supports, by trial. `answers` then renders an answer of every
-shape, and what is around answers. `probes` holds what both write: messages with needles in them, and what they may cost.
+Open `discovery` first: it tests which conversations a template supports. `answers` then renders answers of every shape, and the text around
+them. `probes` defines the messages with needles, and limits the cost of rendering them.
 
-Rule: names, fields and markers are never guessed. It comes out of the template's own source, and a needle that
-shows up in the rendering decides.
+Rule: names, fields and markers are never guessed. Candidates come from the template's source. A candidate counts if its needle appears in
+the rendering.
 """

@@ -1,8 +1,7 @@
-"""Renders answers of each shape, and the text around them after a question and after a tool's result, for comparison.
+"""Renders answers of each shape, and the text around them after a question and after a tool's result.
 
-Rules: once `discovery` knows the inputs, all that is derived comes from the records of this module. They are plain texts,
-and *find* is made of functions from such records. Of answers by which a format is proved, nothing of the format decides where
-they begin.
+Rules: once `discovery` has found the inputs, the analysis derives everything from the records of this module. The records are plain texts,
+and `find` consists of functions on them. Answers that verify a format are extracted without using that format.
 """
 
 from __future__ import annotations
@@ -44,66 +43,66 @@ from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
-"""Returns the answer in the text after an input, without its header; None if there is none."""
+"""Function that returns the answer in the text after an input, without its header; None if there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuations:
-    """Texts that a template writes after one input, up to the end of the conversation. None means that it refuses."""
+    """Texts that a template writes after one input, up to the end of the conversation. None for conversations that it rejects."""
 
     prompt: str | None = None
     """The generation prompt."""
     prompt_no_thinking: str | None = None
-    """The same, with thinking switched off."""
+    """Generation prompt with thinking switched off."""
     bare: str | None = None
-    """The text after the input when there is neither an answer nor a generation prompt."""
+    """Text after the input without an answer or a generation prompt."""
     bare_no_thinking: str | None = None
     answers: tuple[str, ...] = ()
     """Answers of every shape that the template supports and doesn't drop."""
     no_thinking: str | None = None
-    """An answer of content alone, with thinking switched off."""
+    """Answer with content only, with thinking switched off."""
     in_history: str | None = None
-    """An answer of reasoning and content, with another question after it."""
+    """Answer with reasoning and content, followed by another question."""
 
     @property
     def is_asked(self) -> bool:
-        """True when the template writes a generation prompt."""
+        """True if the template writes a generation prompt."""
         return self.prompt != self.bare or self.prompt_no_thinking != self.bare_no_thinking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Texts that a template writes around answers, and where one turn follows another."""
+    """Texts that a template writes around answers, and between turns."""
 
     question: Continuations
-    """After a user's question."""
+    """Continuations of a user's question."""
     result: Continuations | None = None
-    """After a tool's result; None if the template doesn't support calls or results."""
+    """Continuations of a tool's result; None if the template doesn't support calls or results."""
     opening: str = ""
-    """The text before a conversation's first question."""
+    """Text before the first question of a conversation."""
     opening_with_tools: str = ""
-    """The same where tools are offered: some templates show them right before a question."""
+    """Text before the first question with tools: some templates list them right before a question."""
     content: str | None = None
-    """An answer of content alone, after the question."""
+    """Answer with content only, after the question."""
     followed: str | None = None
-    """The same answer, with another question after it."""
+    """The same answer as `content`, followed by another question."""
     call: str | None = None
-    """An answer of one call."""
+    """Answer with one call."""
     call_answered: str | None = None
-    """The same answer, with the call's result after it."""
+    """The same answer as `call`, followed by the call's result."""
     after_result: tuple[str, ...] = ()
-    """Answers of content to a tool's result, without and with another call."""
+    """Answers with content to a tool's result, without and with another call."""
 
 
 def render_turns(prober: Prober) -> Turns:
-    """Render questions, results and answers, and return what follows each."""
+    """Render questions, results and answers, and return the text after each."""
     (call,) = make_calls(1)
     takes_results = prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role
     called = [user(), assistant(calls=[call]), result(call)]
     again = (assistant(CONTENT, calls=calls) for calls in ((), (call,)) if takes_results)
     after_result = [prober.answer(message, before=called) for message in again]
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
-    # `Hi</end>` in both places, or `Hi</end>Bye` in the last: only where an answer ends differently is the opening looked at.
+    # The opening is needed only if the last answer has no end, or ends differently from earlier ones, as in `Hi</end>Bye`.
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
     openings = () if ends_alike else (prober.render([user()], tools=tools) or "" for tools in (None, prober.offered))
     opening, opening_with_tools = (text.partition(USER)[0] for text in openings or ("", ""))
@@ -121,16 +120,16 @@ def render_turns(prober: Prober) -> Turns:
 
 
 _COMPARED = ("content", "reasoned", "call", "reasoned_call", "mixed")
-"""The shapes whose beginnings are compared."""
+"""Shapes of answers whose starts are compared."""
 
 
 def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     answers = [prober.answer(shapes()[shape][1], before=before) for shape in _COMPARED]
     prompt, off = (prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False))
     bare = prober.answer(None, before=before)
-    # `</u>` and, with thinking off, `</u><bot><think></think>`: the switch leaves the input as it is, no rendering is needed.
+    # With thinking off, `</u>` may become `</u><bot><think></think>`. The input is unchanged, so no rendering is needed.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
-    # A call that is left out with its header (`Q` alone, where the prompt is `Q<bot>`) is no answer to compare with others.
+    # A template may drop a call with its header and write `Q` where the prompt is `Q<bot>`. Such answers aren't compared.
     unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,
@@ -145,25 +144,25 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """Texts after the header in answers of each shape; None for a shape that isn't rendered.
+    """Text after the header in answers of each shape; None for a shape that isn't rendered.
 
-    By default, a call has one argument.
+    Calls have one argument by default.
     """
 
     content: str | None = None
     content_no_thinking: str | None = None
-    """The same, with thinking switched off."""
+    """Content with thinking switched off."""
     reasoned: str | None = None
     """Reasoning and content."""
     call: str | None = None
     call_no_thinking: str | None = None
     empty_call: str | None = None
-    """A call without arguments."""
+    """Call without arguments."""
     long_call: str | None = None
-    """A call with two arguments."""
+    """Call with two arguments."""
     two_calls: str | None = None
     three_calls: str | None = None
-    """Three calls of two arguments each."""
+    """Three calls with two arguments each."""
     reasoned_call: str | None = None
     """Reasoning and a call."""
     mixed: str | None = None
@@ -171,19 +170,19 @@ class Answers:
     reasoned_mixed: str | None = None
     """Reasoning, content and a call."""
     cut: Mapping[str, str | None] = field(default_factory=dict)
-    """By marker that may close reasoning: content that begins with a word and that marker."""
+    """Content that contains a word and a possible end marker of reasoning, by marker."""
     instructions: str = ""
-    """The text of the prompt before the question, if it starts reasoning in words; otherwise empty."""
+    """Text of the prompt before the question, if the prompt starts reasoning in plain words; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCall:
-    """Texts that a template writes for one call with values that are not numbers, by these values; None where it refuses."""
+    """Texts of one call with non-numeric arguments; None if the template rejects the call."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
-    """By name of a JSON type: one argument of that type."""
+    """Calls with one argument, by the argument's JSON type."""
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
-    """Values of many kinds, with the answer: first all, then fewer, for templates that choke. Each is rendered on demand."""
+    """Arguments of many types, with the answer. Later pairs have fewer values, for templates that fail. Each is rendered on demand."""
 
 
 ANSWER_KINDS: Mapping[str, Any] = {
@@ -194,11 +193,11 @@ ANSWER_KINDS: Mapping[str, Any] = {
     "object": {"ma": 1},
     "array": [1],
 }
-"""A value of each JSON type."""
+"""Example value of each JSON type."""
 
 
 def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
-    """Render an answer of every shape; `prefill` is the part of it that prompts contain."""
+    """Render an answer of every shape. `prefill` is the part that prompts already contain."""
     said = {shape: answer for shape, (_, answer) in shapes().items()}
     said["long_call"] = assistant(calls=make_calls(1, 2))
     bodies = {name: body(prober.answer(message)) for name, message in said.items()}
@@ -214,9 +213,9 @@ def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
 
 
 def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
-    """Yield the rest of content that starts with a word and a possible end marker of reasoning.
+    """Yield each possible end marker of reasoning with an answer whose content contains it.
 
-    The markers are the template's string constants that are closers, in brackets of whatever kind: `</think>`, `«/end»`.
+    Candidates are the template's string constants that look like closers, in any kind of brackets: `</think>`, `«/end»`.
     """
     words = {text for constant in prober.template.facts.string_constants if " " not in (text := constant.strip())}
     marks = {text for text in words if len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum()}
@@ -226,7 +225,7 @@ def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
 
 
 def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
-    """Render one call with values of every type, each alone where arguments are `tagged`, and all together."""
+    """Render one call with values of every type: all together and, if arguments are `tagged`, also one at a time."""
 
     def written(arguments: Mapping[str, Any]) -> str | None:
         return body(prober.answer(assistant(calls=[SaidCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
@@ -238,7 +237,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
 
 
 def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
-    """Render calls that differ from `Answers.call` in one respect each, by name; none when the format has no calls."""
+    """Render calls that differ from `Answers.call` in one respect, by name. Empty if the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
     (call,) = make_calls(1)
@@ -255,8 +254,8 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
 
 
 def _shrinking_values() -> list[dict[str, Any]]:
-    """All values; then, for templates that choke, without null, without containers, texts alone, none of them empty."""
-    # `{% for x in value %}` chokes on null: a call with fewer values still shows how the others are written.
+    """Return all values, then smaller sets for templates that fail: without null, without containers, only strings, no empty strings."""
+    # A template with `{% for x in value %}` fails on null. A call with fewer values still shows how the others are written.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}
@@ -264,18 +263,18 @@ def _shrinking_values() -> list[dict[str, Any]]:
     return [everything, no_null, scalars, strings, {key: value for key, value in strings.items() if value}]
 
 
-# Answers by which a format is proved.
+# Answers that verify a format.
 
 
 _WORDS = re.compile(r"\w{4,}")
 _LATER = ("content", "reasoned", "call", "mixed")
-"""The shapes of answers that are rendered again after other turns."""
+"""Shapes of answers that are also rendered after a tool's result."""
 
 
 def cut_outs(prober: Prober, request: Request) -> tuple[CutOut, ...]:
-    """Render every answer to a question, and the usual ones to a later question or tool result; cut them out.
+    """Render answers to a first question, a later question and a tool's result, and extract them from the renderings.
 
-    They are read with `request`, or with one for texts.
+    They are parsed with `request`, except for calls with text arguments.
     """
     (call,), own = make_calls(1), own_answers()
     later = user(), assistant(CONTENT, REASONING), user(USER2)
@@ -301,10 +300,10 @@ def _cut_outs(prober: Prober, request: Request, before: Conversation, answers: M
 
 
 def is_shown(said: Said, text: str, question: str) -> bool:
-    """Return whether `text` shows all needles of an answer, its content once, and not the question."""
+    """Return whether `text` shows all needles of an answer, its content exactly once, and not the question."""
     needles = [said.content, said.reasoning]
     for call in said.calls:
-        # Only the words of a text: the characters between them may be written in another way.
+        # Only the words of string arguments must match, because other characters may be escaped.
         needles += [call.name, *call.arguments, *_WORDS.findall(str(list(call.arguments.values())))]
     shown_once = not said.content or text.count(said.content) == 1
     return shown_once and question not in text and all(needle in text for needle in needles)

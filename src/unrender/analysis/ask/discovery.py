@@ -1,7 +1,7 @@
-"""Finds a template's `Capabilities` with probes: the inputs that it supports, the most common first.
+"""Finds a template's `Capabilities` with probes. The most common inputs are tried first.
 
-Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string
-constants and variables; what decides is whether a needle shows up in the rendering.
+Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string constants and
+variables. A candidate counts if its needle appears in the rendering.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from unrender.proof.split import closers_of, common_prefix, is_tag
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _TOOLS_WORD = re.compile(r"tools|functions|(?:tool|function)_(?:list|json|schema|spec|desc|def)", re.IGNORECASE)
-"""Word in the names of variables with all tools, as opposed to the name or style of one."""
+"""Words in names of variables that hold all tools, rather than the name or style of one."""
 _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
 """Words in the names of variables that aren't booleans."""
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
-"""Amounts that some templates treat as none."""
+"""Amounts of reasoning that some templates treat as none."""
 _LONG_ID = "call_0123456789abcdef"
 _ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -55,7 +55,7 @@ _LENGTH = re.compile(r"length\s*+[!=<>]=?\s*+(\d{1,2})(?!\d)")
 
 def discover(prober: Prober) -> Prober:
     """Return a prober with the capabilities of its template filled in; never raises."""
-    # The order matters: calls are only seen once tools are offered, reasoning only where calls and roles are known.
+    # The order matters: finding calls depends on tools, and finding reasoning depends on calls and roles.
     for step in (_require, _find_tools, _find_roles, _find_thinking, _find_calls, _find_reasoning, _find_mixtures):
         changes = step(prober)
         prober.capabilities = replace(prober.capabilities, **changes)
@@ -83,12 +83,12 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 
 
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
-    """Get the name of a missing variable from the template's error, and supply a text, only for probes."""
+    """Add a value for the variable that the template's error reports as missing. Only probes use this value."""
     known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render(
         [{"role": "user", "content": USER}], add_generation_prompt=True, **dict[str, Any](known)
     )
-    # `'my_functions' is undefined`: the complaint is Jinja's, and names what has to be there.
+    # Jinja's error `'my_functions' is undefined` names the missing variable.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.reads:
         return None
@@ -102,7 +102,7 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
     usual = prober.capabilities.tools_variable
     names = filter(_TOOL_WORD.search, prober.template.reads)
     ranked = sorted(names, key=lambda name: (name != usual, name != "tools", name))
-    # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
+    # Some templates write tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
     for messages, name, as_text in product(asked, ranked[:MAX_LISTED], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
@@ -119,31 +119,31 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
     text = rendered("supports_system_role", Said(role="system", content=SYSTEM), user())
     typed = rendered("supports_typed_content", Said(role="user", content=[{"type": "text", "text": USER}]))
     told = rendered("supports_tool_role", user(), assistant(CONTENT), Said(role="tool", content=RESULT))
-    # A template that knows no parts writes the list of them as it is: `[{'type': 'text', 'text': ...}]`.
+    # A template that doesn't support content parts prints the list: `[{'type': 'text', 'text': ...}]`.
     listed = re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     roles = {"supports_system_role": SYSTEM in text and USER in text, "supports_tool_role": RESULT in told}
     return roles | {"supports_typed_content": USER in typed and not listed}
 
 
 def _find_thinking(prober: Prober) -> dict[str, Any]:
-    """Input of R2: a variable that changes the prompt, and its two values."""
+    """Find the input of R2: a variable that changes the prompt, with its two values."""
     known = filter(REASONING_WORD.search, prober.template.reads)
     names = sorted(known, key=lambda name: (name != "enable_thinking", name != "thinking", name))[:MAX_LISTED]
     for name in names:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
                 return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
-    # `reasoning_effort == "none"`: a word for no thinking, in a variable that does not look like a switch.
+    # In `reasoning_effort == "none"`, the variable isn't named like a switch, but one of its values turns thinking off.
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.facts.string_constants]
     for name, word in product(names, weak):
-        # A word that only changes some other text is not a switch: it has to change how the answer begins.
+        # A word that only changes other text isn't a switch. It must change the start of the answer.
         if _switches(prober, (), ((name, word),), after_question=True):
             return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
     return {}
 
 
 def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool) -> bool:
-    """Return whether the values change the prompt, or what is in it after the question."""
+    """Return whether the values change the prompt or, with `after_question`, the part after the question."""
     trial = prober.with_capabilities(thinking_on=on, thinking_off=off)
     prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
     shown = [prompt.rpartition(USER)[2] if after_question else prompt for prompt in prompts if prompt is not None]
@@ -151,11 +151,11 @@ def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool
 
 
 def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:
-    """Yield pairs (on, off): values that the template compares with the variable, or the two booleans.
+    """Yield pairs (on, off) of values that the template compares with the variable, or the two booleans.
 
-    Where it knows no word for on, thinking is on unless it is switched off.
+    If no value means on, the variable is set only to turn thinking off.
     """
-    # `mode == "off"` and `mode in ["on", "off"]` show the words that the variable may hold.
+    # `mode == "off"` and `mode in ["on", "off"]` show the values that the template supports.
     compared = re.findall(
         rf"\b{name}\s*+(?:==|!=|in|not in)\s*+(?:[\[(]\s*+)?((?:['\"][\w-]++['\"],?\s*+)++)", prober.template.source
     )
@@ -171,7 +171,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
-    """Try the shapes of a call; the first that shows all of it, with the least around it, wins."""
+    """Try the shapes of a call and return the best: fully rendered, with the least text around it."""
     kinds = (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober))
     ranked = next(filter(None, kinds), None)
     if ranked is None:
@@ -186,10 +186,11 @@ def _find_calls(prober: Prober) -> dict[str, Any]:
 
 
 def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
-    """Yield the usual kind of calls, then what is tried where that shows nothing: the first that shows a call is believed."""
+    """Yield the usual kind of calls, then alternatives. The first kind that the template renders is used."""
     yield {}
     mapped = prober.with_capabilities(supports_object_arguments=True)
-    if mapped.answer(assistant(calls=make_calls(1))) is None:  # `'<parameter=' + name + '>' + value` refuses a number.
+    # `'<parameter=' + name + '>' + value` fails for a number.
+    if mapped.answer(assistant(calls=make_calls(1))) is None:
         yield {"requires_text_values": True}
     yield from _forms_of_ids(prober)
     yield {"requires_flat_calls": True}
@@ -197,8 +198,8 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
 
 
 def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
-    """Yield forms of ids that the template may demand: of the lengths in its complaints, or else in its own comparisons."""
-    # `ids must have 12 digits`, or `{% if call.id | length != 12 %}` beside a complaint without a number.
+    """Yield forms of ids that the template may require. Their lengths come from its error messages, or else from its comparisons."""
+    # The length is in the error, e.g. `ids must have 12 digits`, or in the source, e.g. `{% if call.id | length != 12 %}`.
     told = " ".join(text for text in dict.fromkeys(prober.complaints.values()) if _ID_WORD.search(text))
     lengths = _NUMBER.findall(told) or (_LENGTH.findall(prober.template.source) if told else [])
     known = [length for length in map(int, dict.fromkeys(lengths)) if 3 < length <= MAX_ID]
@@ -214,18 +215,18 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
-        # `{"name": "f", "arguments": {'a': 1}}`: only arguments that are text already make this JSON.
+        # `{"name": "f", "arguments": {'a': 1}}` becomes valid JSON only if arguments are passed as text.
         escaped = escaped or (f'"{NAMES[0]}"' in text and f"'{KEYS[0]}'" in text)
-        # The best comes first: all is shown, no quote is escaped, arguments are an object, little is around the call.
+        # Best first: fully rendered, without escaped quotes, with arguments as an object, and with little text around the call.
         yield (unseen, escaped, not as_object, len(text), not nonnull), shape
 
 
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
-    """Return whether an answer with `count` calls names the tools more often than an answer without calls.
+    """Return whether an answer with `count` calls contains the tools' names more often than an answer without calls.
 
-    Some templates offer their tools after an answer, others only after an open question. So it is answers that are compared.
+    Some templates list their tools after an answer, others only after an open question. Both texts are therefore answers.
     """
-    # `Hi</b>[{"name": "find_zorvane"…}]`: a tool that is offered after an answer is not a call of it.
+    # In `Hi</b>[{"name": "find_zorvane"…}]`, the tool is listed after an answer, but not called.
     silent = prober.answer(assistant(CONTENT)) or ""
     return all(text.count(name) > silent.count(name) for name in NAMES[:count])
 
@@ -235,7 +236,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     text = prober.answer(assistant(calls=[short])) or ""
     long = replace(short, id=_LONG_ID)
     told = prober.with_capabilities(supports_tool_role=True)
-    # `{% if m.tool_call_id | length != 9 %}`: some templates look at the ids of results alone.
+    # Some templates check only the ids of results: `{% if m.tool_call_id | length != 9 %}`.
     for form in chain(({},), _forms_of_ids(prober)):
         with_result = told.with_capabilities(**form).answer(assistant(calls=[short]), after=[result(short)])
         if with_result is not None:
@@ -256,7 +257,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
 
 
 def _find_reasoning(prober: Prober) -> dict[str, Any]:
-    """Input of R1: the field whose reasoning appears in the rendering."""
+    """Find the input of R1: the field whose reasoning appears in the rendering."""
     for place, name in _reasoning_places(prober):
         changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
         trial = prober.with_capabilities(**changes)
@@ -268,20 +269,20 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 
 
 def _marks_reasoning(prober: Prober, message: Said) -> bool:
-    """Return whether reasoning is rendered, and not just run together with content."""
+    """Return whether reasoning is rendered and can be distinguished from content."""
     text = prober.answer(message)
-    # A template that knows no parts writes the list of them: `[{'type': 'thinking', 'thinking': …}]`.
+    # A template that doesn't support parts prints the list: `[{'type': 'thinking', 'thinking': …}]`.
     parts = rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}"
     if text is None or REASONING not in text or re.search(parts, text):
         return False
-    # `Rsnvolquet Contzurbin`: with white space alone between the two, no reader could tell them apart.
+    # If only white space separates reasoning from content, as in `Rsnvolquet Contzurbin`, no parser can distinguish them.
     between = text_between(text, REASONING, CONTENT)
     if between is not None:
         return bool(between.strip())
-    # Reasoning alone is marked where the same text, as content, would be written otherwise.
+    # Reasoning without content is marked if the same text as content is rendered differently.
     if text.replace(REASONING, CONTENT) != prober.answer(replace(message, content=CONTENT, reasoning="")):
         return True
-    # `<plan>…</plan><call>` beside `Hi`: content beside calls is written as reasoning, and content alone has no such markers.
+    # In `<plan>…</plan><call>`, content before calls is rendered as reasoning. Content alone has no such markers.
     before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
     before_call = text_between(text, REASONING, NAMES[0]) or ""
     own = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
@@ -304,7 +305,7 @@ def _find_mixtures(prober: Prober) -> dict[str, Any]:
     trial = prober.with_capabilities(supports_content_with_reasoning_and_calls=True)
     pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
     triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
-    # `{% if m.content is string %}{{ m.reasoning }}…`: null content takes reasoning along.
+    # In `{% if m.content is string %}{{ m.reasoning }}…`, null content also hides the reasoning.
     texts = prober.with_capabilities(requires_nonnull_content=True)
     shown = (caps.answer(assistant("", REASONING, make_calls(1))) or "" for caps in (prober, texts))
     by_null, by_text = (REASONING in text and _names_calls(prober, text) for text in shown)

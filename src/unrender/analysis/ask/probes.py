@@ -1,9 +1,9 @@
-"""Renders conversations made to learn something: needles, the probes that carry them, and what all of that may cost.
+"""Renders probes: conversations with needles, within a limit on their total cost.
 
-Strategy: a probe is written in OpenAI's form and shaped for the template, so what is learnt about the shape holds for users.
-Needles are plain words and numbers that no template contains; BOS and EOS are needles as well, so no format depends on them.
-The sum of the cost is bounded, not only each rendering: what is over it is left undetermined and said in a diagnostic.
-Ordinary templates need 70 renderings and a fifth of a second.
+Strategy: a probe is written in OpenAI's form and adapted to the template, so findings about the form also apply to users' messages. Needles
+are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. The total cost is limited,
+not only each rendering. Findings beyond the limit are left out and reported in a diagnostic. Ordinary templates need 70 renderings and a
+fifth of a second.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ NAMES = ("find_zorvane", "get_mulbrix", "set_quontip")
 KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
 IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
-"""Values are numbers: every codec writes them bare."""
+"""Argument values. They are numbers because every codec writes those without quotes."""
 PLAIN_NEEDLE = "valdrixo"
 STAND_IN = "1847-03-29"
-"""Value of a variable without which the template does not render; a date is what most such templates want. As a needle it
-never becomes a part of a format, and prompts never hold it."""
+"""Value of variables that a template requires. Most such templates expect a date. It is also a needle, so it never becomes part of a
+format, and prompts never contain it.
+"""
 VALUES: Mapping[str, Any] = {
     "pkeyaa": PLAIN_NEEDLE,
     "pkeyab": "",
@@ -56,17 +57,17 @@ VALUES: Mapping[str, Any] = {
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
-"""Values that tell codecs apart, under keys in alphabetical order, since some templates sort them; only `pkeyar` shows that."""
+"""Values that distinguish codecs. Their keys are sorted because some templates sort keys. Only `pkeyar` reveals such sorting."""
 NEEDLES = (
     *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),
     *(*NAMES, *KEYS, *IDS),
 )
 REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
-"""In names of fields and variables, and in words with which a prompt begins a thought."""
+"""Words in names of fields and variables for reasoning, and in prompts that start reasoning in plain words."""
 
 
 def make_calls(count: int, arguments: int = 1) -> tuple[SaidCall, ...]:
-    """Return calls of distinct tools, each with the first `arguments` keys and numbers of its own."""
+    """Return calls of distinct tools. Each has the first `arguments` keys, with unique numbers."""
     return tuple(
         SaidCall(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
         for i in range(count)
@@ -74,17 +75,17 @@ def make_calls(count: int, arguments: int = 1) -> tuple[SaidCall, ...]:
 
 
 def user(text: str = "") -> Said:
-    """Return a user's message, the first needle unless another text is given."""
+    """Return a user message, by default with the first needle."""
     return Said(role="user", content=text or USER)
 
 
 def assistant(content: str = "", reasoning: str = "", calls: Sequence[SaidCall] = ()) -> Said:
-    """Return an assistant's message."""
+    """Return an assistant message."""
     return Said(role="assistant", content=content, reasoning=reasoning, calls=tuple(calls))
 
 
 def result(call: SaidCall, content: str = "") -> Said:
-    """Return a tool's answer to `call`, a needle unless another text is given."""
+    """Return the tool message that answers `call`, by default with a needle."""
     return Said(role="tool", answers=call.id, name=call.name, content=content or RESULT)
 
 
@@ -92,7 +93,7 @@ ALONE, MIXED, TOLD = "content", "content and a call", "a call with texts"
 
 
 def shapes() -> dict[str, tuple[str, Said]]:
-    """Return answers of all shapes, in words and as they are said, by their fields of `Answers`."""
+    """Return the description and the message of each shape of answer, by its field in `Answers`."""
     one = make_calls(1)
     return {
         "content": (ALONE, assistant(CONTENT)),
@@ -115,14 +116,14 @@ _TEXTS = (
 
 
 def own_answers() -> dict[str, Said]:
-    """Return the conversations to render, by their descriptions."""
-    # A call says more than numbers: words, a text in quotes, and signs that formats are made of.
+    """Return the answers to render, by description."""
+    # Text arguments test more than numbers do: words, quoted text, and characters that formats use.
     told = SaidCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0])
     return {**dict(shapes().values()), TOLD: assistant(calls=(told,))}
 
 
 def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
-    """Return tools that match the probes' calls, with arguments of one JSON type."""
+    """Return tools that match the probes' calls. All arguments have the JSON type `kind`."""
     properties = {key: {"type": kind, "description": "a number"} for key in KEYS}
     parameters = {"type": "object", "properties": properties, "required": []}
     functions = ({"name": name, "description": "a tool", "parameters": parameters} for name in NAMES)
@@ -130,7 +131,7 @@ def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
 
 
 def request_of(kind: str = "integer") -> Request:
-    """Return a request with the probes' tools, whose arguments are of one JSON type."""
+    """Return a request with the probes' tools. All arguments have the JSON type `kind`."""
     return Request(tools=read_tools(offered_tools(kind)))
 
 
@@ -144,9 +145,9 @@ class Spent:
         self._looked, self._seconds = now(), 0.0
         self._renderings = self._characters = self._searched = 0
         self.exhausted: int = 0
-        """Renderings that ran into their own limits."""
+        """Number of renderings that exceeded their own limits."""
         self.reason: str = ""
-        """The reason why no more probes are rendered; empty if there's none."""
+        """Reason why no more probes are rendered; empty if there is none."""
 
     def add(self, rendering: Rendering) -> None:
         """Count a rendering."""
@@ -161,8 +162,8 @@ class Spent:
 
     @property
     def is_over(self) -> bool:
-        """True if a limit has been exceeded, which is final."""
-        # The clock of a thread goes on while its machine is suspended, or collects a large process's garbage.
+        """True if a limit has been exceeded. It never becomes false again."""
+        # The clock also runs while the machine is suspended or garbage is collected, so the time between two checks is capped.
         before, self._looked = self._looked, now()
         self._seconds += min(self._looked - before, self._limits.rendering_seconds)
         self.reason = self.reason or self._why_over()
@@ -186,21 +187,21 @@ class Spent:
 
 @dataclass(slots=True, kw_only=True)
 class Prober:
-    """Renders probes and remembers them."""
+    """Renders probes and caches the results."""
 
     template: Template
     capabilities: Capabilities = field(default_factory=Capabilities)
     spent: Spent = field(default_factory=lambda: Spent(STANDARD))
     tokens: Mapping[str, str] = field(default_factory=lambda: {"bos_token": BOS, "eos_token": EOS})
-    """The tokens that templates are rendered with."""
+    """Tokens that are passed to templates."""
     texts: dict[str, str | None] = field(default_factory=dict)
-    """By probe, the rendered text; None if the template rejected it."""
+    """Rendered text of each probe; None if the template rejected it."""
     complaints: dict[str, str] = field(default_factory=dict)
-    """By probe, the error of a template that rejected it."""
+    """Error message of each probe that the template rejected."""
 
     @classmethod
     def within(cls, template: Template) -> Prober:
-        """Return a prober whose renderings stay within the template's limits for probes."""
+        """Return a prober that applies the template's limits for probes to each rendering."""
         limits = template.limits
         each = replace(
             limits,
@@ -213,20 +214,20 @@ class Prober:
 
     @property
     def offered(self) -> list[dict[str, Any]] | None:
-        """The probes' tools, or None for a template that does not write tools into its prompt."""
+        """The probes' tools, or None if the template doesn't write tools into its prompt."""
         return offered_tools() if self.capabilities.supports_tools else None
 
     @property
     def words(self) -> str:
-        """The text to search for evidence: the template's source or, for a function, all text that it has written so far."""
+        """Text to search for evidence: the template's source or, for a function, everything it has written so far."""
         return self.template.source or "\n".join(text for text in self.texts.values() if text)
 
     def with_capabilities(self, **changes: Any) -> Prober:
-        """Return a prober with changed capabilities that shares the memory of renderings."""
+        """Return a prober with changed capabilities and the same cache of renderings."""
         return replace(self, capabilities=replace(self.capabilities, **changes))
 
     def render(self, messages: Sequence[Said], **asked: Any) -> str | None:
-        """Return the rendering as `ask` does; None when the template refuses."""
+        """Return the rendering; None if the template rejects the conversation. The arguments are those of `ask`."""
         return self.ask(messages, **asked)[0]
 
     def ask(
@@ -237,15 +238,18 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> tuple[str | None, str]:
-        """Return the rendering, with the generation prompt if `prompt` is true; when the template refuses, None and its error."""
+        """Return the rendering and an empty string, or None and the error if the template rejects the conversation.
+
+        With `prompt`, the rendering includes the generation prompt.
+        """
         context = shape_context(tools, self.capabilities, thinking=thinking)
         messages = shaped(conversation, self.capabilities)
-        # Different capabilities may shape a probe alike: what is remembered is what the template was given.
+        # Different capabilities may produce the same messages, so the key is the actual input of the template.
         key = repr((messages, sorted(context.items()), prompt))
         if key not in self.texts and not self.spent.is_over:
             asked = {"add_generation_prompt": prompt, **self.tokens, **context}
             rendering = self.template.render(messages, **asked)
-            if rendering.exhausted:  # A collection of garbage in a large process takes as long as a rendering may.
+            if rendering.exhausted:  # Retry once: garbage collection in a large process may use up the time limit.
                 rendering = self.template.render(messages, **asked)
             self.spent.add(rendering)
             self.texts[key] = None if rendering.error is not None else self._with_needles(rendering.text)
@@ -253,22 +257,22 @@ class Prober:
         return self.texts.get(key), self.complaints.get(key, "")
 
     def _with_needles(self, text: str) -> str:
-        # A template that wants ids of twelve letters gets them; what is compared has the probes' own.
+        # If the template requires ids of a special form, restore the probes' own ids for comparison.
         for id in IDS if self.capabilities.requires_short_id else ():
             text = text.replace(short_id(id, self.capabilities), id)
         return text
 
     def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
-        """Return the rendering of a conversation that the template refuses to end with this answer, or None."""
-        # Only the template's own words may demand results: what cannot be written raises as well.
+        """Render a conversation that ends with an answer, for templates that reject such conversations; None if that fails."""
+        # Only the template's own error messages may ask for results. Other errors don't.
         words = [text for text in self.template.facts.string_constants if len(text) > len(USER)]
         if any(word in told for told in self.complaints.values() for word in words):
             told = self.with_capabilities(supports_tool_role=True)
             text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
             if text is not None:
                 return text
-        # refuses-last.jinja refuses an answer in the last place: ask another question, and cut it off with its header.
-        # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`: what is before both questions is their header.
+        # refuses-last.jinja rejects an answer as the last message. Add another question, and cut it off with its header:
+        # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`. The header is the common text before both questions.
         text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
         before_first, before_second = (text or "").partition(USER)[0], (text or "").partition(USER2)[0]
         header = common_suffix([before_first, before_second])
@@ -283,11 +287,11 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
-        """Return the text after the last input in the rendering of [*before or a user, message, *after], or None.
+        """Render [*before or a user, message, *after] and return the text after the last input, or None.
 
-        The last input is the user's needle, or the tool's when `before` ends in a result.
+        The last input is the user's needle, or the tool's if `before` ends in a result.
         """
-        # A question is cut off by its needle, so it does not matter what the template writes before it, be it a page of tools.
+        # The text up to the question's needle is dropped, even if the template writes a page of tools there.
         inputs = list(before) or [user()]
         messages = [*inputs, *([message] if message else []), *after]
         text = self.render(messages, tools=self.offered, prompt=prompt, thinking=thinking)
@@ -298,10 +302,10 @@ class Prober:
 
 
 def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
-    """Return a conversation that ends with a call, for templates that reject calls without results; None if that fails."""
+    """Render a conversation that ends with a call, for templates that reject calls without results; None if that fails."""
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
-    # `<bot><c>f</c></b><tool>R` is written for `f` and its result, and `<bot>Hi</b>` for content: calls end with `</b>` as well.
+    # Content ends with `</b>` in `<bot>Hi</b>`, so the call in `<bot><c>f</c></b><tool>R` ends with it too.
     end = (render([*messages[:-1], assistant(CONTENT)]) or "").rpartition(CONTENT)[2] if text else ""
     head, found, _ = (text or "").partition(USER2)[0].rpartition(end.strip() or "\0")
     return head + end if found else None
@@ -314,6 +318,6 @@ def text_between(text: str | None, left: str, right: str) -> str | None:
 
 
 def carries_needle(text: str) -> bool:
-    """Return whether any needle is left in `text`."""
+    """Return whether `text` contains a needle."""
     numbers = (str(number + i) for number in NUMBERS for i in range(3))
     return any(needle in text for needle in (*NEEDLES, *numbers))

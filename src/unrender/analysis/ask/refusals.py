@@ -1,10 +1,10 @@
 """Finds conversations that a template rejects or drops, and the concessions that they need.
 
-Strategy: conversations with many features are rendered. If none of them shows that a feature is supported, a short conversation tests it
-alone. If the template rejects that, or drops a text, concessions are tried, the smallest first, until it shows everything. So later
-requests with this feature need only one rendering.
+Strategy: conversations that combine many features are rendered first. Features that none of them shows are tested one by one, in short
+conversations. If the template rejects such a conversation or drops a text, concessions are tried, the smallest first, until it shows
+everything. Later requests with this feature then need only one rendering.
 
-Rule: a feature is asked for only where the template takes what its conversation has besides.
+Rule: a feature is tested only if the template accepts the other features of its conversation.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from unrender.conversation.tools import described
 from unrender.format import Format
 
 _OWN = re.compile("feature", re.IGNORECASE)
-"""In all words of the conversations of `FEATURES`."""
+"""Matches a word that all conversations of `FEATURES` contain."""
 _QUESTION = Said(role="user", content=USER)
 
 
 def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
-    """Return what a template refuses; `format` is how its answers are written."""
+    """Return the features that a template rejects. `format` describes its answers."""
     found: list[Refusal] = []
     if prober.render((_QUESTION,), prompt=True, thinking=None) is None:
         return ()
@@ -45,7 +45,7 @@ def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
 def _refusals(
     prober: Prober, name: str, thinking: bool | None, found: Sequence[Refusal], format: Format
 ) -> Iterator[Refusal]:
-    """Yield what a template refuses of a feature: with tools and without, or once where they change nothing."""
+    """Yield what a template rejects of a feature, separately with and without tools if that makes a difference."""
     feature, can = concede.FEATURES[name], prober.capabilities
     on = True if thinking is None and can.supports_enable_thinking else thinking
     faults: dict[bool | None, tuple[str, _Asked, Conversation]] = {}
@@ -66,7 +66,7 @@ def _refusals(
 
 
 def _may_have(prober: Prober, feature: concede.Feature) -> bool:
-    """Return whether a template can get a conversation with a feature."""
+    """Return whether the template can receive a conversation with this feature."""
     has_developer = any(said.role == "developer" for said in feature.example)
     return (prober.capabilities.supports_tool_calls or not feature.calls) and (
         concede.knows_developer(prober.template.facts.string_constants) or not has_developer
@@ -74,18 +74,18 @@ def _may_have(prober: Prober, feature: concede.Feature) -> bool:
 
 
 def _shown(prober: Prober, features: Mapping[str, concede.Feature]) -> set[str]:
-    """Return the names of features for which a template needs nothing, whether it thinks and has tools or not."""
+    """Return the names of features that need no concessions, with or without thinking and tools."""
     can, shown = prober.capabilities, set[str]()
     on = (True if can.supports_enable_thinking else None, can.supports_tools or None)
     for i, conversation in enumerate((*concede.TOGETHER, *(feature.example for feature in features.values()))):
         new = {name for name, one in concede.FEATURES.items() if one.found(conversation)} - shown
-        if i < len(concede.TOGETHER) and prober.spent.exhausted:  # It may be too long for this template.
+        if i < len(concede.TOGETHER) and prober.spent.exhausted:  # The conversation may be too long for this template.
             continue
-        # The example of one feature shows nothing about another: an answer that nobody asked for may be accepted in one place and
-        # refused in another.
+        # An example of one feature proves nothing about another. A template may accept an unprompted answer in one place and reject it in
+        # another.
         if not new or not features.keys() >= new or (len(new) > 1 and i >= len(concede.TOGETHER)):
             continue
-        # All of it off as well where there is most to see; else thinking alone.
+        # Also render the first conversation without tools, and conversations with reasoning with thinking off.
         off = (on[0] and not any(features[name].thoughts for name in new), on[1] and i > 0)
         if not any(_Asked(prober, conversation, *one).fault() for one in dict.fromkeys((on, off))):
             shown |= new
@@ -115,7 +115,7 @@ def _tool(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A conversation that a template is asked for."""
+    """A conversation to render, with its options."""
 
     prober: Prober
     example: Conversation
@@ -128,7 +128,7 @@ class _Asked:
         tools = None if self.tools is False else self.prober.offered
         text, error = self.prober.ask(said or self.example, tools=tools, prompt=True, thinking=self.thinking)
         if text is None:
-            # What it says of this conversation is not true of another one.
+            # Leave out errors that quote this conversation, because they don't apply to others.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")
         words = (str(one.content) for one in self.example if one.role != "assistant")
         return "" if all(word in text for word in words) else "doesn't show all messages"

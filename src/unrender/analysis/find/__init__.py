@@ -1,11 +1,11 @@
-"""Finds the parts of a format: functions from records to findings, which don't render.
+"""Finds the parts of a format: functions that turn records into findings, without rendering.
 
-In come the records of `ask`, out come headers and ends of turns, markers of reasoning and content, the syntax of calls, and the
-name of the rule that decided each.
+In: the records of `ask`. Out: headers and ends of turns, markers of reasoning and content, the syntax of calls, and the names of the rules
+that decided.
 
-Open `split` first: two texts are compared in lexemes, and the literals of a row of items are solved. `turn_frame` cuts answers out
-of renderings, `reasoning` and `content` look at what is around their needles. `call_syntax` puts calls together: `skeletons`
-finds them in the text, `argument_syntax` looks at their arguments, and `codecs` at the values.
+Open `proof.split` first: it compares two texts by lexemes, and finds the literals around the items of a row. `turn_frame` extracts answers
+from renderings. `reasoning` and `content` examine the text around their needles. `call_syntax` assembles the syntax of calls: `skeletons`
+finds calls in the text, `argument_syntax` derives their arguments, and `codecs` the values.
 
-Never break this rule: where needles stand decides, never how a marker is spelled.
+Never break this rule: decisions depend on the positions of needles, never on the spelling of a marker.
 """

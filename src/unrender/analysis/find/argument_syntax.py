@@ -1,7 +1,7 @@
-"""Finds how arguments are written from calls with no, one, two and many arguments (T5, T6, A1, A2, A3).
+"""Finds the notation of arguments from calls with no, one, two and many arguments (T5, T6, A1, A2, A3).
 
-Strategy: numbers are written bare by every codec, so the skeleton of an argument is solved with numbers alone; a string
-in the same place then shows quotes or a type attribute, and a call with all kinds of values shows the codec.
+Strategy: every codec writes numbers without quotes, so the skeleton of an argument is derived from numbers alone. A string in the same
+place then shows quotes or a type attribute. A call with all kinds of values shows the codec.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class ArgumentsFinding:
     arguments: Arguments
     unexplained: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """By comparison: the name of the heuristic that decided."""
+    """Name of the deciding heuristic for each comparison."""
     many: str | None = None
-    """The answer that shows values of many kinds, where one is understood."""
+    """Answer with values of many types, if one was understood."""
 
 
 def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
-    """Find how arguments are written when they are one JSON object (or Python dictionary)."""
+    """Find the notation of arguments that form one JSON object or Python dictionary."""
     for values, body in written.many:
         span = None if body is None else arguments_span(body, values, spent)
         if body is None or span is None:
             continue
-        # The lines of an indented object have the margin of the line on which it begins.
+        # The lines of an indented object have the same margin as the line on which it starts.
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
         codec, unexplained = find_json_codec(body[span.start : span.end], values, margin)
@@ -49,9 +49,9 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
 
 
 def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFinding:
-    """Find how tagged arguments are written: the skeleton of one, the separator, and the codec of values.
+    """Find the notation of tagged arguments: the skeleton of one, the separator, and the codec of values.
 
-    The result has no entry when that fails.
+    The result has no entry if this fails.
     """
     solved = _solve_entry(answers)
     if solved is None:
@@ -68,14 +68,14 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
 
 
 def _escaped(entry: Skeleton) -> str:
-    """Return the text after a value as Jinja writes it where it is joined to text that is marked as safe; else nothing."""
-    # `(value | tojson | safe) + '</a>'` is `1&lt;/a&gt;`.
+    """Return the text after a value as Jinja escapes it when joining it to safe text; empty if escaping doesn't change it."""
+    # `(value | tojson | safe) + '</a>'` is rendered as `1&lt;/a&gt;`.
     tail = literal_after(entry, Slot.VALUE) if entry[-2] is Slot.VALUE else ""
     return escaped if (escaped := str(escape(tail))) != tail else ""
 
 
 def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
-    """T5, A1: compare calls with one and two arguments; the last text is what follows the last value."""
+    """Compare calls with one and two arguments (T5, A1). Return the entry, the solution, and the text after the last value."""
     two, one = _numbers_row(answers.long_call, 2), _numbers_row(answers.call, 1)
     if two is None or one is None:
         return None
@@ -86,8 +86,8 @@ def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
 
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
-    """T6: white space at the end of an entry that a call without arguments lacks belongs to the entry's start."""
-    # `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`: the line break after `f` goes with the arguments.
+    """Move white space from the end of an entry to its start if a call without arguments lacks it (T6)."""
+    # In `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`, the line break after `f` is part of the arguments.
     rests = (none or "").split(NAMES[0])[1:]
     lead = one.before[: len(one.before) - len(solution.prefix)]
     space = lead[len(lead.rstrip()) :]
@@ -98,7 +98,7 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
 
 
 def _numbers_row(body: str | None, count: int) -> Row | None:
-    """Return a row of `count` arguments: the owner of a key and its value is the argument's number, that of the name -1."""
+    """Return a row of `count` arguments. The owner of keys and values is the argument's number; the owner of the name is -1."""
     words = {NAMES[0]: (Slot.NAME, -1)}
     for at in range(count):
         words |= {KEYS[at]: (Slot.KEY, at), str(NUMBERS[at]): (Slot.VALUE, at)}
@@ -106,12 +106,12 @@ def _numbers_row(body: str | None, count: int) -> Row | None:
 
 
 def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> tuple[Arguments, str]:
-    """A2, A3: replace a number with a string, and find quotes or a type attribute."""
+    """Compare a number with a string to find quotes or a type attribute (A2, A3)."""
     shown = {name: _around_value(body, ANSWER_KINDS[name]) for name, body in kinds.items()}
     number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
         return arguments, "nothing tells strings and numbers apart"
-    # `k=7` and `k="a"` differ by a quote, `k:int=7` and `k:str=a` by a word.
+    # `k=7` and `k="a"` differ in a quote, `k:int=7` and `k:str=a` in a word.
     left = [text for text, _ in (number, string)]
     lead, rest = common_prefix(left), common_suffix(left)
     middles = [text[len(lead) : len(text) - len(rest)] for text in left]
@@ -126,11 +126,11 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
 
 
 def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
-    """Return the text between the key and the value, and the text after the value."""
+    """Return the text between key and value, and the text after the value."""
     if body is None:
         return None
     after_key = body.partition(KEYS[0])[2]
-    # `True`, `null`, `{…}`: how such a value is spelled is not known yet, so its end is not.
+    # The notation of `True`, `null` and `{…}` isn't known yet, so neither is their end.
     if value is None or isinstance(value, bool | dict | list):
         return after_key, ""
     before, found, after = after_key.partition(str(value))
@@ -156,9 +156,9 @@ def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple
 
 
 def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], after: str = "") -> dict[str, str]:
-    """Cut the written values out of a call whose keys are known; `after` is what follows the last argument."""
+    """Extract the written values from a call with known keys. `after` is the text after the last argument."""
     entry = arguments.entry
-    # `<k>a</k><v>`: the entry's text up to its type or value tells where each argument is, `</v>` where it ends.
+    # In `<k>a</k><v>`, the entry's text before its type or value locates each argument. `</v>` ends it.
     head = list(takewhile(lambda part: part not in (Slot.TYPE, Slot.VALUE), entry))
     heads = {key: "".join(key if part is Slot.KEY else part for part in head) for key in values}
     positions = {key: body.find(head) for key, head in heads.items()}

@@ -1,8 +1,8 @@
 """Finds the call syntax from renderings of one, two and three calls (T1–T7).
 
-Strategy: names, ids and arguments are found by their needles; what is between them are literals, and what all calls
-share of these is the call's own. JSON is the only thing that is recognised rather than compared: a call whose name and
-arguments lie in one JSON object is JSON_NATIVE, arguments that are one JSON object make TAG_WITH_JSON.
+Strategy: names, ids and arguments are found by their needles. The text between them consists of literals, and literals that all calls share
+belong to the call. JSON is the only syntax that is recognized rather than compared. A JSON object with a call's name and arguments means
+JSON_NATIVE. A JSON object with only the arguments means TAG_WITH_JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import Solution, common_suffix, is_tag, solve, split_last_tag, tags_of
 
 NOT_RENDERED = "tool calls are not rendered"
-"""The diagnostic for a template without calls."""
+"""Diagnostic for a template without calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,32 +41,32 @@ class ToolsFinding:
     tools_to_content: str = ""
     tools_first: bool = False
     in_reasoning: bool = False
-    """Calls after reasoning are written before its end."""
+    """True if calls after reasoning are written before its end marker."""
     content_as_reasoning: bool = False
     """True if content next to calls is written in the markers of reasoning."""
     end: str = ""
-    """The text that ends a turn with calls, where that is not the usual end."""
+    """End of a turn with calls, if it isn't the usual end."""
     diagnostics: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """By comparison: the name of the heuristic that decided."""
+    """Name of the deciding heuristic for each comparison."""
     many: str | None = None
-    """The answer that shows values of many kinds, where one is understood."""
+    """Answer with values of many types, if one was understood."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Facts about the other parts of an answer, for looking at calls."""
+    """Parts of an answer that are known before its calls."""
 
     reasoning: ReasoningFinding
     content: Content
-    """The markers around content next to calls."""
+    """Wrapper of content next to calls."""
     turn_end: str
 
 
 def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[ToolMode, ...]:
-    """Find the modes that calls may have (T1) from a call with one argument, and from a call with two (`longer`).
+    """Find the modes that calls may have (T1), from a call with one argument and a call with two (`longer`).
 
-    The one that says most comes first.
+    The strongest mode, which makes the most claims, comes first.
     """
     shown = [(text, make_calls(1, count)[0], spent) for count, text in ((1, body), (2, longer)) if text is not None]
     if body is None or NAMES[0] not in body:
@@ -75,7 +75,7 @@ def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[Tool
 
 
 def _is_one_object(body: str, call: SaidCall, spent: Spent) -> bool:
-    """Return whether one JSON object is the call, and its name is nowhere else: `f<args>{"name": "f", …}` is not one object."""
+    """Return whether a JSON object is the call, and the name occurs only in it: `f<args>{"name": "f", …}` isn't one object."""
     span = skeletons.native_span(body, call, 0, spent)
     return span is not None and call.name not in body[: span.start] and call.name not in body[span.end :]
 
@@ -96,7 +96,7 @@ _MODES: Mapping[ToolMode, tuple[str, Callable[[str, SaidCall, Spent], bool]]] = 
 def find_tools(
     frame: TurnFrame, answers: Answers, mode: ToolMode, written: WrittenCall, known: Known, spent: Spent
 ) -> ToolsFinding:
-    """Find the call syntax; mode NONE and a diagnostic when calls are not rendered or not understood."""
+    """Find the call syntax. The mode is NONE, with a diagnostic, if calls are not rendered or not understood."""
     if mode is ToolMode.NONE:
         return ToolsFinding(tools=CallSyntax(), diagnostics=(NOT_RENDERED,))
     tagged = mode is ToolMode.TAG_WITH_TAGGED
@@ -118,9 +118,9 @@ class _Analysis:
     spent: Spent
 
     def solve(self) -> ToolsFinding:
-        # All comparisons of one template, for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: first the row of calls, then what is
-        # before and after it; what both calls share, `<c>` and `</c>`, is the call's; then what is left at both ends: the
-        # section. White space at the outer ends goes to the joints last, since it would hide what is shared.
+        # The steps for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: find the row of calls, then the text before and after it. Text that both
+        # calls share, `<c>` and `</c>`, is part of the call. The rest at both ends is the section. White space at the outer ends moves to
+        # the joints last, because it would hide shared text.
         row, start = self._longest_row()
         if row is None:
             return ToolsFinding(tools=CallSyntax(), diagnostics=("calls are rendered in a way that is not understood",))
@@ -153,20 +153,20 @@ class _Analysis:
     # Rows: calls in a rendering
 
     def _longest_row(self) -> tuple[Row | None, int | None]:
-        """T2: the row of two calls, or of one where two are refused; counters marked."""
-        # `<c>f{…}</c>`: one call alone does not show what is between two. It is looked at only where two are refused.
+        """Find the row of two calls, or of one if two are rejected, and mark its counters (T2)."""
+        # A single call, `<c>f{…}</c>`, doesn't show the text between two calls, so it is used only if two are rejected.
         row = self._row(self.answers.two_calls, 2) or self._row(self.answers.call)
         return skeletons.mark_counters(row) if row else (None, None)
 
     def _row(self, text: str | None, count: int = 1) -> Row | None:
         return skeletons.find_row(text or "", make_calls(count), self.mode, self.spent, self.found.arguments.entry)
 
-    # What is before the first call
+    # Text before the first call
 
     def _find_openings(self, row: Row) -> dict[str, str]:
-        """Return the text before the first call after nothing, content and reasoning."""
-        # `\n<think></think>\n<call>`: an empty block before a call shows the joint after reasoning, not the one at the start. It
-        # goes, with the layout before it.
+        """Return the text before the first call at the start of an answer, after content and after reasoning."""
+        # In `\n<think></think>\n<call>`, the empty block shows the joint after reasoning, not the one at the start. Remove the block and
+        # the layout before it.
         empty, shown = self.known.reasoning.reasoning.empty.lstrip(), row.before.lstrip()
         after_empty = bool(empty) and shown.startswith(empty)
         alone = self._strip_wrapper(shown.removeprefix(empty) if after_empty else row.before)
@@ -183,7 +183,7 @@ class _Analysis:
             if before is not None and before.startswith(closer):
                 openings[joint] = self._strip_wrapper(before[len(closer) :])
         reasoned = openings.get("reasoning_to_tools", "")
-        # After an empty block `</think>\n<call>`, and after a thought `</think>\n\n<call>`: the first is how calls begin by themselves.
+        # If `</think>\n<call>` follows an empty block and `</think>\n\n<call>` follows reasoning, calls start like the first.
         if after_empty and reasoned != alone and reasoned.strip() == alone.strip():
             openings["start_to_tools"] = alone
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
@@ -194,65 +194,65 @@ class _Analysis:
         return row.before if row else None
 
     def _inside_reasoning(self) -> bool:
-        """Return whether a call is written after reasoning, but before the marker that ends it."""
-        # `<think>so\n<call>…</call></think>`: the closer is not between reasoning and the call.
+        """Return whether a call after reasoning precedes the end marker of reasoning."""
+        # In `<think>so\n<call>…</call></think>`, the closer isn't between reasoning and the call.
         end = self.known.reasoning.reasoning.end.strip()
         before = self._before_call(self.answers.reasoned_call, REASONING)
         return before is not None and end not in before
 
     def _writes_content_as_reasoning(self) -> bool:
-        # `<think>Hi</think><call>` beside `Hi`: content is after the opener of reasoning where a call follows, and only there.
+        # In `<think>Hi</think><call>` and `Hi`, content follows the opener of reasoning only if there is a call.
         marker, body = self.known.reasoning.reasoning.start, self.answers.mixed or ""
         alone = (self.answers.content or "").partition(CONTENT)[0]
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
 
     def _strip_wrapper(self, before: str) -> str:
-        # `</think>\n<say></say>\n<call>`: the joint before the wrapper goes with it. Of `</say>\n<call>`, it is the calls'.
+        # In `</think>\n<say></say>\n<call>`, remove the joint with the wrapper. In `</say>\n<call>`, the joint belongs to the calls.
         content, bare = self.known.content, before.removeprefix(self.known.reasoning.to_content)
         empty = content.start + content.end
         return bare.removeprefix(empty) if content.wraps_empty and bare.startswith(empty) else before
 
     def _marked_like(self, before: str, row: Row) -> str:
-        """Mark in `before` the numbers that were found in `row.before`."""
+        """Mark the counters in `before` that were found in `row.before`."""
         if COUNTER not in row.before:
             return before
         counted = row.before[row.before.index(COUNTER) :]
-        # A number is looked at once, from its first digit: a search within it would take the square of its length.
+        # Match only from the first digit of a number. Searching inside numbers would take quadratic time.
         match = re.search(r"(?<!\d)" + r"\d+".join(map(re.escape, counted.split(COUNTER))) + "$", before)
         return before[: match.start()] + counted if match else before
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
-        """Return the section's opener, which all shapes of an answer share, and the joint before it in each shape."""
-        # `\n\n<calls>` after content and `\n<calls>` after reasoning share `<calls>`; the line breaks are the joints.
+        """Return the section's opener, which all shapes of answers share, and the joint before it in each shape."""
+        # `\n\n<calls>` after content and `\n<calls>` after reasoning share `<calls>`. The line breaks are the joints.
         rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in openings.items()}
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
 
-    # What is after the last call
+    # Text after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
         """Return the text after the last call without the end-of-turn marker, and that marker if it's the usual one.
 
-        It is the same with less white space before it: some is after content alone.
+        The marker may have less white space before it, because some white space follows only content.
         """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
         end = self.known.turn_end
-        # Content ends in `\n<end>` and calls in `<end>`: try the end with less and less white space before it.
+        # If content ends in `\n<end>` and calls end in `<end>`, try the end with less and less white space before it.
         ways = (end[at:] for at in range(len(end) - len(end.lstrip()) + 1)) if end.strip() else (end,)
         found = next((way for way in ways if way and after.endswith(way)), "")
-        # ` Hi ` + EOS and `<c>f</c>` + EOS: EOS ends the turn, and no marker does.
+        # In ` Hi ` + EOS and `<c>f</c>` + EOS, only EOS ends the turn.
         return after.removesuffix(found), found or EOS * (EOS in row.after and not end.strip())
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
-        """Return the closing marker that also ends a turn with calls, where nothing else ends such a turn.
+        """Return the closing marker that also ends a turn with calls, if nothing else ends such a turn.
 
-        It ends no turn if another call may follow in it. A call after a header does not count: it is a message of its own.
+        The marker doesn't end a turn if another call may follow. A call after a header doesn't count, because it is a separate message.
         """
-        # `<s><c>f</c></s>` and `Hi<end>`: `</s>` ends the turn. After `<c>f</c>` alone, one more `<c>` may follow.
+        # In `<s><c>f</c></s>` and `Hi<end>`, `</s>` ends the turn. After a lone `<c>f</c>`, another `<c>` may follow.
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
         header = self.frame.header.strip()
         last = tools.section_end.strip() or (header and header in tools.separator)
-        # `Hi<end><c>f</c>`: a call that no header precedes is written after the end that content has.
+        # In `Hi<end><c>f</c>`, a call without a header follows the end of content.
         end = self.known.turn_end.strip()
         _, ended, before = (self.answers.mixed or "").partition(NAMES[0])[0].partition(end or "\0")
         ends = end and is_tag(marker) and last and (header in before or not ended)
@@ -264,21 +264,21 @@ class _Analysis:
         prefix = common_suffix(openings.values()).lstrip()
         if ended or not self.known.turn_end:
             return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")
-        # One call alone does not show where its closer ends and the end of the turn begins: `</call><end>`.
+        # A single call doesn't show the border between its closer and the end of the turn: `</call><end>`.
         suffix, _ = split_last_tag(after)
         return Solution(
             prefix=prefix, suffix=suffix, separator="", rule="one call alone, whose last marker ends the turn"
         )
 
     def _section_end(self, after: str, end: str, solution: Solution, section: str) -> tuple[str, str]:
-        # `</s><stop>`: where calls do not end as content does, the last marker ends the turn and those before it the section.
+        # In `</s><stop>`, if calls don't end like content, the last marker ends the turn, and the previous ones end the section.
         rest = after.removeprefix(solution.suffix)
         if end or not self.known.turn_end:
             return rest, end
         if not section.strip():
             return "", rest
         head, last = split_last_tag(rest)
-        # `]<stop>` after `[`: a bracket is no tag, and closes all the same.
+        # In `[` … `]<stop>`, the bracket isn't a tag, but it closes the section.
         bracketed = head.strip() and not any(map(str.isalnum, head)) and not tags_of(section)
         return (head, last) if len(tags_of(rest)) > 1 or bracketed else (rest, "")
 
@@ -292,7 +292,7 @@ class _Analysis:
         else:
             call_start, name_prefix = skeletons.split_opener(solution.prefix)
             function_close, call_end = skeletons.split_closer(solution.suffix, call_start)
-        # Openers and closers are fixed texts: the counter of `<call 0>` moves into the skeleton, with what is around it.
+        # Openers and closers are fixed texts, so the counter of `<call 0>` moves into the skeleton, with the text around it.
         if COUNTER in call_start:
             call_start, name_prefix = "", call_start + name_prefix
         if COUNTER in call_end:
@@ -303,26 +303,26 @@ class _Analysis:
         return skeletons.lead_layout(replace(tools, call_start=call_start, call_end=call_end, index_start=index_start))
 
     def _fit_empty(self, tools: CallSyntax) -> tuple[CallSyntax, str]:
-        """T6: find the text that a call without arguments has in their place."""
+        """Find the text that replaces the arguments in a call without arguments (T6)."""
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
-        # The call is written with each of the usual texts for no arguments, and looked for in what the template writes.
+        # Write the call with each usual text for no arguments, and search for it in the rendering.
         usual = encode_arguments({}, calls_in_syntax(Format(), tools).arguments)
-        # `f()` and `f{}` are the usual ways; `f` alone, or `f null`, are texts of their own.
+        # `f()` and `f{}` are the usual forms. `f` alone and `f null` are exceptions.
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"
         written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
         if written is not None:
             found = replace(tools, arguments=replace(arguments, when_empty=written))
             return found, f"as {written}" if written else "nothing is written"
-        # The text around the arguments may be missing with them: `f<args>{"a": 1}</args>` and `f`.
+        # The text around the arguments may be omitted too: `f<args>{"a": 1}</args>` and `f`.
         row = None if tools.envelope else self._row(self.answers.call)
         if row and len(row.items[0]) == 3:
             shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
                 return shorter, "left out, with the text around them"
-        # `'<f>\n' + args | join('\n') + '\n</f>'` writes both line breaks around nothing.
+        # `'<f>\n' + args | join('\n') + '\n</f>'` writes both line breaks even without arguments.
         before, _, after = self._call_text(tools, "\0").partition("\0")
         layout = body.partition(before)[2].partition(after)[0] if after else ""
         if layout.isspace():
@@ -330,21 +330,21 @@ class _Analysis:
         return tools, "in a way that is not understood"
 
     def _call_text(self, tools: CallSyntax, arguments: str) -> str:
-        """Return the first call, from its name to its end, with this text for arguments."""
+        """Return the first call from its name to its end, with the given text as arguments."""
         values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
         function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
         return function + tools.call_end
 
     def _joint_before_content(self, tools: CallSyntax) -> str | None:
-        """Return the joint between calls and content when content is written last."""
+        """Return the joint between calls and content if content is written last; otherwise None."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
             return None
         row = self._row(body.partition(CONTENT)[0])
         if row is None:
             return None
-        # `{…}</c></s>\nHi`: what closes arguments, call and section is known by now; what is left before content is the joint.
-        # Of `{…}</f></c>Hi`, where the name is written again, `></c>` is left.
+        # In `{…}</c></s>\nHi`, the closers of arguments, call and section are known, so the rest before content is the joint. In
+        # `{…}</f></c>Hi`, the name is repeated, and `></c>` is left.
         closing = row.after
         for known in (tools.arguments.end, skeletons.outer_literals(tools.function)[1], tools.call_end):
             closing = closing.removeprefix(known)
@@ -352,8 +352,8 @@ class _Analysis:
 
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
-    """Take white space at the outer ends of a call out of its markers: it separates calls and parts."""
-    # `\n<c>f</c>` after `<s>`: the line break is not part of the marker `<c>`. It opens the section, or parts two calls.
+    """Move white space at the outer ends of a call out of its markers: it separates calls and parts."""
+    # In `\n<c>f</c>` after `<s>`, the line break isn't part of the marker `<c>`. It opens the section, or separates two calls.
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
     trail = tools.call_end[len(tools.call_end.rstrip()) :]
     if not tools.section_start:

@@ -1,11 +1,11 @@
 """Finds the markers of reasoning, and the text after them, in renderings with and without it (R1, R2, R3).
 
-Strategy: the text before the needle is the start marker. What is after it is closer, joint and the next part's opener;
-texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its
-generation prompt, and the closers that it removes from content, tell the markers.
+Strategy: the text before the needle is the start marker. The text after it consists of the closer, the joint and the next part's opener.
+Texts with different next parts are equal up to the end of the joint. If a template drops reasoning, the markers come from its generation
+prompt, and from closers that it removes from content.
 
-Heuristics are in three tables, each tried from the top: `_WAYS` to see reasoning at all, and two of ways to tell its closer
-from what follows it, `_BEFORE_CONTENT` and `_BEFORE_CALLS`. The finding names those that decided.
+The heuristics are in three tables, each tried from the top. `_WAYS` finds reasoning. `_BEFORE_CONTENT` and `_BEFORE_CALLS` separate its
+closer from the following text. The finding names the heuristics that decided.
 """
 
 from __future__ import annotations
@@ -23,56 +23,56 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"
-"""The text that models write after reasoning that their template does not render: an empty line."""
+"""Assumed text between reasoning and content if the template doesn't render reasoning: an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Openings:
-    """Text before and between the first parts of an answer; None when that shape is not rendered."""
+    """Text before and between the first parts of an answer; None for a shape that isn't rendered."""
 
     content: str | None
-    """Before content, without reasoning."""
+    """Text before content, without reasoning."""
     calls: str | None
-    """Before the first call's name, without reasoning and content."""
+    """Text before the first call's name, without reasoning and content."""
     reasoning: str | None
-    """Before reasoning."""
+    """Text before reasoning."""
     reasoning_content: str | None
-    """Between reasoning and content."""
+    """Text between reasoning and content."""
     reasoning_calls: str | None
-    """Between reasoning and the first call's name."""
+    """Text between reasoning and the first call's name."""
     content_no_thinking: str | None
-    """Before content, with thinking switched off."""
+    """Text before content, with thinking switched off."""
     reasoning_content_and_calls: str | None
-    """Between reasoning and content, where calls follow."""
+    """Text between reasoning and content if calls follow."""
     calls_no_thinking: str | None
-    """Before the first call's name, with thinking switched off."""
+    """Text before the first call's name, with thinking switched off."""
     reasoned_tail: str
-    """After content that reasoning is before, to the end of the turn."""
+    """Text after content that follows reasoning, through the end of the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningFinding:
-    """The reasoning's markers, and how they were found."""
+    """Markers of reasoning, and the heuristics that found them."""
 
     reasoning: Reasoning
     to_content: str = ""
     comparison: str = ""
-    """R1, or R2 where the generation prompt alone shows the markers."""
+    """R1, or R2 if only the generation prompt shows the markers."""
     rule: str = ""
-    """The names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
+    """Names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningRecord:
-    """All that is known when reasoning is looked for."""
+    """Input of the search for reasoning."""
 
     source: str
-    """The template's own text or, of a function, all that it has written."""
+    """The template's source or, for a function, everything it has written."""
     frame: TurnFrame
     answers: Answers
     openings: Openings
     content_end: str
-    """The text that ends content and nothing else."""
+    """Text that ends content and no other part."""
 
 
 def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
@@ -92,7 +92,7 @@ def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
 
 
 def find_reasoning(seen: ReasoningRecord) -> ReasoningFinding:
-    """Find the reasoning's markers; mode NONE when nothing shows any."""
+    """Find the markers of reasoning; mode NONE if there are none."""
     for comparison, name, find in _WAYS:
         found = find(seen)
         if found is not None:
@@ -101,10 +101,10 @@ def find_reasoning(seen: ReasoningRecord) -> ReasoningFinding:
 
 
 def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """R1, R3: reasoning is rendered."""
+    """Find the markers of rendered reasoning (R1, R3)."""
     openings, frame = seen.openings, seen.frame
-    # `<think>so</think>Hi`: what is between the two needles is known, whatever it is. Where it is not shown, the other ways of
-    # `_WAYS` look at prompts, and at what a template cuts out of content.
+    # In `<think>so</think>Hi`, the text between the two needles is known. If reasoning isn't rendered, the other entries of `_WAYS` use
+    # prompts, and text that a template removes from content.
     if openings.reasoning_content is None and openings.reasoning_calls is None:
         return None
     start = openings.reasoning or ""
@@ -113,9 +113,9 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
         return ReasoningFinding(reasoning=Reasoning())
     opener = _open_tag(frame.prefill)
     if not start.strip() and opener and end.strip() in closers_of(opener):
-        start = frame.prefill  # `<bot><think>` is the prompt, and the history has `so</think>Hi`.
+        start = frame.prefill  # The prompt has `<bot><think>`, and the history has `so</think>Hi`.
     if frame.prefill and frame.prefill == start.lstrip():
-        start = frame.prefill  # Only the history writes the space before it, not the prompt.
+        start = frame.prefill  # The space before it is only in the history, not in the prompt.
     mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)
     reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
@@ -123,25 +123,25 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> ReasoningMode:
     if not start.strip():
-        # Nothing opens it, and only its end is marked: `so far...</think>Hello`.
+        # There is only an end marker, no opener: `so far...</think>Hello`.
         return ReasoningMode.DELIMITER
     if frame.prefill.strip().endswith(start.strip()):
-        # With thinking off, the prompt may hold a closed block: `<think></think>`.
+        # With thinking off, the prompt may contain a closed block: `<think></think>`.
         closed = end.strip() in frame.prefill_no_thinking
         return ReasoningMode.FORCED_CLOSED if closed else ReasoningMode.FORCED_OPEN
     return ReasoningMode.TOOLS_ONLY if openings.reasoning_content is None else ReasoningMode.TAG_BASED
 
 
 def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
-    """Split the text after reasoning into end marker and joint; return them with the name of the rule."""
+    """Split the text after reasoning into end marker and joint. Return both with the name of the rule."""
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
-    # `</think><end><bot>Hello`: where the header is written again, every part is a message of its own.
+    # If the header is repeated, as in `</think><end><bot>Hello`, every part is a separate message.
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
-    # `</think>\n\n<answer>Hi` has three parts, and no reading of it alone tells where the first ends. `</think>\n\n<call>` shares
-    # `</think>\n\n` with it: that is closer and joint, and white space at its end is the joint.
+    # `</think>\n\n<answer>Hi` has three parts, and this text alone doesn't show where the first one ends. It shares `</think>\n\n` with
+    # `</think>\n\n<call>`: the closer, then white space as the joint.
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
     before = text[: len(text) - len(header)]
@@ -150,7 +150,7 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
     if not text.strip():
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
     end = text.rstrip()
-    # This joint is the one before content: before a call there may be less layout.
+    # Use the joint before content: there may be less white space before a call.
     before_content = openings.reasoning_content or openings.reasoning_content_and_calls or ""
     following = (before_content if before_content.startswith(end) else text)[len(end) :]
     return end, following[: len(following) - len(following.lstrip())], rule
@@ -160,11 +160,11 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
     """Return the text after reasoning without the next part's start marker, and the name of the rule."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
-    # `<think></think>\nHi` beside `<think>so</think>\nHi`: an answer without reasoning may show its markers around nothing.
+    # An answer without reasoning may have empty markers: `<think></think>\nHi` and `<think>so</think>\nHi`.
     without = [text for text in (openings.content, openings.calls) if text and start and text.startswith(start)]
     after += [text[len(start) :] for text in without]
     text = common_prefix(after) or after[0]
-    # `</p><p kind="text">` and `</p><p kind="call">` share `</p>`: a tag that is open where they part is of what follows.
+    # `</p><p kind="text">` and `</p><p kind="call">` share only `</p>`, because the incomplete tag is part of the following text.
     head, opened, rest = text.rpartition("<")
     text = head if opened and head.strip() and ">" not in rest and any(char.isspace() for char in rest) else text
     if openings.reasoning_content is not None:
@@ -174,7 +174,7 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
 
 _SHARED = "what all parts that follow share"
 _Cut = Callable[[str, str, ReasoningRecord], str]
-"""Splits the text after reasoning, given its start marker, into end marker and joint. Empty when the rule does not apply."""
+"""Function that returns end marker and joint from the text after reasoning and its start marker; empty if the rule doesn't apply."""
 
 
 def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: ReasoningRecord) -> tuple[str, str]:
@@ -185,8 +185,8 @@ def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Rea
 def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str:
     """Remove the text that content starts with if there is no reasoning.
 
-    The closer of reasoning is never taken for content's, though some templates write it alone before content. With thinking
-    off, some write another marker in the opener's place. It closes reasoning too, unless a marker stands before it.
+    The closer of reasoning is never mistaken for content's opener, although some templates write it alone before content. With thinking
+    off, some templates replace the opener with another marker. It closes reasoning too, unless another marker precedes it.
     """
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
@@ -194,7 +194,7 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
     if frame.prefill.strip() == start.strip() and not tags_of(text.partition(alone or "\0")[0]):
         closers.append(alone)
     shown = [text for text in (openings.content, openings.content_no_thinking) if text and text.strip()]
-    # `<bot> <answer>Hi` beside `…</think><answer>Hi`: the space is the header's.
+    # In `<bot> <answer>Hi` and `…</think><answer>Hi`, the space is part of the header.
     wanted = [form for text in shown for form in (text, text.lstrip())]
     rests = (
         text.removesuffix(opening) for opening in wanted if opening.strip() not in closers and text.endswith(opening)
@@ -203,8 +203,8 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
 
 
 def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
-    """Remove content's closing marker from the end, lexeme by lexeme."""
-    # `</r>\n<answer>Hi</answer>`: the content's closer has one lexeme, and so has its opener, `<answer>`.
+    """Remove as many lexemes from the end as content's closing marker has."""
+    # In `</r>\n<answer>Hi</answer>`, the closer of content has one lexeme, and so does its opener, `<answer>`.
     full = seen.openings.reasoning_content or ""
     size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
     marks = any(is_tag(part) for part in parts[-size:])
@@ -212,7 +212,7 @@ def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
 
 
 def _as_in_pair(text: str, start: str, seen: ReasoningRecord) -> str:
-    # `[r]</r>\n` in the prompt without thinking: what follows `[r]` is the closer.
+    # If the prompt without thinking contains `[r]</r>\n`, the closer is the text after `[r]`.
     pair = seen.frame.prefill_no_thinking
     closer = pair[len(start) :].rstrip()
     return closer if start and pair.startswith(start) and text.startswith(closer) else ""
@@ -224,11 +224,11 @@ def _before_call(text: str, _: str, seen: ReasoningRecord) -> str:
 
 
 def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
-    """Return `text` up to and including the end marker for the last marker of `start`; empty if there is none.
+    """Return `text` through the closer of the last marker of `start`; empty if there is none.
 
-    White space after it is kept when nothing else follows: that is the joint.
+    White space after the closer is included, because it is the joint.
     """
-    # `<a><think>` … `</think>\n\nso</a>`: the marker that was opened last is closed first.
+    # In `<a><think>` … `</think>\n\nso</a>`, the marker that was opened last is closed first.
     tags = tags_of(start)
     for closer in closers_of(tags[-1]) if tags else ():
         head, found, rest = text.partition(closer)
@@ -252,14 +252,14 @@ _BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
 def _empty_form(start: str, end: str, openings: Openings) -> str:
     """Return the text that the template writes without reasoning.
 
-    Content is looked at before calls, unless only calls differ with the switch. A template may refuse content without
-    reasoning; then content is known only as it is with thinking off.
+    Content is checked before calls, unless only calls change with the switch. Content is missing if the template rejects content without
+    reasoning.
     """
     asked = [(openings.content, openings.content_no_thinking), (openings.calls, openings.calls_no_thinking)]
     opener, closer = start.strip(), end.strip()
     for opening, _ in sorted(asked, key=lambda pair: pair[0] == pair[1]):
         text = opening or ""
-        # `[a][r]\n[r]`: an end that is part of the start comes after it.
+        # In `[a][r]\n[r]`, the end is also part of the start, so search after the start.
         inside = text.find(opener) + len(opener) if closer in opener and opener in text else 0
         at = text.find(closer, inside) if closer else -1
         if at >= 0 and text[:at].strip() in ("", opener):
@@ -268,7 +268,7 @@ def _empty_form(start: str, end: str, openings: Openings) -> str:
 
 
 def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """R2: the generation prompt writes an empty block, or content begins with one."""
+    """Find an empty block in the generation prompt or before content (R2)."""
     frame, openings = seen.frame, seen.openings
     shown = openings.content or ""
     texts = (frame.prefill_no_thinking, frame.prefill, shown, openings.content_no_thinking or "")
@@ -277,7 +277,7 @@ def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
         return None
     opener, space, closer = pair
     open_prompt = frame.prefill.strip().endswith(opener)
-    # Half of the white space in an empty block is the opener's, half the closer's: `<think>\n`, `\n</think>`.
+    # Split the white space in an empty block between opener and closer: `<think>\n`, `\n</think>`.
     margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
     reasoning = Reasoning(
         mode=ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED,
@@ -301,10 +301,10 @@ def _empty_block(text: str) -> tuple[str, str, str] | None:
 
 
 def _from_switch(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """R2: with thinking off, the generation prompt goes on where it ends with thinking on: what is added closes the thought."""
+    """Find text that the generation prompt adds with thinking off (R2). This text closes the reasoning."""
     start, off, shown = seen.frame.prefill, seen.frame.prefill_no_thinking, (seen.openings.content or "").strip()
     added = off.removeprefix(start)
-    # `<bot>[r]` and `<bot>[r][done]`: no two markers are spelled alike, and no answer shows either.
+    # In `<bot>[r]` and `<bot>[r][done]`, the markers aren't spelled as a pair, and no answer shows them.
     if not start.strip() or not added.strip() or added == off:
         return None
     end = added.rstrip()
@@ -314,23 +314,23 @@ def _from_switch(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """R2: the generation prompt opens a block."""
+    """Find a block that the generation prompt opens (R2)."""
     frame, openings = seen.frame, seen.openings
     opener = _open_tag(frame.prefill)
     closers = closers_of(opener) if opener else ()
     shown = openings.content or ""
-    # `<bot><say>` is every prompt, and `<bot><say>Hi</say>` an answer: that block is the response. A switch that changes whether
-    # it is opened says that it is reasoning.
+    # If every prompt has `<bot><say>` and an answer is `<bot><say>Hi</say>`, the block is the response. If a switch controls its opener, it
+    # is reasoning.
     always = opener and frame.prefill == frame.prefill_no_thinking and shown.strip().endswith(opener)
     if always and any(tag in closers for tag in tags_of(tail_of(seen.answers.content, CONTENT, frame))[:1]):
         return None
-    # The prompt opens the block and the model closes it. A closer that the template never mentions is only taken if no
-    # other could close the opener.
+    # The prompt opens the block, and the model closes it. A closer that isn't in the template is used only if no other marker could close
+    # the opener.
     closer = next((closer for closer in closers if closer in seen.source or len(closers) == 1), "")
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    # Where the closer is alone before content, or before a call, it stands for no reasoning: `</think>\nHi`.
+    # A closer alone before content or a call stands for no reasoning: `</think>\nHi`.
     joint = shown.partition(closer)[2] if shown.strip() == closer else ""
     empty = closer if shown.strip() == closer or (openings.calls or "").lstrip().startswith(closer) else ""
     start, end = opener + margin, margin + closer
@@ -339,12 +339,12 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
+    """Find a string constant of the template that makes it drop `X` from the content `X</closer>Y`."""
     for closer, body in seen.answers.cut.items():
-        # `Contjaxmer</think>Contzurbin` comes back as `Contzurbin`: what is before this marker is cut off as reasoning.
+        # If `Contjaxmer</think>Contzurbin` is rendered as `Contzurbin`, the text before this marker was removed as reasoning.
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
-        # Of several openers, the first that the template mentions.
+        # If there are several openers, use the first one that the template contains.
         opener = max(openers_of(closer), key=lambda opener: opener in seen.source)
         mode = ReasoningMode.FORCED_OPEN if seen.frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
         reasoning = Reasoning(mode=mode, start=opener, end=closer, unseen=True)
@@ -353,12 +353,13 @@ def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 _QUOTED = re.compile(r"(?<=\w )(\[[^\[\]<>\n]{3,64}\]|<[^\[\]<>\n]{3,64}>)")
-"""A marker within a sentence."""
+"""Matches a marker inside a sentence."""
 
 
 def _from_quoted_closer(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """R2: the generation prompt begins a thought in words, and its instructions name one marker, which ends it."""
-    # `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Of a pair, as `<a>` and `</a>`, neither is such a marker.
+    """Find a prompt that starts reasoning in plain words, with instructions that name a single end marker (R2)."""
+    # The prompt may be `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Markers that form a pair, like `<a>` and `</a>`,
+    # don't count.
     words, said = seen.frame.prefill, seen.answers.instructions
     quoted = {
         tag for tag in _QUOTED.findall(said) if not any(text in said for text in closers_of(tag) + openers_of(tag))

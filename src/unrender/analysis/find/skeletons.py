@@ -1,8 +1,8 @@
-"""Finds calls in a rendering, and turns them into skeletons with literals around them; splits these into named parts.
+"""Finds calls in a rendering, turns them into skeletons with literals around them, and splits these into named parts.
 
-A skeleton holds the slots in the order of the text, with the literals between them: `<f=find>{"a": 1}</f>` has the skeleton
-`<f=`, NAME, `>`, ARGUMENTS, `</f>`. First come the values that write a call, then rows of calls, then counters. The rest of
-this module gives each literal its part: opener, name tag, closers, brackets, id.
+A skeleton holds slots and literals in the order of the text: `<f=find>{"a": 1}</f>` has the skeleton `<f=`, NAME, `>`, ARGUMENTS, `</f>`.
+The first functions find the values of a call, then rows of calls, then counters. The others assign each literal to its part: opener, name
+tag, closers, brackets, id.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from unrender.limits import MAX_MARKER, MAX_PLACES
 from unrender.proof.split import common_prefix, common_suffix, is_tag
 
 COUNTER = "\ue000"
-"""Stands for a counter inside a literal while skeletons are being solved."""
+"""Placeholder for a counter inside a literal while skeletons are being built."""
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSpan:
-    """The text[start:end] that writes a value, or fills a slot of item number `owner`."""
+    """The range text[start:end] that contains a value, or fills a slot of the item with the number `owner`."""
 
     start: int
     end: int
     slot: Slot = Slot.ARGUMENTS
     owner: int = 0
     value: Any = None
-    """The text as JSON, where it was read as that."""
+    """The parsed value, if the text is JSON."""
 
 
 def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[SlotSpan]:
-    """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order.
+    """Yield the JSON values that start with a character of `opener` before the position `before`, in order.
 
-    There are no more of them once the search is over what is allowed.
+    Stops when the search exceeds its limit.
     """
     for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MAX_PLACES):
         start = match.start()
@@ -64,7 +64,7 @@ def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Sl
 
 
 def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> SlotSpan | None:
-    """Find where `arguments` is written as one JSON object, or else as a Python dictionary."""
+    """Find the text that writes `arguments` as one JSON object, or else as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     if at < 0:
@@ -72,12 +72,12 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
     spans = [span for span in json_spans(text, "{", at, spent) if span.start >= start and span.value == arguments]
     if spans:
         return spans[-1]
-    # `"{\"a\": 1}"` is a string that holds JSON.
+    # `"{\"a\": 1}"` is a string that contains JSON.
     quote = text.rfind('"{', start, at)
     quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
     if quoted and _same(quoted.value, arguments, spent):
         return SlotSpan(start=quote, end=quote + quoted.end)
-    # `{'a': None}` is not JSON: each closing brace is tried, until what is before it is the dictionary.
+    # `{'a': None}` isn't JSON. Try each closing brace until the text up to it is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
         end = brace + match.end()
@@ -90,25 +90,25 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
 
 
 def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> SlotSpan | None:
-    """Find the JSON object that holds this call's name and arguments, and no other call's."""
+    """Find the JSON object that contains this call's name and arguments, and no other call."""
     name_at = text.find(call.name, position)
     if name_at < 0:
         return None
-    # `{"calls": [{"name": "f"}, {"name": "g"}]}`: the outer object holds two calls, so it is neither.
+    # In `{"calls": [{"name": "f"}, {"name": "g"}]}`, the outer object contains both calls, so it is neither.
     others = [name for name in NAMES if name != call.name]
     found = None
     for span in json_spans(text, "{", max([name_at, *map(text.find, call.arguments)]), spent):
         holds = partial(_holds, span.value, spent)
         if span.start < position or not holds(call.name) or not holds(dict(call.arguments)) or any(map(holds, others)):
             continue
-        # `{"call": {"name": "f"}}`: the outermost object is the call, `{"calls": [{"name": "f"}]}`: the item of the list is.
+        # In `{"call": {"name": "f"}}`, the call is the outer object. In `{"calls": [{"name": "f"}]}`, it is the list item.
         if found is None or any(isinstance(item, list) and span.value in item for item in _inside(found.value, spent)):
             found = span
     return found
 
 
 def _inside(value: Any, spent: Spent) -> Iterator[Any]:
-    """Yield a value, and all keys and values inside it, as long as the search is within what is allowed."""
+    """Yield a value and all keys and values inside it, within the search limit."""
     todo = [value]
     while todo:
         value = todo.pop()
@@ -124,11 +124,11 @@ def _holds(value: Any, spent: Spent, wanted: Any) -> bool:
 
 
 def _same(item: Any, wanted: Any, spent: Spent) -> bool:
-    """Return whether a value is the wanted one, or a string that holds a wanted object as JSON."""
+    """Return whether both values are equal, or `item` is a string that contains the wanted object as JSON."""
     if isinstance(item, str) and isinstance(wanted, Mapping) and spent.search(len(item)):
         with suppress(ValueError, RecursionError):
             item = json.loads(item)
-    # By type as well: `True == 1` in Python.
+    # Compare types too, because `True == 1` in Python.
     return type(item) is type(wanted) and bool(item == wanted)
 
 
@@ -143,11 +143,11 @@ class Row:
 
 
 def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[SlotSpan] = ()) -> list[SlotSpan]:
-    """Find all `words` in `text` outside the `covered` tokens; return both in order.
+    """Find all `words` in `text` outside the `covered` spans, and return both in order.
 
-    `words` gives the slot and the owner of each text.
+    `words` maps each text to its slot and owner.
     """
-    # The longest word first: `call730011` is not `call73001` with a `1` after it.
+    # Longest word first, so that `call730011` isn't matched as `call73001` followed by `1`.
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     found = list(covered)
     for match in re.finditer(pattern, text):
@@ -158,7 +158,7 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
 
 
 def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
-    """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
+    """Find `calls` in `text`; None if some are missing. `entry` is the skeleton of a tagged argument."""
     wholes: list[SlotSpan] = []
     for owner, call in enumerate(calls):
         position = wholes[-1].end if wholes else 0
@@ -192,7 +192,7 @@ def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> S
         return None
     last_value = values[len(call.arguments) - 1]
     keys_after_value = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
-    # `<a>7</a>`: the key is there again after the last value, and belongs to the arguments as well.
+    # In `<a>7</a>`, the key is repeated after the last value, and is part of the arguments too.
     ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
     end = (ends or [last_value])[-1] + len(suffix)
@@ -200,7 +200,7 @@ def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> S
 
 
 def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]], spent: Spent) -> Skeleton:
-    """Return the skeleton of a JSON object that is a call; () where its arguments are not one object."""
+    """Return the skeleton of a JSON object that is a call; empty if the arguments aren't one object."""
     span = arguments_span(text, call.arguments, spent)
     if span is None:
         return ()
@@ -209,15 +209,15 @@ def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]
 
 
 def make_row(text: str, tokens: Sequence[SlotSpan], count: int) -> Row | None:
-    """Cut `text` into items by their owners 0 … `count`-1; None when one is missing or two are interleaved."""
+    """Split `text` into items by the owners 0 … `count`-1 of its tokens; None if one is missing or two are interleaved."""
     groups = [[token for token in tokens if token.owner == owner] for owner in range(count)]
     if not all(groups):
         return None
     bounds = [(group[0].start, group[-1].end) for group in groups]
-    # `f, g: {…} {…}`: the names of both calls come before the arguments of both, and nothing tells what is around one call.
+    # In `f, g: {…} {…}`, both names precede both arguments, so the text around a single call is unknown.
     if any(left[1] > right[0] for left, right in itertools.pairwise(bounds)):
         return None
-    # `f(a=1)`: the name belongs to no argument, so it ends what is before the first one.
+    # In `f(a=1)`, the name isn't part of an argument, so the text before the first argument starts after the name.
     earlier = [token.end for token in tokens if token.end <= bounds[0][0]]
     later = [token.start for token in tokens if token.start >= bounds[-1][1]]
     return Row(
@@ -237,10 +237,10 @@ def skeleton_of(text: str, tokens: Sequence[SlotSpan]) -> Skeleton:
 
 
 def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
-    """Join neighbouring literals, drop empty ones, and turn counters into slots."""
+    """Join adjacent literals, drop empty ones, and turn counters into slots."""
     merged: list[Part] = []
     for part in parts:
-        # `call \ue000: ` is cut into `call `, the counter and `: `.
+        # `call \ue000: ` is split into `call `, the counter and `: `.
         pieces = [part] if isinstance(part, Slot) else re.split(f"({COUNTER})", part)
         for piece in pieces:
             if piece == COUNTER:
@@ -253,10 +253,10 @@ def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
 
 
 def mark_counters(row: Row) -> tuple[Row, int | None]:
-    """Replace numbers that count the items by `COUNTER`. Also returns the first number; None when nothing counts."""
+    """Replace numbers that count the items with `COUNTER`. Also return the first number; None if there is no counter."""
     starts: list[int] = []
-    # The text between two calls is the tail of one and the head of the next, and may count in both roles:
-    # `<c0>f</c0>, <c1>g</c1>` counts in `</c0>` and in `<c1>`.
+    # Text between two calls ends the first and starts the second, so it may contain the counters of both: `<c0>f</c0>, <c1>g</c1>` has them
+    # in `</c0>` and `<c1>`.
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*heads[1:], row.after], starts, backwards=False)
     alike = len({len(item) for item in row.items}) == 1
@@ -265,8 +265,8 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
 
 
 def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[str]:
-    """Mark numbers that grow by one from text to text, as far as the texts agree from their end or start."""
-    # What is before a call agrees from its end on, what is after it from its start on; further away anything may stand.
+    """Mark numbers that increase by one from text to text, as far as the texts agree from their end or start."""
+    # Compare text before a call from its end, and text after a call from its start. Text further away may differ.
     step = -1 if backwards else 1
     rows = [_digits_apart(text)[::step] for text in texts]
     for at, column in enumerate(zip(*rows, strict=False)):
@@ -286,7 +286,7 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
         if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
             marked.append(part)
             continue
-        # `#1` in the first item and `#2` in the second: each number is compared with those in the same place.
+        # Compare each number with those in the same position: `#1` in the first item and `#2` in the second.
         counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
         starts.extend(int(rows[0][at]) for at in counting)
         marked += (COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
@@ -294,21 +294,21 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
 
 
 def _digits_apart(text: str) -> list[str]:
-    """Cut `text` into numbers and single other characters: a counter may be inside a tag."""
+    """Split `text` into numbers and other characters, because a counter may be inside a tag."""
     return re.findall(r"\d+|\D", text)
 
 
 def _counts(column: Sequence[str]) -> bool:
-    # `0`, `1`, `2` count, `7`, `7` do not. `²` is a digit to Python, and `int` refuses it.
+    # `0`, `1`, `2` is a counter, `7`, `7` isn't. `²` is a digit in Python, but `int` rejects it.
     numbers = [int(cell) for cell in column if cell.isascii() and cell.isdigit()]
     steps = {right - left for left, right in itertools.pairwise(numbers)}
     return len(numbers) == len(column) and steps == {1}
 
 
 _BRACKETS = {"{": "}", "(": ")", "[": "]"}
-# The end of an open tag where the name is the value of an attribute: `<call id=1 name="`.
+# Matches the end of an open tag whose attribute is the name: `<call id=1 name="`.
 _ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
-# A bracket that is still open right before the name: `<function=`.
+# Matches a bracket that is still open at the name: `<function=`.
 _OPEN_TAG = re.compile(r"(?:<+[^<>]*|\[+[^\[\]]*)$")
 _NAMESPACE = re.compile(r"[\w.]*")
 
@@ -320,8 +320,8 @@ def split_opener(text: str) -> tuple[str, str]:
     if match:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]
-    # No tag is open at the name: whole tags and white space are the opener, the rest goes with the name.
-    # `<call>\nrun: f` has the opener `<call>\n`, and `run: ` belongs to the function.
+    # If no tag is open at the name, complete tags and white space are the opener. The rest is part of the function: `<call>\nrun: f` has
+    # the opener `<call>\n` and the function `run: `.
     parts = lexemes(text)
     first = next((i for i, part in enumerate(parts) if is_tag(part)), 0)
     while first < len(parts) and (is_tag(parts[first]) or parts[first].isspace()):
@@ -330,15 +330,15 @@ def split_opener(text: str) -> tuple[str, str]:
 
 
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
-    """Split what follows arguments: the call is closed by as many markers as its opener has."""
-    # `<call>` … `</f></call>`: one marker opens the call, so one closes it, and `</f>` closes the function.
+    """Split the text after arguments: a call has as many closing markers as opening markers."""
+    # In `<call>` … `</f></call>`, one marker opens the call, so only `</call>` closes it. `</f>` closes the function.
     size = sum(map(is_tag, lexemes(call_start)))
     parts = lexemes(text)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
     if not size or not tags:
         return text, ""
     first = tags[-min(size, len(tags))]
-    # White space before the closers goes with them: `}` and `\n</call>`.
+    # Include the white space before the closers: `}` and `\n</call>`.
     while first > 0 and parts[first - 1].isspace():
         first -= 1
     return "".join(parts[:first]), "".join(parts[first:])
@@ -349,7 +349,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
     if not arguments.entry:
         return function, arguments
     at = function.index(Slot.ARGUMENTS)
-    # `f(` … `)`: without arguments the call is `f()`, so the brackets are theirs and not the call's.
+    # In `f(` … `)`, the brackets are part of the arguments, because a call without arguments is `f()`.
     left = outer_literals(function[:at])[1] if at else ""
     right = literal_after(function, Slot.ARGUMENTS)
     closer = _BRACKETS.get(left[-1:], "")
@@ -360,7 +360,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
 
 
 def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Move a quote that opens before each value to the value's other end: `" KEY="VALUE` in a row is ` KEY="VALUE"`."""
+    """Move a quote from before each value to after it: `" KEY="VALUE` in a row becomes ` KEY="VALUE"`."""
     entry, at = arguments.entry, function.index(Slot.ARGUMENTS)
     right = literal_after(function, Slot.ARGUMENTS)
     first, opener = str(entry[0]) if entry else "", str(entry[-2]) if len(entry) > 1 else ""
@@ -368,18 +368,18 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     is_quote = quote and quote in "\"'" and entry[-1] is Slot.VALUE and opener.endswith(quote)
     if not is_quote or arguments.separator or not right.startswith(quote):
         return function, arguments
-    # `<call is="f" a="1" b="2"/>`: solved as a row, each `"` that ends a value is taken for the start of the next entry.
+    # In `<call is="f" a="1" b="2"/>`, comparing entries takes each `"` that ends a value for the start of the next entry.
     turned = joined_skeleton([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]])
     return turned, replace(arguments, entry=joined_skeleton([first[1:], *entry[1:], quote]))
 
 
 def lead_layout(tools: CallSyntax) -> CallSyntax:
-    """Move white space after a value that has no closer: to the next argument, and to the end of the arguments."""
+    """Move white space after a value without a closer to the next argument, and to the end of the arguments."""
     function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
     if not at or not entry or isinstance(entry[-1], Slot):
         return tools
-    # `f\na: 1\nb: 2\n`: the line break after a value is the one before the next argument.
+    # In `f\na: 1\nb: 2\n`, the line break after a value precedes the next argument.
     layout, left = entry[-1], outer_literals(function[:at])[1]
     texts = [part for part in function[at:] if not isinstance(part, Slot)]
     closed = any(text.strip() for text in (arguments.end, *texts, tools.call_end))
@@ -398,18 +398,18 @@ def lead_layout(tools: CallSyntax) -> CallSyntax:
 
 
 def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSyntax | None:
-    """Return the syntax that leaves out more than the arguments when a call has none; None when nothing shows one.
+    """Return the syntax if calls without arguments also omit text around the arguments; None if no rendering shows that.
 
-    `before` and `after` are the texts around the arguments in an answer with one call: `before` up to and including the
-    name, `after` to the end. `empty` is the text after the name of a call without arguments.
+    `before` is the text between name and arguments in an answer with one call, and `after` is the text from the arguments to the end.
+    `empty` is the text after the name of a call without arguments.
     """
     function, arguments = tools.function, tools.arguments
     at = function.index(Slot.ARGUMENTS)
     close = arguments.end + "".join(str(part) for part in function[at + 1 :]) + tools.call_end
     if Slot.NAME not in function[max(at - 2, 0) : at] or any(isinstance(part, Slot) for part in function[at + 1 :]):
         return None
-    # `f><args>{"a": 1}</args></f>` may be `f></f>` without arguments. Then `before` is `><args>`, `after` is
-    # `</args></f>`, `empty` is `></f>`: kept is `>`, and `<args>` and `</args>` are left out with the arguments.
+    # A call is `f><args>{"a": 1}</args></f>`, or `f></f>` without arguments. Then `before` is `><args>`, `after` is `</args></f>`, and
+    # `empty` is `></f>`. The call keeps `>`, and omits `<args>` and `</args>` together with the arguments.
     kept = common_prefix([before, empty])
     rest = empty[len(kept) :]
     ending = common_suffix([after, rest])
@@ -428,13 +428,13 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
 
 
 def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
-    """Return where the call's id starts and ends in the function's skeleton; None when the name is not part of it.
+    """Return the start and end of the call's id in the function's skeleton; None if the id doesn't contain the name.
 
-    A name joined to a counter by punctuation is an id, with the namespace before it: `functions.f:0`.
+    A name joined to a counter by one punctuation character is an id, with the namespace before it: `functions.f:0`.
     """
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
         return None
-    # `functions.f:0`: one character joins name and counter. In `f::0` or `f{…}:0` they are parts of their own.
+    # In `functions.f:0`, one character joins name and counter. In `f::0` or `f{…}:0`, they are separate parts.
     name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)
     if index - name != 2 or len(str(tools.function[name + 1])) > 1:
         return None
@@ -449,6 +449,6 @@ def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
 
 
 def literal_after(skeleton: Skeleton, slot: Slot) -> str:
-    """Return the literal right after `slot`, or nothing."""
+    """Return the literal after `slot`; empty if there is none."""
     at = skeleton.index(slot) + 1
     return text_of(*skeleton[at : at + 1])

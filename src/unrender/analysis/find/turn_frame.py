@@ -1,9 +1,9 @@
 """Finds the frame of a turn from prompts and answers: headers, prefills, and the end of the turn.
 
-Strategy: what all answers to one question have in common at their start is the header. The generation prompt ends in the
-header too, or goes on with the prefill. A boundary is drawn where lexemes differ, and never inside a composite marker.
-What every prompt writes after the end of the question's turn is the anchor: texts are compared from there on. A switch in
-the question, and white space before the anchor, say nothing about the answer.
+Strategy: the common start of all answers to one question is the header. The generation prompt ends with the header, or continues with the
+prefill. Texts are split where lexemes differ, and never inside a composite marker. The anchor is the text that every prompt has after the
+end of the question's turn. Texts are compared from the anchor on. Thinking switches in the question and white space before the anchor are
+ignored.
 """
 
 from __future__ import annotations
@@ -24,49 +24,49 @@ _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFrame:
-    """The texts around the answers to a user (and to a tool), before they are taken apart."""
+    """Texts around the answers to a user or a tool."""
 
     lead: str
-    """All that is between the user's text and an answer: end of the user's turn, then the header."""
+    """Text between the user's message and an answer: the end of the user's turn, then the header."""
     other_leads: tuple[str, ...] = ()
-    """The same with thinking switched off, where the switch is in the user's turn, and where no header is before an answer."""
+    """Leads of other answers: with thinking switched off in the user's turn, and without a header."""
     header: str
     tool_lead: str = ""
     tool_header: str = ""
     prefill: str = ""
     prefill_no_thinking: str = ""
     unasked: str = ""
-    """The header, where no prompt asks for an answer, or the rest of it, where prompts end inside."""
+    """Header text that no prompt contains: all of the header or its end."""
     appended: str = ""
-    """The text that the template appends to a whole conversation, after the end of the last turn."""
+    """Text that the template appends to a conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
-        """Return the answer in a rendering of [user, answer], without the lead; None when it begins with another lead.
+        """Return the answer in a rendering of [user, answer], without the lead; None if the rendering starts with another lead.
 
-        Some templates write other white space in the lead before one kind of answer than before another.
+        In some templates, white space in the lead depends on the kind of answer.
         """
         if text is None:
             return None
-        # `Hi</b><tools>[{"name": "f"}]`: tools after the whole conversation are no words of the answer.
+        # In `Hi</b><tools>[{"name": "f"}]`, tools after the conversation aren't part of the answer.
         text = text.removesuffix(self.appended) if carries_needle(self.appended) else text
-        # `</u>/no<bot>`: where the switch is in the question's turn, an answer without thinking has a lead of its own.
+        # In `</u>/no<bot>`, the switch is in the question's turn, so answers without thinking have their own lead.
         bodies = (text_after_lead(text, lead) for lead in (self.lead, *self.other_leads))
         return next((body for body in bodies if body is not None), None)
 
 
 def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
-    """Find lead, headers and prefills.
+    """Find the lead, headers and prefills.
 
-    `part_opener` is a marker that opens every part of an answer, and so is not in the header. It may be empty.
+    `part_opener` is the marker that opens every part of an answer, so it isn't part of the header. It may be empty.
     """
     asked = _headed(turns.question)
     lead = _lead(asked).removesuffix(part_opener)
     header = _without_sentinels(_header(lead, asked))
     tool_lead = _tool_lead(_headed(turns.result), header).removesuffix(part_opener) if turns.result else ""
-    # `</u><bot>` after a question and `</r><bot>` after a result end alike: there is one header.
+    # `</u><bot>` after a question and `</r><bot>` after a result have the same end, so there is only one header.
     same_header = common_suffix([lead, tool_lead]).strip()
     tool_header = "" if same_header else split_last_tag(tool_lead)[1] or tool_lead
-    # `<user>Q</u>` is all of every prompt, and answers begin with `</u><bot>`: `<bot>` comes unasked.
+    # If every prompt ends after `<user>Q</u>` and answers start with `</u><bot>`, no prompt contains `<bot>`.
     bare, (on, off) = asked.bare, _ends_of_question(asked)
     unasked = asked.prompt == bare and asked.prompt_no_thinking in (bare, None) and bare and lead.startswith(bare)
     switched = off + lead[len(on) :] if off and lead.startswith(on) else ""
@@ -85,20 +85,20 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
 
 
 def _rest_of_header(asked: Continuations, lead: str) -> str:
-    """Return the punctuation after a word with which prompts end: `BOT` is the prompt, and all answers begin as `BOT: Hi` does."""
+    """Return punctuation that answers add to the prompt's last word, e.g. `: ` if `BOT: Hi` answers the prompt `BOT`."""
     bodies = [text_after_lead(text, lead) for text in asked.answers]
     ends_inside = {asked.prompt, asked.prompt_no_thinking} - {None} == {lead} and lead[-1:].isalnum()
     if not ends_inside or None in bodies or len(bodies) == 1:
         return ""
     shared = common_prefix([body for body in bodies if body is not None])
-    # `(thought) Hi` and `Hi` share no more than `: ` before them.
+    # `: (thought) Hi` and `: Hi` share only `: `.
     return shared if shared.strip() and not tags_of(shared) and not any(map(str.isalnum, shared)) else ""
 
 
 def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterator[str]:
-    """Yield a sentence for each way in which answers in the history begin unlike the generation prompt.
+    """Yield a message for each way in which answers in the history start differently from the generation prompt.
 
-    `content_start` is the marker that opens content. It is empty when no marker does.
+    `content_start` is the marker that opens content; empty if there is none.
     """
     asked = turns.question
     header, prompt = frame.header.strip(), asked.prompt
@@ -111,26 +111,26 @@ def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterat
 
 
 def tail_of(body: str | None, needle: str, frame: TurnFrame) -> str:
-    """Return the text after an answer's last needle, up to the end of its turn."""
+    """Return the text after an answer's last needle, through the end of its turn."""
     return _tail(body, needle).removesuffix(frame.appended)
 
 
 def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
-    """Yield the markers that open the turn after an answer, for templates that do not end an answer."""
+    """Yield markers that open the next turn, for templates that don't end answers."""
     followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
     alone, answered = turns.call or EOS, turns.call_answered or ""
-    # `<c>f</c>` and `<c>f</c><tool>R`: nothing ends the whole call, so `<tool>` shows that it is over.
+    # In `<c>f</c>` and `<c>f</c><tool>R`, no marker ends the turn, so it ends at `<tool>`.
     goes_on = until_sentinel(alone) == alone and answered.startswith(alone)
     before_result = answered[len(alone) :].partition(RESULT)[0] if goes_on else ""
     for text in (followed.removeprefix(content_end), before_result):
-        # `<c>f</c>` last, and `<c>f</c>` + EOS + `<tool>R`: EOS ends it, and no marker does.
+        # In `<c>f</c>` + EOS + `<tool>R`, EOS ends the turn, so no marker is needed.
         first = next((part for part in lexemes(until_sentinel(text)) if part.strip()), "")
         if is_tag(first):
             yield first
 
 
 def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
-    """Yield the text before content in answers to a tool's result, first without and then with another call."""
+    """Yield the text before content in answers to a tool's result: first without, then with another call."""
     for text in turns.after_result if frame.tool_lead else ():
         body = text_after_lead(text, frame.tool_lead)
         if body is not None and CONTENT in body:
@@ -138,18 +138,18 @@ def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
 
 
 def end_in_history(turns: Turns) -> str:
-    """Return the end of an answer before another question, because some templates don't end the last answer."""
+    """Return the end of an answer that another question follows, because some templates don't end the last answer."""
     followed = _tail(turns.followed, CONTENT)
     if USER2 not in followed:
         return ""
     followed = followed.partition(USER2)[0]
-    # `Hi</b><user>Q2`: `<user>` is before the first question as well, so `</b>` is what ends the answer.
+    # In `Hi</b><user>Q2`, `<user>` also precedes the first question, so only `</b>` ends the answer.
     openings = (turns.opening, turns.opening_with_tools)
     return followed.removesuffix(max((common_suffix([followed, opening]) for opening in openings), key=len))
 
 
 def until_sentinel(text: str) -> str:
-    """Return `text` up to the first EOS or BOS: another turn follows these."""
+    """Return `text` up to the first EOS or BOS, because the next turn starts there."""
     return text.partition(EOS)[0].partition(BOS)[0]
 
 
@@ -158,24 +158,24 @@ def _tail(text: str | None, needle: str) -> str:
 
 
 def _headed(asked: Continuations) -> Continuations:
-    """Return answers that the history writes without a header with the one that every prompt writes.
+    """Add the prompt's header to answers that the history writes without a header.
 
-    It is a header if it has other markers than the answers, and if these have none in common at their start.
+    The text is a header if its markers don't occur in the answers, and if the answers have no common start.
     """
-    # `</u><bot>` is the prompt, and the history has `</u><bot>Hi` and `</u><call>f</call>`, or no `<bot>` at all.
+    # The prompt is `</u><bot>`. In the history, some or all answers lack `<bot>`, as in `</u><call>f</call>`.
     bare, prompts = asked.bare or "", [text for text in (asked.prompt, asked.prompt_no_thinking) if text is not None]
     if not prompts or any(not text.startswith(bare) for text in (*prompts, *asked.answers)):
         return asked
     rests = [text[len(bare) :] for text in asked.answers]
     starts = [re.split(f"{CONTENT}|{REASONING}|{NAMES[0]}", rest)[0] for rest in rests]
     asks, switched = common_prefix(prompts), len(set(prompts)) > 1
-    # `<bot><think>` and `<bot><think></think>`: the thought's opener is not the header's, whatever its closer looks like.
+    # In `<bot><think>` and `<bot><think></think>`, `<think>` is part of reasoning rather than the header, whatever its closer is.
     shorter = split_last_tag(asks)[0]
     lead = shorter if switched and asks == prompts[0] and tags_of(shorter[len(bare) :]) else asks
     lead = _without_opener(lead, [lead + rest for rest in rests])
     header, marks = lead[len(bare) :], set(tags_of(lead[len(bare) :]))
     unheaded = [not marks & set(tags_of(start)) for start in starts]
-    # `<think>` alone may be a thought's that no answer shows.
+    # A single `<think>` may open reasoning that no answer shows.
     several = switched or lead != asks or len(lexemes(header.strip())) > 1
     if not several or not any(unheaded) or common_prefix(starts).strip():
         return asked
@@ -193,26 +193,26 @@ def _lead(asked: Continuations) -> str:
     """Return the common start of all answers to one input: the end of the input's turn, then the header."""
     prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
     others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
-    # In history, switch-word.jinja writes ` /think` into the user's own text: what follows that is not a header.
+    # In the history, switch-word.jinja writes ` /think` into the user's own text. Text after it isn't a header.
     agreeing = [text for text in others if text is not None and common_prefix([text, *asked.answers]).strip()]
     return _common_lead([*asked.answers, *agreeing], prompts, asked.bare)
 
 
 def _to_same_question(text: str | None, asked: Continuations) -> str | None:
-    """Return a text with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
+    """Replace the end of the question with thinking off by its end with thinking on, e.g. ` /think`."""
     on, off = _ends_of_question(asked)
     return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
 
 
 def _ends_of_question(asked: Continuations) -> tuple[str, str]:
-    """Return what a question has at its end with thinking on and off, where a switch in it tells the two apart; else nothing.
+    """Return the end of the question with thinking on and off, if it contains a switch; otherwise two empty strings.
 
-    Where one text begins with the other, the question is the same: the template asks for an answer though it is not told to.
+    If one text is a prefix of the other, there is no switch. The template then writes a generation prompt without being asked to.
     """
     on, off = asked.bare or "", asked.bare_no_thinking or ""
     if on.startswith(off) or off.startswith(on):
         return "", ""
-    # ` /think[Be brief.]</u>` and ` /no_think[Be brief.]</u>`: what follows the switch may be another text in the history.
+    # After the switch in ` /think[Be brief.]</u>` and ` /no_think[Be brief.]</u>`, the history may have other text.
     same = len(common_suffix([on, off]))
     switch = on[: len(on) - same], off[: len(off) - same]
     return switch if switch[1] else (on, off)
@@ -228,47 +228,47 @@ def text_after_lead(text: str, lead: str) -> str | None:
     """
     if text.startswith(lead):
         return text[len(lead) :]
-    # `<end><bot>` is found in `<end>\n<bot>Hi`: words and tags have to be the same, what is between them only blank.
+    # `<end><bot>` matches `<end>\n<bot>Hi`: words and tags must be equal, but white space between them may differ.
     words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
-    # Of `<bot>\n`, the line break is the lead's where the text has it, and else nobody's.
+    # If the lead is `<bot>\n`, remove the line break too, provided that the text has one.
     space = lead[len(lead.rstrip()) :]
     return text[match.end() :].removeprefix(space) if match else None
 
 
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
-    """Return the common start of answers and prompts, cut at a natural place; `bare` is the text without a generation prompt."""
+    """Return the common start of answers and prompts, cut at a lexeme boundary. `bare` is the text without a generation prompt."""
     known = [prompt for prompt in prompts if prompt is not None]
-    # The anchor: what all prompts begin with, where that is more than the end of the question's turn.
+    # The anchor: the common start of all prompts, if it is longer than the question's turn.
     asked = common_prefix(known)
     asked = asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
     shorter: list[str] = []
     if bare is not None and any(_before_header(answer, bare) != _before_header(asked, bare) for answer in answers):
-        # The question's turn may end otherwise before an answer: `</u>\n\n<bot>` in prompts and `</u>\n<bot>` in the history.
-        # Then any beginning of a prompt that goes on after that end may be an answer's lead, white space apart.
+        # The question's turn may end differently in prompts and in the history, e.g. `</u>\n\n<bot>` and `</u>\n<bot>`. Then any start of a
+        # prompt past that end may be an answer's lead, apart from white space.
         parts = lexemes(asked[len(bare) :][:MAX_MARKER])[:MAX_ITEMS]
         shorter = [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
     answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
     lead = common_prefix(answers) if answers else ""
     if asked and lead.startswith(asked):
-        # half-header.jinja: the switch changes the text after `assistant:`, so the space there belongs to the answer,
-        # although the history always has it.
+        # half-header.jinja: the switch changes the text after `assistant:`, so the space there is part of the answer, even if the history
+        # always has it.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # The header is what answers share.
+    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # Only answers show the header.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
     if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
-        shared = bare  # The end of the question's turn is not a part of the answer.
+        shared = bare  # The end of the question's turn isn't part of the answer.
     return _without_opener(shared, answers)
 
 
 def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
-    """Return a lead up to the end of what a prompt asks with, where only that end is in it."""
-    # `Q</u>[Be brief.]<bot>` is the prompt, and all answers begin with `</u><bot><|so|>`: `<|so|>` is not asked with.
+    """Cut off the part of a lead that follows the end of a prompt, if the lead contains that end."""
+    # If the prompt is `Q</u>[Be brief.]<bot>` and all answers start with `</u><bot><|so|>`, `<|so|>` isn't in the prompt.
     for asked in asks:
         parts = lexemes(asked[-MAX_MARKER:])[-MAX_ITEMS:]
         ends = ("".join(parts[at:]) for at in range(len(parts)))
@@ -279,35 +279,35 @@ def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
 
 
 def _before_header(text: str, bare: str) -> str | None:
-    """Return the white space between the end of the question's turn and what follows; None where the turn ends otherwise."""
+    """Return the white space between the end of the question's turn and the following text; None if the turn ends differently."""
     rest = text.removeprefix(bare)
     return rest[: len(rest) - len(rest.lstrip())] if text.startswith(bare) else None
 
 
 def _with_lead_of(answer: str, prompts: list[str]) -> str:
-    """Return the answer with the white space of a prompt, or its beginning, where its lead differs in nothing else."""
+    """Return the answer with the white space of a prompt, or of its start, if their leads differ only in white space."""
     rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
     return next((prompt + rest for prompt, rest in rests if rest is not None), answer)
 
 
 def _agree(prompt: str, lead: str) -> bool:
-    """Return whether one begins with the other; white space at the end of the lead may be the answers' own."""
+    """Return whether one is a prefix of the other. White space at the end of the lead may belong to the answers."""
     shared = common_prefix([prompt, lead])
     return shared in (prompt, lead) or bool(shared.strip() and not lead[len(shared) :].strip())
 
 
 def _without_opener(lead: str, answers: list[str]) -> str:
-    """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
+    """Cut off markers at the end of `lead` that answers close: `<think>` is part of the answer, not of the header."""
     rests = [text[len(lead) :] for text in answers]
-    # `<bot></bot>` is an answer that shows nothing of its call: its last marker ends the turn, and closes nothing in it.
+    # `<bot></bot>` shows nothing of its call: the last marker ends the turn, and doesn't close anything in it.
     shown = [text if CONTENT in text or NAMES[0] in text else split_last_tag(text)[0] for text in rests]
     openings = [text.partition(CONTENT)[0].partition(NAMES[0])[0] for text in shown]
-    # A lead may hold a whole prompt: only its end is looked at.
+    # A lead may contain an entire prompt, so check only its end.
     far, lead = lead[:-MAX_MARKER], lead[-MAX_MARKER:]
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):
         closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
-        # An empty block, as in `<bot><think></think>`, is cut off as a whole: it stands for no reasoning.
+        # Cut off an empty block as a unit, as in `<bot><think></think>`: it stands for no reasoning.
         openers = [i for i, part in enumerate(parts) if parts[-1] in closers_of(part)]
         pair = [i for i in openers if not "".join(parts[i + 1 : -1]).strip()]
         if not closed and not pair:
@@ -318,8 +318,8 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 
 
 def _natural(shared: str, rests: list[str]) -> str:
-    """Step back to before a marker that every text completes with a word."""
-    # `<|open|>` is followed by `think` in one answer and by `tool` in another: a header does not end there.
+    """Drop the last marker of `shared` if every text completes it with a word."""
+    # A header doesn't end in `<|open|>` if `think` follows in one answer and `tool` in another.
     parts = lexemes(shared)
     completed = all(is_word(rest) and not rest.startswith((CONTENT, REASONING, NAMES[0])) for rest in rests)
     return "".join(parts[:-1]) if parts and is_tag(parts[-1]) and completed else shared
@@ -330,7 +330,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
         return ""
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
-    # `<user>Q</u>Be brief.<bot><think>`: the prompt has an instruction of its own, so look for the end of the header.
+    # In `<user>Q</u>Be brief.<bot><think>`, the prompt contains an instruction, so search for the end of the header.
     parts = lexemes(lead[-MAX_MARKER:])
     ends = ("".join(parts[start:]) for start in range(len(parts)))
     header = next((end for end in ends if end.strip() and end in prompt), None)
@@ -341,32 +341,32 @@ def _header(lead: str, asked: Continuations) -> str:
     bare, prompt = asked.bare, asked.prompt or ""
     if bare is not None and lead.startswith(bare) and lead != bare:
         return lead[len(bare) :]
-    # `Q[Be brief.]</u><bot>` is the prompt, and the history has `Q</u><bot>Hi`: `<bot>` is what asks.
+    # If the prompt is `Q[Be brief.]</u><bot>` and the history has `Q</u><bot>Hi`, the header is `<bot>`.
     parts = lexemes(prompt[len(bare) :][:MAX_MARKER]) if bare and prompt.startswith(bare) else []
     asks = ("".join(parts[:size]) for size in range(min(len(parts), MAX_ITEMS), 0, -1))
     if found := next((text for text in asks if any(map(str.isalnum, text)) and lead.endswith(text)), ""):
         return found
-    # A lead may show tools as well: `</u>[{"name": …}]<bot>`. The header is its last marker, and what follows that.
+    # A lead may also list tools, as in `</u>[{"name": …}]<bot>`. The header is its last marker and the text after it.
     return split_last_tag(lead[-MAX_MARKER:])[1] if carries_needle(lead) else lead
 
 
 def _tool_lead(asked: Continuations, header: str) -> str:
     """Return the lead of answers to a result.
 
-    Where some answers lack the end of the result's turn, the lead is the start of the prompt, up to its header.
+    If some answers lack the end of the result's turn, the lead is the start of the prompt, including its header.
     """
-    # `</r></rs><bot>` in the prompt, and `</r><bot>` before answers: `</rs>` ends the turn of results, though answers lack it.
+    # With `</r></rs><bot>` in the prompt and `</r><bot>` before answers, `</rs>` ends the results although answers lack it.
     lead, bare, prompt = _lead(asked), asked.bare or "", asked.prompt or ""
     asks_alike = header.strip() and prompt.startswith(bare + header)
     return bare + header if asks_alike and not lead.startswith(bare) else lead
 
 
 def _appended(turns: Turns) -> str:
-    """Compare an answer at the end of a conversation with one that a user's message follows."""
+    """Return the text appended to a conversation, found by comparing its last answer with an earlier one."""
     last, followed = _tail(turns.content, CONTENT), _tail(turns.followed, CONTENT).partition(USER2)[0]
     if followed.startswith(last):
         return ""
-    # `Hi</end><user>!` beside `Hi</end><user>Q2`: what both share holds the next turn's opener, which does not end this one.
+    # `Hi</end><user>!` and `Hi</end><user>Q2` share the opener of the next turn, which doesn't end this one.
     opening = turns.opening.replace(BOS, "").lstrip()
     parts = lexemes(common_prefix([last, followed]))
     opened = next((at for at in range(len(parts)) if opening.startswith("".join(parts[at:]))), len(parts))
