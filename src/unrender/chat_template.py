@@ -320,7 +320,7 @@ class ChatTemplate:
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
     ) -> Writer:
-        """Return what writes conversations with the template that is used for these tools."""
+        """Return the writer of conversations for these tools."""
         from unrender.conversation.preparation import make_writer, read_tool_format  # noqa: PLC0415
 
         template, beside = self._with_tools, self._default
@@ -358,10 +358,10 @@ class ChatTemplate:
     ) -> Turn:
         """Return the turn for a prompt that was rendered elsewhere, e.g. by an engine.
 
-        `prompt` may be the end of the prompt, which shows whether reasoning is already open. With `is_continuation`, the text after the
-        last header is an answer that the model continues, and part of the message. As in `prepare`, nothing is a call without `tools`;
-        here, a tool may be listed twice. `known_ids` are the ids of earlier calls in the conversation, one for each call. Other arguments
-        that the prompt was rendered with, as in `prepare`, are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
+        `prompt` may be just the end of the prompt, which shows whether reasoning is already open. With `is_continuation`, the text after
+        the last header is an answer that the model continues, and part of the message. As in `prepare`, nothing is parsed as a call without
+        `tools`. Unlike there, a tool may be listed twice. `known_ids` are the ids of earlier calls in the conversation, one for each call.
+        Other arguments of `prepare` are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
         >>> ChatTemplate.from_string(source).prepare_rendered("<user>Hello</><assistant>").parse("Hi!</>").content
@@ -406,7 +406,7 @@ class ChatTemplate:
     def _format_behind(
         self, prompt: str, offer: Offer, tool_format: str | None, make_writer: Callable[[], Writer], *, forced: bool
     ) -> Format:
-        """Return how the answer to a prompt is written, with the template's end-of-sequence token among the ends of a turn."""
+        """Return the format of the answer to a prompt. Its end-of-turn markers include the template's end-of-sequence token."""
         from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- loaded when it is used
         from unrender.grammar.handmade import Identity  # noqa: PLC0415
 
@@ -416,8 +416,8 @@ class ChatTemplate:
         usual = tool_format in (None, "auto", "none")
         if not offer.tools or (usual and self.capabilities.supports_tools):
             return format
-        # `prepare` describes tools that the template ignores, and the model calls them as the description says. A required call
-        # is written in the same way after any prompt.
+        # If the template ignores tools, `prepare` describes them, and the model uses the call syntax of the description. A required call
+        # has this syntax after any prompt.
         writer = make_writer()
         return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 
