@@ -1,6 +1,6 @@
-"""Commands of the group `format`: `show` prints one, `diff` compares two, `list` lists and checks declared ones, `export` writes for others.
+"""Commands of the group `format`: `show`, `diff`, `list` and `export`.
 
-`example` writes the files that the documentation uses.
+Also the command `example`, which writes the files used in the documentation.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def diff_command(before: str, after: str, *, as_json: bool) -> None:
 
 
 def _format(source: str) -> Format:
-    """Return the Format in a file, or that of a template."""
+    """Return the Format in a file, or the one of a template."""
     path = Path(source)
     data = json_of(source) if path.suffix == ".json" and path.is_file() else None
-    # Other JSON holds a template: only a Format has a version and no template.
+    # Other JSON files contain templates: only a Format has a version and no template.
     if not isinstance(data, dict) or "version" not in data or "chat_template" in data:
         return load(source).format
     try:
@@ -135,7 +135,7 @@ def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wrong:
-    """A file that does not hold a declared format."""
+    """A file without a valid declared format."""
 
     why: str
     what: str = "malformed"
@@ -228,7 +228,7 @@ def export_command(
 
 
 def _write(exported: Exported, path: str) -> None:
-    """Put a response template into a JSON file; what else is in the file stays."""
+    """Add a response template to a JSON file, and keep its other fields."""
     config = json_of(path)
     if not isinstance(config, dict):
         raise BadInput(f"{path}: expected a JSON object, found {type(config).__name__}")
@@ -237,7 +237,7 @@ def _write(exported: Exported, path: str) -> None:
 
 
 def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> bool:
-    """Print the results, and return whether all passed."""
+    """Print the results, and return True if no check failed."""
     report = verify_export(loaded, exported)
     if as_json:
         print_json(report.to_dict())

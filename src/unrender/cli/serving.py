@@ -1,7 +1,7 @@
-"""Commands that serve: `serve` runs a gateway, `engine-args` says how an engine serves a model, `playground` shows a page.
+"""Commands for serving: `serve` runs a gateway, `engine-args` prints how to start an engine, and `playground` serves a page.
 
-vLLM and SGLang run the plug-in, and the gateway goes in front of every engine: both read with the whole format. Some engines
-also read an exported response template by themselves, which can say less.
+vLLM and SGLang can run the plug-in, and the gateway works with every engine. Both use the complete format. Some engines also support
+exported response templates, which can't express every format.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
 _ALONE = ("sampler", "transformers")
-"""Backends without an address."""
+"""Backends without a URL."""
 _NAMING = {
     "example_model": "--example-model",
     "path": "--gguf",
@@ -47,9 +47,9 @@ _SAMPLED = "no model: answers are made up, with calls that fit the tools; the sa
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _ADDRESS = "http://127.0.0.1:8001"
-"""The address of the engine in the commands that are printed."""
+"""Address of the engine in printed commands."""
 _RATE = 50.0
-"""Tokens a second of the sampler: about what a person sees of a model."""
+"""Tokens per second of the sampler, similar to a real model."""
 
 
 @click.command(short_help="Serve a model over HTTP.")
@@ -141,7 +141,7 @@ def serve_command(
 
 @contextmanager
 def _extra(name: str, why: str = "") -> Iterator[None]:
-    """Say which extra is missing when the block cannot import what it needs."""
+    """Raise `BadInput` with the name of the missing extra if an import in the block fails."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -149,7 +149,7 @@ def _extra(name: str, why: str = "") -> Iterator[None]:
 
 
 def _model(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the one model that options describe."""
+    """Return the settings of the model that the options describe."""
     engine, *others = [option for name, option in _NAMING.items() if name in given] or [""]
     here = engine in ("--example-model", "--gguf")
     if here and others:
@@ -176,19 +176,19 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
     if template := given.get("template"):
-        load(template)  # for its errors, which name what was looked for
+        load(template)  # Check that the template can be loaded.
     return {**given, "backend": kind, "aliases": "*", **key}
 
 
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options that name the example model's file, or the sampler where it cannot run; a line says why."""
+    """Return options for the example model. If it can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
     from unrender.gateway.example import example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
     try:
-        llama_cpp()  # It would be fetched in vain.
+        llama_cpp()  # Check this before the download.
         return {**own, "path": str(example_model())}
     except Failure as failure:
         remark(failure.message)
@@ -197,7 +197,7 @@ def _example(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_this_process(model: str | None) -> str:
-    """Return what runs a model when no engine does: transformers where it has weights, else the sampler."""
+    """Return the backend for running without an engine: transformers if there are weights, otherwise the sampler."""
     folder = Path(model or "")
     weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
     return "transformers" if weights else "sampler"
@@ -240,7 +240,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
 
 
 def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
-    """Return the sockets, and print their addresses and models."""
+    """Return the listening sockets. Print the address, and a remark for models that are sampled."""
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listeners  # noqa: PLC0415
@@ -252,7 +252,7 @@ def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
         sockets = listeners(host, port)
     except Failure as failure:
         raise BadInput(failure.message) from failure
-    # `fe80::1%eth0`: what follows the percent sign is a network's name.
+    # In `fe80::1%eth0`, the text after `%` is a network interface.
     here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
     if not config.keys.models and not here:
         remark("no keys: everyone who reaches this address may use it")
@@ -262,7 +262,7 @@ def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
 
 
 def _telemetry() -> Telemetry | None:
-    """Return what traces, where the environment names a collector."""
+    """Return the telemetry exporter if the environment variable for a collector is set."""
     if not os.environ.get(_COLLECTOR):
         return None
     with _extra("otel", f"{_COLLECTOR} is set, and "):
@@ -277,13 +277,13 @@ class Way:
 
     title: str
     lines: tuple[str, ...]
-    """Commands of a shell, or lines of Python."""
+    """Shell commands, or lines of Python."""
     why: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A model's name from the user, and its template."""
+    """The model's name as given by the user, and its template."""
 
     model: str
     template: ChatTemplate
@@ -295,12 +295,12 @@ class Subject:
 
     @property
     def served(self) -> str:
-        """The model that the engine loads, quoted for a shell; MODEL when the user named a template's file."""
+        """The model to load by the engine, quoted for a shell; MODEL if the user named a template file."""
         return "MODEL" if Path(self.model).is_file() else self.quoted
 
     @property
     def folder(self) -> str:
-        """The model's folder, quoted for a shell; DIR when the user did not name a folder."""
+        """The model's folder, quoted for a shell; DIR if the user didn't name a folder."""
         return self.quoted if Path(self.model).is_dir() else "DIR"
 
 
@@ -341,7 +341,7 @@ def _gateway(subject: Subject, engine: str, start: str, url: str, why: Sequence[
 
 
 def _inside(subject: Subject, engine: str, start: str) -> Way:
-    """Return how an engine runs our plug-in."""
+    """Return how to run the plug-in in an engine."""
     why = [
         "the plug-in is found when unrender is installed beside the engine; it reads and constrains as the gateway does"
     ]
@@ -352,7 +352,7 @@ def _inside(subject: Subject, engine: str, start: str) -> Way:
 
 
 def _own(subject: Subject, engine: str, start: str, why: str, target: Target = "vllm") -> Way:
-    """Return how an engine reads answers by itself, or why it cannot."""
+    """Return how to use the engine's own parser, or the reason why that's impossible."""
     title = f"By {engine} itself"
     try:
         omissions = subject.template.response_template(target=target).omissions
@@ -422,7 +422,7 @@ _ENGINES: Mapping[str, Callable[[Subject], Iterator[Way]]] = {
 
 
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
-"""Default address of Pyodide for the page of a static folder."""
+"""Default URL of Pyodide for static pages."""
 
 
 @click.command(short_help="See a template's format in a browser.")
