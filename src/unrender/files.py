@@ -39,7 +39,7 @@ def read_regular(path: Path, *, most: int) -> bytes:
         _check(os.fstat(descriptor), path, most)
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(f"expected at most {most} bytes, and it grows")
+        raise OSError(f"expected at most {most} bytes, but the file is growing")
     return content
 
 

@@ -80,7 +80,7 @@ class _Llguidance:
 
     def take(self, token: int) -> None:
         if not self._matcher.consume_token(token):
-            raise ValueError(f"the grammar cannot go on: {self._matcher.get_error()}")
+            raise ValueError(f"the grammar doesn't allow this token: {self._matcher.get_error()}")
         self.ended = token == self._end
 
 
@@ -130,7 +130,7 @@ class _Xgrammar:
 
     def take(self, token: int) -> None:
         if not self._matcher.accept_token(token):
-            raise ValueError("the grammar cannot go on")
+            raise ValueError("the grammar doesn't allow this token")
 
 
 def _xgrammar(tokenizer: Any, size: int) -> Callable[[str], Matcher]:

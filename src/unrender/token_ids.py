@@ -169,8 +169,8 @@ class PromptEncoder:
         self._decoded = Detokenizer(tokenizer)
         if not self.special_ids:
             raise TokenizerError(
-                f"{type(tokenizer).__name__}: expected a tokenizer that says which special tokens it has (added_tokens_decoder), "
-                "found none; without them a message could spell one"
+                f"{type(tokenizer).__name__}: expected a tokenizer that lists its special tokens (added_tokens_decoder), "
+                "found none; without the list, a message could contain one"
             )
         added = _added(tokenizer)
         texts = {id: getattr(added.get(id), "content", None) or self._decoded.text([id]) for id in self.special_ids}
@@ -209,7 +209,7 @@ class PromptEncoder:
                 if id in self._refused and bodies[piece]:
                     raise TokenizerError(
                         f"{type(self.tokenizer).__name__}: cannot encode {self._refused[id]!r} as ordinary text, "
-                        f"which a message holds: {pieces[piece][0]!r:.80}"
+                        f"found in a message: {pieces[piece][0]!r:.80}"
                     )
                 encoded.ids.append(id)
                 encoded.pieces.append(piece)

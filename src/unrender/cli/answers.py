@@ -142,7 +142,10 @@ def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], N
         if isinstance(event, Malformed):
             malformed.append(event_line(event))
     failed = [call for call in parser.message.failed_calls if call.name]
-    return [*malformed, *(f"the call of {call.name} is {call.status}, and no call of the message" for call in failed)]
+    return [
+        *malformed,
+        *(f"the call of {call.name} is {call.status}, and isn't part of the message" for call in failed),
+    ]
 
 
 def _show_text(title: str, summary: str, text: str) -> None:
@@ -180,7 +183,7 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
             remark(complaint)
     message = parser.message
     if turn.request.tools is None and (message.tool_calls or message.failed_calls):
-        remark("no tools were given, so any name counts as a tool's; --tools FILE names them")
+        remark("without --tools FILE, any name counts as a tool")
     sys.exit(bool(complaints))
 
 
@@ -259,7 +262,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
     print_sentence((reason[0].upper() + reason[1:], BOLD))
     _show_parts(explanation, everything=everything)
     for tolerance in explanation.tolerances:
-        print_sentence(f"Not as the template writes it: {tolerance}.")
+        print_sentence(f"Tolerated: {tolerance}.")
     if fix:
         print_sentence(("Fix: ", BOLD), fix + ".")
     others = len(explanation.hints[1:])

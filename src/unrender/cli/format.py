@@ -152,7 +152,7 @@ def _checked(file: str) -> Declared | _Wrong:
     except FormatError as error:
         return _Wrong(why=str(error))
     if item.name in taken:
-        return _Wrong(why=f"{file}: name: expected one that is not taken, found {item.name!r}")
+        return _Wrong(why=f"{file}: name: expected an unused name, found {item.name!r}")
     for finding in verify_format(item.format).failed:
         answer = finding.counterexample.answer if finding.counterexample else ""
         return _Wrong(why=f"{file}: format: {finding.capability}: failed for {answer!r:.200}")

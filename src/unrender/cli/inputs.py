@@ -135,7 +135,7 @@ class InputPath(click.Path):
         path = super().convert(value, param, ctx)
         if ctx is not None:
             if path == STANDARD_STREAM and STANDARD_STREAM in ctx.meta.get(_READ, ()):
-                self.fail("standard input (-) can be read once only", param, ctx)
+                self.fail("standard input (-) can only be read once", param, ctx)
             _keep_apart(ctx, _READ, str(path))
         return path
 
@@ -157,9 +157,7 @@ def _keep_apart(context: click.Context, kind: str, path: str) -> None:
     for output in context.meta.get(_WRITTEN, ()):
         for source in context.meta.get(_READ, ()):
             if any(is_same_file(output, found) for found in _files(source)):
-                raise click.UsageError(
-                    f"{output}: this file would be written, and {source} is read; name another output"
-                )
+                raise click.UsageError(f"{output}: this file is also read ({source}); choose another output")
 
 
 def _files(source: str) -> Iterator[str]:
@@ -201,7 +199,7 @@ def _setting(text: str) -> tuple[str, Any]:
 def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
     """Raise a usage error if two results would be printed to standard output."""
     if path == STANDARD_STREAM and as_json:
-        raise click.UsageError(f"{option} - and --json both print on standard output; name a file for one of them")
+        raise click.UsageError(f"{option} - and --json both print to standard output; use a file for {option}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +297,9 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
         try:
             command(request=request, **values)
-        except RequestError as error:  # An error such as `tools[0]: expected an object` was caused by the option `--tools FILE`.
+        except (
+            RequestError
+        ) as error:  # An error such as `tools[0]: expected an object` was caused by the option `--tools FILE`.
             field, *_ = re.split(r"\W", str(error), maxsplit=1)
             if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
                 raise

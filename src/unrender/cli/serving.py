@@ -153,7 +153,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
     engine, *others = [option for name, option in _NAMING.items() if name in given] or [""]
     here = engine in ("--example-model", "--gguf")
     if here and others:
-        raise click.UsageError(f"{engine} is an engine of its own; expected no {others[0]} beside it")
+        raise click.UsageError(f"{engine} can't be combined with {others[0]}")
     kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
     if "threads" in given and not here and kind != "transformers":
         raise click.UsageError(
@@ -165,7 +165,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         return {**given, "backend": "gguf", "aliases": "*"}
     if kind in _ALONE:
         if "url" in given:
-            raise click.UsageError(f"--backend {kind} has no URL; name the engine with --backend")
+            raise click.UsageError(f"--backend {kind} takes no URL; for the engine at this URL use e.g. --backend vllm")
         if kind == "sampler":
             return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
         if "template" not in given:
@@ -255,7 +255,7 @@ def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
     # In `fe80::1%eth0`, the text after `%` is a network interface.
     here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
     if not config.keys.models and not here:
-        remark("no keys: everyone who reaches this address may use it")
+        remark("no keys: anyone who can reach this address can use it")
     shown = f"[{host}]" if ":" in host else host
     remark(f"listening at http://{shown}:{sockets[0].getsockname()[1]}/v1")
     return sockets
@@ -334,20 +334,18 @@ def engine_args_command(template: str, *, engine: str, template_name: str | None
 def _gateway(subject: Subject, engine: str, start: str, url: str, why: Sequence[str], more: str = "") -> Way:
     serve = f"unrender serve {url} --backend {engine} --model {subject.quoted}{more} --port 8000"
     stops = ", ".join(repr(text) for text in subject.template.prepare(QUESTION).stop) or "none"
-    told = [*why, f"the gateway sends what ends a turn with each request: {stops}"]
+    told = [*why, f"the gateway sends stop texts with each request: {stops}"]
     if tokens := subject.template.format.preserved_tokens:
-        told.append(f"it keeps the special tokens that answers are read by: {', '.join(tokens)}")
+        told.append(f"it preserves special tokens that the parser needs: {', '.join(tokens)}")
     return Way(title="With the gateway", lines=(start, serve), why=tuple(told))
 
 
 def _inside(subject: Subject, engine: str, start: str) -> Way:
     """Return how to run the plug-in in an engine."""
-    why = [
-        "the plug-in is found when unrender is installed beside the engine; it reads and constrains as the gateway does"
-    ]
+    why = ["engines discover the plug-in if unrender is installed; it parses and constrains like the gateway"]
     if Path(subject.model).is_file():
         start = f"{TEMPLATE}={subject.quoted} {start}"
-        why.append(f"engines do not tell plug-ins of a template outside the checkpoint, hence {TEMPLATE}")
+        why.append(f"engines don't pass a separate template file to plug-ins, so {TEMPLATE} is needed")
     return Way(title=f"Inside {engine}", lines=("pip install unrender", start), why=tuple(why))
 
 
@@ -373,7 +371,7 @@ def _vllm(subject: Subject) -> Iterator[Way]:
         flags += " --enable-auto-tool-choice --tool-call-parser hf"
     if subject.template.format.reasoning.mode is not ReasoningMode.NONE:
         flags += " --reasoning-parser hf"
-    why = "`hf` reads the checkpoint's response template; it refuses strict tools, required and named calls"
+    why = "`hf` uses the checkpoint's response template; it rejects strict tools, and required and named calls"
     yield _own(subject, "vLLM", f"vllm serve {subject.folder}{flags}", why)
 
 
@@ -382,7 +380,7 @@ def _sglang(subject: Subject) -> Iterator[Way]:
     flags = "--tool-call-parser unrender --reasoning-parser unrender"
     yield _inside(subject, "SGLang", f"{start} {subject.served} {flags}")
     yield _gateway(subject, "sglang", f"{start} {subject.served} --port 8001", _ADDRESS, [])
-    why = "`auto` takes the response template only where no rule of SGLang's knows the chat template: see its log"
+    why = "`auto` uses the response template only if no rule of SGLang matches the chat template; see its log"
     yield _own(subject, "SGLang", f"{start} {subject.folder} --tool-call-parser auto --reasoning-parser auto", why)
 
 
@@ -402,13 +400,13 @@ def _transformers(subject: Subject) -> Iterator[Way]:
         "output = model.generate(**inputs, max_new_tokens=512)",
         'message = read_ids(turn, tokenizer, output[0][inputs["input_ids"].shape[1]:])',
     )
-    yield Way(title="In Python", lines=lines, why=("the prompt is whole: special tokens must not be added again",))
-    why = "`transformers serve` reads the checkpoint's response template; it takes no tool_choice and no grammars"
+    yield Way(title="In Python", lines=lines, why=("the prompt is complete, so don't add special tokens",))
+    why = "`transformers serve` uses the checkpoint's response template; it doesn't support tool_choice or grammars"
     yield _own(subject, "transformers", "transformers serve", why, "transformers")
 
 
 def _ollama(subject: Subject) -> Iterator[Way]:
-    why = ["Ollama takes no grammars: a required call is asked for, and asked for again where it is missing"]
+    why = ["Ollama doesn't support grammars: if a required call is missing, the request is repeated"]
     yield _gateway(subject, "ollama", "ollama serve", "http://127.0.0.1:11434", why, " --engine-model NAME")
 
 
@@ -471,4 +469,4 @@ def _write_page(folder: Path, pyodide: str) -> None:
         files = write(folder, pyodide=pyodide)
     except StaticError as error:
         raise BadInput(str(error)) from error
-    print_line(f"{len(files)} files are in {folder}; serve them with any web server")
+    print_line(f"wrote {len(files)} files to {folder}; serve them with any web server")

@@ -133,7 +133,7 @@ def _show_comparison(name: str, evidence: Sequence[Evidence]) -> None:
     found = [item for item in evidence if item.comparison == name.upper()]
     if not found:
         known = ", ".join(sorted({item.comparison for item in evidence if item.comparison}))
-        raise click.BadParameter(f"no comparison {name!r} was made; there are {known}", param_hint="--compare")
+        raise click.BadParameter(f"unknown comparison {name!r}; expected one of {known}", param_hint="--compare")
     for item in found:
         _show_evidence(item)
 
@@ -245,18 +245,17 @@ def _report(name: str, *, samples: int, seed: int) -> Report:
 
 
 def show_report(name: str, report: Report, *, everything: bool = False) -> None:
-    """Print the verdict with counts, the skipped checks by reason, and each failure with its diff. With `everything`, print all findings.
-    """
+    """Print the verdict with counts, the skipped checks by reason, and each failure with its diff. With `everything`, print all findings."""
     print_line((titled(name), BOLD), "   ", *verdict_of(report))
     print_rows([_finding_row(it) for it in report.findings] if everything else [*_skipped_rows(report)])
     if report.history and everything:
-        print_heading("History", "does the next prompt begin with the last one and the answer to it?")
+        print_heading("History", "does each prompt start with the previous prompt and its answer?")
         print_rows([_history_row(it) for it in report.history])
     elif report.history:
         print_rows([_history_summary(report)])
     for finding in (*report.failed, *(report.history if everything else ())):
         if example := finding.counterexample:
-            changed = "is written otherwise in the next prompt"
+            changed = "is changed in the next prompt"
             failed = f"failed ({finding.held} of {finding.total} passed), fed {example.chunking}"
             print_heading(finding.capability, failed if finding in report.failed else changed)
             print_block([(example.answer, NO_STYLE)] if finding in report.failed else [], indent=INDENT)
@@ -305,7 +304,7 @@ def _show_reports(outcomes: Sequence[Outcome[Report]]) -> None:
     print_outcomes(outcomes, _VERDICTS, "", _report_cells)
     failed = sum(bool(outcome.result and outcome.result.failed) for outcome in outcomes)
     missing = sum(outcome.result is None for outcome in outcomes)
-    words = f"{len(outcomes)} templates, {failed} with something failed"
+    words = f"{len(outcomes)} templates, {failed} with failed checks"
     print_line(words + (f", {missing} not examined" if missing else ""))
 
 

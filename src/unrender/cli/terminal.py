@@ -81,7 +81,7 @@ Row = tuple[str, str]
 """A label and its value."""
 UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 """Exit codes."""
-_DEFECT = "this is a defect of unrender; please report it, with the command and its input"
+_DEFECT = "this is a bug in unrender; please report it with the command and its input"
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
 """Half the number of rows printed of a long list, and the characters printed of a long value."""
@@ -441,8 +441,8 @@ def ending(error: Exception) -> tuple[int, str]:
         case OSError():
             return UNUSABLE, f"{error.filename or 'a file'}: {error.strerror or error}"
         case RecursionError():
-            return UNUSABLE, "an input is nested too deeply to be read"
+            return UNUSABLE, "an input is nested too deeply"
         case MemoryError():
-            return UNUSABLE, "an input is too large for the memory there is"
+            return UNUSABLE, "an input is too large for the available memory"
         case _:
             return DEFECT, f"{type(error).__name__}: {error}; {_DEFECT}"

@@ -175,4 +175,4 @@ def _without_one(format: Format) -> Iterator[tuple[str, Format]]:
             yield f"{other!r} instead of {spelling.marker!r}", replace(format, spellings=spellings)
     for marker in format.ignored:
         rest = tuple(text for text in format.ignored if text != marker)
-        yield f"{marker!r} dropped, since it says nothing", replace(format, ignored=rest)
+        yield f"{marker!r} ignored, because it has no meaning", replace(format, ignored=rest)

@@ -77,8 +77,8 @@ def _no_call_syntax(case: Case) -> Iterator[Advice]:
     """Check for possible calls although the template writes none."""
     format = case.reading.turn.format
     if format.tools.mode is ToolMode.NONE and _called(case):
-        text = f"the template shows no way to write calls, and {_listed(_called(case))} looks called"
-        yield text, "Check that the template is the model's newest, or give a format of your own (`format=`)"
+        text = f"the template doesn't write calls, but {_listed(_called(case))} looks called"
+        yield text, "Check that the template is up to date, or pass a format of your own (`format=`)"
 
 
 def _unknown_tool(case: Case) -> Iterator[Advice]:
@@ -120,8 +120,8 @@ def _stripped(case: Case) -> Iterator[Advice]:
     elif seen:
         yield f"{seen[0]!r} closes a call that nothing opened: {openers[0]!r} is missing", fix
     elif case.nearest is None and (begun := _begun_as_its_own(case)):
-        fix += "; if the model opens calls otherwise, add its syntax to the format's `tolerated`"
-        yield f"{_listed(begun)} looks called, but {openers[0]!r}, which opens calls, is not in the output", fix
+        fix += "; if the model uses another syntax, add it to the format's `tolerated`"
+        yield f"{_listed(begun)} seems to be called, but the start marker {openers[0]!r} is missing", fix
 
 
 def _mutilated(case: Case) -> str:
@@ -163,8 +163,8 @@ def _in_reasoning(case: Case) -> Iterator[Advice]:
     made = [(call.name, call.arguments_json) for call in case.reading.whole_calls]
     for call in AnswerReading.of(plain, case.reading.thought.strip()).whole_calls:
         if (call.name, call.arguments_json) not in made:
-            text = f"{call_text(call)} is written inside the reasoning, where nothing is called"
-            yield text, "It counts when the model has ended its reasoning, and writes it after that"
+            text = f"{call_text(call)} is inside the reasoning, where calls don't count"
+            yield text, "The model has to write the call after its reasoning"
 
 
 def _after_end(case: Case) -> Iterator[Advice]:
@@ -187,7 +187,7 @@ def _after_end(case: Case) -> Iterator[Advice]:
         if rest.strip():
             text = f"the answer ends at character {at} with {stop!r}, and {rest.strip()[:_QUOTED]!r} follows"
             stop_there = "Have the engine stop there (its token, or a stop text)"
-            yield text, f"{stop_there}: what follows was not meant for the answer"
+            yield text, f"{stop_there}: text after it isn't part of the answer"
         return
 
 
@@ -205,7 +205,7 @@ def _looks_called(case: Case) -> Iterator[Advice]:
     if not known and _called(case) and not any(_stripped(case)) and not any(_no_tools(case)):
         fields = next(_fields(case), None)
         told = f": JSON with the keys {_listed(fields)}" if fields else ""
-        text = f"{_listed(_called(case))} looks called, and no known syntax reads it{told}"
+        text = f"{_listed(_called(case))} seems to be called, but no known syntax matches{told}"
         yield text, "Compare it with what the model should write"
 
 
@@ -230,7 +230,7 @@ def _truncated(case: Case) -> Iterator[Advice]:
     """Check for calls cut off at the end of the output."""
     for call in case.reading.message.failed_calls:
         if call.status == "truncated":
-            where = f"inside the call of {call.name!r}" if call.name else "in a call, before its name"
+            where = f"inside the call of {call.name!r}" if call.name else "in a call before its name"
             text = f"the output ends {where}"
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'
 
@@ -241,7 +241,7 @@ def _open_reasoning(case: Case) -> Iterator[Advice]:
     spans = [span for span in reading.spans if span.role is not Role.LAYOUT]
     if end and spans and spans[-1].role is Role.REASONING and not reading.message.content:
         text = f"the output ends inside reasoning: {end!r} never comes"
-        yield text, "Allow more tokens, or check with --prompt whether the prompt had opened reasoning at all"
+        yield text, "Allow more tokens, or check with --prompt whether the prompt really opened reasoning"
 
 
 def _lone_closer(case: Case) -> Iterator[Advice]:
@@ -255,7 +255,7 @@ def _lone_closer(case: Case) -> Iterator[Advice]:
     before = reading.output[:at] if at > 0 else ""
     if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:
         text = f"{end!r} at character {at} closes reasoning that nothing opened"
-        yield text, f"If the prompt ended in {markers.start.strip()!r}, give that prompt (--prompt, or `prompt=`)"
+        yield text, f"If the prompt ended in {markers.start.strip()!r}, pass that prompt (--prompt, or `prompt=`)"
 
 
 def _typing(case: Case) -> Iterator[Advice]:
@@ -264,7 +264,7 @@ def _typing(case: Case) -> Iterator[Advice]:
         tool = case.reading.turn.request.tool(call.name)
         for problem in islice(_problems(call, tool), MAX_SHOWN_ITEMS) if tool else ():
             text = f"the arguments of {call.name!r} don't fit its schema: {problem.removeprefix('$: ')}"
-            yield text, "The call was read as it stands; constrain generation to prevent this"
+            yield text, "The call was parsed unchanged; constrain generation to prevent this"
 
 
 def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:
@@ -286,11 +286,11 @@ def _unknown_field(case: Case) -> Iterator[Advice]:
     for event in case.reading.malformed:
         # `{"name": "f", "args": {…}}`: a single object with an unknown key is used as the arguments.
         if event.expected in names and event.text.strip("}"):
-            text = f"{event.text!r} is not a key of this format; what it holds was read as the call's arguments"
+            text = f"{event.text!r} is not a key of this format; its value was used as the arguments"
         elif event.expected in names:
-            text = f"a call has no {event.expected}, and more than one other object, or arguments beside its name"
+            text = f"a call has no {event.expected}, and its arguments are ambiguous"
         elif event.expected == "another field":
-            text = f"{event.text!r} was left out of a call: this format has no such key, or the call has it twice"
+            text = f"{event.text!r} was dropped from a call: the format has no such key, or it's duplicated"
         else:
             continue
         yield text, f"Arguments belong under {' or '.join(sorted(names))}; constrain generation to prevent this"

@@ -181,7 +181,7 @@ def _table(table: Mapping[Any, Any]) -> str:
 
 _SHOWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Finder, lambda finder: _items("<", ">")(finder.literals)),
-    (Follow, lambda _: "<what may follow the value>"),
+    (Follow, lambda _: "<text after the value>"),
     (Enum, lambda member: str(member.value)),
     (Mapping, _table),
     (tuple, _items("(", ")")),

@@ -90,7 +90,7 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Invariant]:
         ascending = 0 <= first < last <= len(parts)
         yield place, not ascending, f"expected two ascending positions from 0 to {len(parts)}, found {[first, last]}"
         yield place, Slot.ARGUMENTS in parts[:last], "expected parts before the arguments"
-        yield place, tools.envelope or Slot.ID in parts, "the id has a place of its own"
+        yield place, tools.envelope or Slot.ID in parts, "the id already has a slot"
     yield from _arguments(tools, f"{where}.arguments")
 
 
@@ -141,9 +141,9 @@ def _arguments(tools: CallSyntax, where: str) -> Iterator[Invariant]:
         around = tools.envelope and arguments.start + arguments.end
         yield f"{where}.start", around, "expected nothing, since the arguments are in a JSON object"
     escaped = codec.escapes and tagged != (codec.strings in (Strings.RAW, Strings.QUOTED))
-    yield f"{where}.codec.escapes", escaped, "expected nothing, since values end by themselves"
+    yield f"{where}.codec.escapes", escaped, "expected nothing, because these values need no escapes"
     stray = not all(map(str.strip, arguments.closers)) or (arguments.closers and not tagged)
-    yield f"{where}.closers", stray, "expected markers, and only where each argument is written for itself"
+    yield f"{where}.closers", stray, "expected markers, and only if each argument is written separately"
     yield from _codec(codec, f"{where}.codec")
 
 
@@ -156,11 +156,11 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     value, key = parts.index(Slot.VALUE), parts.index(Slot.KEY)
     yield where, key > value, "expected the slot `key` before `value`"
     typed = parts.count(Slot.TYPE) == (codec.typed_by is Typing.ATTRIBUTE)
-    yield where, not typed, "expected the slot `type` where, and only where, the codec is typed by `attribute`"
+    yield where, not typed, "expected the slot `type` exactly if the codec is typed by `attribute`"
     yield where, Slot.TYPE in parts[value:], "expected the slot `type` before `value`"
     yield from _ends_of_arguments(tools, where, key, value)
     in_tags = codec.containers is Containers.XML
-    yield where, in_tags and keys < 2, "expected the key after the value as well, since containers are `xml`"
+    yield where, in_tags and keys < 2, "expected the key after the value too, because containers are `xml`"
     # `<city>Rome</city>`: only a quoted value, or a raw value typed by the schema, may be closed by its own name.
     raw = codec.strings is Strings.RAW and codec.typed_by is Typing.SCHEMA and not codec.cdata
     only = "containers are `xml`, or strings have quotes or are `raw` and typed by `schema`"
@@ -206,22 +206,26 @@ def _codec(codec: Codec, where: str) -> Iterator[Invariant]:
     for name, quote in (("string_open", codec.string_open), ("string_close", codec.string_close)):
         wrong = bool(quote.strip()) != quoted or (quote and not quoted)
         yield f"{where}.{name}", wrong, f"expected {'a marker' if quoted else 'nothing'}, found {quote!r}"
-    typed = "expected `syntax` where strings have quotes, and something else where they have none"
+    typed = "expected `syntax` exactly if strings have quotes"
     yield f"{where}.typed_by", unquoted != (codec.typed_by is not Typing.SYNTAX), typed
     yield f"{where}.indent", not 0 <= codec.indent <= MAX_SMALL, f"expected a number from 0 to {MAX_SMALL}"
     for name, text, core in (("item", codec.item_separator, ","), ("key", codec.key_separator, ":")):
         yield f"{where}.{name}_separator", text.strip() != core, f"expected {core!r} with white space, found {text!r}"
     tagged = bool(codec.item_tag.strip()) == (codec.containers is Containers.XML)
-    yield f"{where}.item_tag", not tagged, "expected a tag's name where, and only where, containers are `xml`"
+    yield f"{where}.item_tag", not tagged, "expected a tag name exactly if containers are `xml`"
     bare = codec.containers is Containers.BARE and unquoted
-    yield f"{where}.containers", bare, "keys without quotes stand only where strings have quotes"
-    yield f"{where}.cdata", codec.cdata and codec.strings is not Strings.RAW, "only raw strings stand in CDATA"
+    yield f"{where}.containers", bare, "expected quoted strings, because keys have no quotes"
+    yield (
+        f"{where}.cdata",
+        codec.cdata and codec.strings is not Strings.RAW,
+        "expected raw strings, because only these can be in CDATA",
+    )
     forms = [form for _, form in codec.escapes]
     wrong = any(len(character) != 1 for character, _ in codec.escapes) or len({*forms, ""}) <= len(forms)
-    yield f"{where}.escapes", wrong, "expected single characters, each with a form of its own"
+    yield f"{where}.escapes", wrong, "expected single characters with distinct forms"
     where, kinds = f"{where}.types", sorted(kind for kind, _ in codec.types)
     words = (codec.typed_by is Typing.ATTRIBUTE) == bool(kinds)
-    yield where, not words, "expected a word for each type where, and only where, the codec is typed by `attribute`"
+    yield where, not words, "expected a word for each type exactly if the codec is typed by `attribute`"
     yield where, kinds and kinds != sorted(_JSON_TYPES), f"expected each of {list(_JSON_TYPES)} once"
     for at, (kind, word) in enumerate(codec.types):
         wrong = not word or not _WORD_ENDS.isdisjoint(word)

@@ -88,7 +88,7 @@ def _rows(format: Format) -> Iterator[Invariant]:
         yield where, not text.strip(), f"expected a marker, found {text!r}"
     if reasoning.holds_calls:
         where, shown = "reasoning.holds_calls", is_marked(tools) or turn.reasoning_to_tools.strip()
-        yield where, tools == CallSyntax(), "there are no calls that reasoning could hold"
+        yield where, tools == CallSyntax(), "expected a format with calls"
         yield where, not shown, "expected calls with a marker before the name, which shows them inside reasoning"
     yield from _answer(format)
 
@@ -114,7 +114,7 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
 def _reasoning(reasoning: Reasoning) -> Iterator[Invariant]:
     mode, start, end = reasoning.mode, reasoning.start, reasoning.end
     if mode is ReasoningMode.NONE:
-        yield "reasoning.mode", reasoning != Reasoning(), "reasoning is described, and its mode is `none`"
+        yield "reasoning.mode", reasoning != Reasoning(), "expected no other fields in mode `none`"
         return
     opened = mode is not ReasoningMode.DELIMITER
     yield "reasoning.end", not end.strip(), f"expected a marker that ends reasoning, found {end!r}"
@@ -127,7 +127,7 @@ def _reasoning(reasoning: Reasoning) -> Iterator[Invariant]:
 
 def _content(content: Content, where: str) -> Iterator[Invariant]:
     if content.mode is ContentMode.PLAIN:
-        yield f"{where}.mode", content != Content(), "a wrapper is described, and the mode is `plain`"
+        yield f"{where}.mode", content != Content(), "expected no other fields in mode `plain`"
         return
     start, end = content.start, content.end
     yield f"{where}.start", not start.strip(), f"expected a marker that begins content, found {start!r}"
@@ -201,7 +201,7 @@ def _prefills(
     alone = len(end) == 1 and reasoning.mode is not ReasoningMode.DELIMITER
     for name, text in (("reasoning.empty", reasoning.empty), prompts[1]):
         closes = alone and reasoning.closed_in(text) and not text.strip().startswith(start)
-        yield name, closes, f"expected {start!r} first, as {end!r} alone is not seen, found {text!r}"
+        yield name, closes, f"expected {start!r} first, as {end!r} alone isn't recognized, found {text!r}"
 
 
 def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Invariant]:
@@ -243,7 +243,7 @@ def _syntax(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     opened = (tools.section_start + tools.call_start + before).count(_FENCE)
     end = after + tools.call_end + tools.separator + tools.section_end
     wrong = opened != end.count(_FENCE) or _WORDED_FENCE.search(end)
-    expected = "expected a Markdown fence without a word for each that is opened, and no other"
+    expected = "expected one closing Markdown fence, without a word, for each opening one"
     yield f"{where}.call_end", wrong, expected
 
 

@@ -193,7 +193,7 @@ def _all(texts: tuple[tuple[Path, str], ...]) -> tuple[Declared, ...]:
         declared = read_declared(text, where=str(path), origin=str(path))
         if declared.name in known:
             taken = known[declared.name].origin or "unrender's own"
-            raise FormatError(f"{path}: name: expected one that is not taken, found {declared.name!r} ({taken})")
+            raise FormatError(f"{path}: name: expected an unused name, found {declared.name!r} ({taken})")
         known[declared.name] = declared
     return tuple(known.values())
 

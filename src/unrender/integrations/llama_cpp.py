@@ -240,7 +240,7 @@ class _Calls:
         try:
             grammar = _Grammar(self._llama, self._constraint.grammar)
         except GrammarError as error:
-            warnings.warn(f"a call is not held to its grammar: {error}", SchemaWarning, stacklevel=2)
+            warnings.warn(f"a call isn't constrained: {error}", SchemaWarning, stacklevel=2)
             return
         # If the grammar doesn't allow this token, e.g. because calls are forbidden, it isn't activated. llama.cpp would crash.
         self._grammar = grammar if grammar.accept(token) else None
@@ -253,7 +253,7 @@ def _calls(llama: Llama, turn: Turn) -> _Calls | None:
     try:
         constraint = turn.constraint("llama.cpp")
     except GrammarError as error:
-        warnings.warn(f"calls are not held to a grammar: {error}", SchemaWarning, stacklevel=3)
+        warnings.warn(f"calls aren't constrained: {error}", SchemaWarning, stacklevel=3)
         return None
     return _Calls(llama, constraint) if constraint.triggers else None
 
@@ -318,7 +318,7 @@ def _response_format(given: Any) -> Any:
 def _template_of(llama: Llama) -> ChatTemplate:
     source = llama.metadata.get("tokenizer.chat_template")
     if not source:
-        raise TemplateError("the model file has no tokenizer.chat_template; give the handler a ChatTemplate")
+        raise TemplateError("the model file has no tokenizer.chat_template; pass a ChatTemplate to the handler")
     return own_template(source, _text_of(llama, llama.token_bos()), _text_of(llama, llama.token_eos()))
 
 

@@ -35,8 +35,8 @@ def _register(engine: str) -> None:
         importlib.import_module(f"unrender.integrations.{engine}").register()
     except Exception as error:  # noqa: BLE001 - the engine must start, whatever there is
         _log.warning(
-            "unrender does not plug into %s %s: %s is supported (%s). Nothing else is changed; "
-            "the gateway, `unrender serve`, works in front of any release.",
+            "unrender does not plug into %s %s: %s is supported (%s). The engine runs without it; "
+            "the gateway, `unrender serve`, works with any release.",
             engine,
             _installed(engine),
             supported(engine),

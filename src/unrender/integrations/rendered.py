@@ -49,7 +49,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
     if not getattr(tokenizer, "chat_template", None):
         raise TemplateError(
             f"expected a tokenizer with a Jinja chat template, found {type(tokenizer).__name__} without one; "
-            f"name a template's file in the environment variable {TEMPLATE}, or use the engine's own parser"
+            f"set the environment variable {TEMPLATE} to a template file, or use the engine's own parser"
         )
     return chat_template(tokenizer)
 
@@ -206,7 +206,9 @@ def opened(turn: Turn, *, continued: bool = False) -> Parser:
     """Return a parser for the answer. With `continued`, text that is already in the prompt produces no events."""
     parser = turn.parser(policy=engine_policy())
     if continued:
-        parser.feed("")  # Discard the events for the part of the answer in the prompt, because the client already has it.
+        parser.feed(
+            ""
+        )  # Discard the events for the part of the answer in the prompt, because the client already has it.
     return parser
 
 

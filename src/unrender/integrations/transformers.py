@@ -206,7 +206,7 @@ class _Constrained:
         try:
             return [make(self._text) for _ in range(rows)]
         except (ValueError, RuntimeError) as error:
-            raise GrammarError(f"{self._library} refuses the grammar: {error!s:.300}") from error
+            raise GrammarError(f"{self._library} rejects the grammar: {error!s:.300}") from error
 
 
 def _taken(matcher: Matcher | None, token: int) -> Matcher | None:

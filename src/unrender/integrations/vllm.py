@@ -107,11 +107,11 @@ def _chooser(theirs: Any, whole: type) -> Any:
             return theirs(*given, **more)
         flags = f"--tool-call-parser {tool_parser_name} and --reasoning-parser {reasoning_parser_name}"
         if len(names) > 1:
-            raise TypeError(f"{flags} cannot be combined: choose {NAME} for both, or for one alone")
+            raise TypeError(f"{flags} can't be combined: use {NAME} for both, or set only one")
         if is_harmony:
             # For such a model, the prompt, the grammar and the Responses API are also hard-coded in vLLM.
             raise TypeError(
-                "vLLM reads the Harmony format of this model with its own code alone: leave out --tool-call-parser unrender and "
+                "vLLM parses this model's Harmony format only with its own code: leave out --tool-call-parser unrender and "
                 "--reasoning-parser unrender, or serve the model with the gateway, `unrender serve`"
             )
         tokenizer = more.pop("tokenizer", None)
@@ -126,7 +126,7 @@ def _chooser(theirs: Any, whole: type) -> Any:
             try:
                 parser(tokenizer)
             except Exception as error:
-                raise TypeError(f"{NAME} cannot be used with the tokenizer of {model_name!r}: {error}") from error
+                raise TypeError(f"{NAME} can't be used with the tokenizer of {model_name!r}: {error}") from error
         return parser
 
     get_parser.of_unrender = True  # type: ignore[attr-defined]
@@ -270,7 +270,9 @@ class _Parser:
             return
         params = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
         tag = params(structural_tag=json.dumps(content))
-        if hasattr(request, "_parser_structured_outputs"):  # Responses API, which returns the requested format to the client.
+        if hasattr(
+            request, "_parser_structured_outputs"
+        ):  # Responses API, which returns the requested format to the client.
             request._parser_structured_outputs = tag
         else:
             request.structured_outputs = tag

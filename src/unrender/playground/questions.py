@@ -110,7 +110,7 @@ _REASONING: Mapping[ReasoningMode, str] = {
     ReasoningMode.TAG_BASED: "reasoning: optional",
     ReasoningMode.DELIMITER: "reasoning: up to its closing marker",
     ReasoningMode.FORCED_OPEN: "reasoning: opened by the prompt",
-    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed where thinking is off",
+    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed if thinking is off",
     ReasoningMode.TOOLS_ONLY: "reasoning: with calls only",
 }
 _CALLS: Mapping[ToolMode, str] = {
@@ -138,7 +138,7 @@ def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
     {'error': "template, line 1: unexpected 'end of template'"}
     """
     if question not in QUESTIONS:
-        return {"error": f"expected a question of {', '.join(QUESTIONS)}; found {question!r:.80}"}
+        return {"error": f"expected one of {', '.join(QUESTIONS)}; found {question!r:.80}"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -216,14 +216,13 @@ def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dic
     except UnrenderError as error:
         return {"written": [], "history": None, "mask": str(error)}
     if not turn.prompt.startswith(mask.text):
-        why = "the prompt does not begin with the conversation as it is rendered"
+        why = "the prompt doesn't start with the rendered conversation"
         return {"written": [], "history": None, "mask": why}
     return {"written": [[part.start, part.end] for part in mask.written], "history": len(mask.text), "mask": ""}
 
 
 def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer. With `legible`, it's readable and rendered by the template; otherwise, it's the most complete of a few random ones.
-    """
+    """Return an answer. With `legible`, it's readable and rendered by the template; otherwise, it's the most complete of a few random ones."""
     template, turn = turn_of(data)
     if field(data, "legible", bool, default=False) and (written := _legible(template, turn, data)):
         return {"output": written}
@@ -326,7 +325,7 @@ def _said(events: Sequence[Event]) -> dict[str, Any]:
 def _explanation(data: Mapping[str, Any]) -> dict[str, Any]:
     output = field(data, "output", str, "")
     if len(output) > _EXPLAINED:
-        raise BadQuestion(f"output: at most {_EXPLAINED} characters are explained, found {len(output)}")
+        raise BadQuestion(f"output: expected at most {_EXPLAINED} characters, found {len(output)}")
     asked = {**settings(data), **choices(data)}
     return explain(template_of(data), output, messages=conversation(data), **asked).to_dict()
 

@@ -102,7 +102,7 @@ class _Desk:
     async def ask(self, request: Request) -> Response:
         """Answer a request of the page."""
         if not _from_page(request):
-            return _json({"error": "expected a question of this page, found another site's"}, 403)
+            return _json({"error": "expected a request from this page, found one from another site"}, 403)
         body = await _body(request)
         if body is None:
             return _json({"error": f"expected at most {MAX_LINE} bytes"}, 413)

@@ -43,7 +43,7 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
     if "://" not in pyodide and not (source / "pyodide.mjs").is_file():
         raise StaticError(f"{pyodide}: expected a URL, or a folder with pyodide.mjs")
     if "://" not in pyodide and folder.resolve().is_relative_to(source.resolve()):
-        raise StaticError(f"{folder}: this folder is in {pyodide}, which is copied into it; name another")
+        raise StaticError(f"{folder}: this folder is inside {pyodide}, which is copied into it; choose another")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if "://" in pyodide:

@@ -258,15 +258,14 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
 
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:
-    """Return a counterexample unless the generated answer is parsed without problems, is allowed by the request, and follows the template.
-    """
+    """Return a counterexample unless the generated answer is parsed without problems, is allowed by the request, and follows the template."""
     turn = variant.turn
     parser = turn.parser()
     events, message = [*parser.feed(text), *parser.finish()], parser.message
     if malformed := next((event for event in events if isinstance(event, Malformed)), None):
         found = f"at character {malformed.position}: expected {malformed.expected}"
     elif message.failed_calls:
-        found = "a call broke off"
+        found = "a call is incomplete"
     elif turn.grammar is not None:
         return None
     elif not _allows(turn.request, message.content, [call.name for call in message.tool_calls]):

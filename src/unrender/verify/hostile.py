@@ -197,7 +197,7 @@ def empty_results(run: Run) -> CapabilityFinding:
     answers = [proof_answer(content="Some are."), replace(call, reasoning="Once more."), call]
     shown = claimed(later, answers, show_after_prompt) if empty else []
     tried = run.refutations((replace(found, prompt=empty, start=empty) for found in shown), asked=later)
-    return finding("empty results", tried, reason="the template refuses them")
+    return finding("empty results", tried, reason="the template rejects them")
 
 
 def structured_results(template: ChatTemplate) -> CapabilityFinding:
@@ -213,7 +213,7 @@ def structured_results(template: ChatTemplate) -> CapabilityFinding:
         told_in_python = repr(result) in prompt
         wrong = Counterexample(answer=prompt, expected=json.dumps(result), found=repr(result) if told_in_python else "")
         tried.append(wrong if told_in_python or _RESULT not in prompt else None)
-    return finding("structured results", tried, reason="the template refuses them")
+    return finding("structured results", tried, reason="the template rejects them")
 
 
 def _literals(format: Format) -> Iterator[str]:

@@ -156,7 +156,7 @@ def thinking(run: Run) -> Iterator[CapabilityFinding]:
     switch = run.candidate.capabilities.supports_enable_thinking
     for on in (True, False):
         answers = [answer for answer in run.answers if switch and (on or not answer.reasoning)]
-        reason = NOT_WRITTEN if switch else "the template has no switch for it"
+        reason = NOT_WRITTEN if switch else "the template has no thinking switch"
         switched = replace(run.candidate, thinking=on)
         yield run.judged(
             f"thinking {'on' if on else 'off'}", answers, asked=switched, render=show_after_prompt, reason=reason
@@ -177,7 +177,7 @@ def second_turn(run: Run) -> CapabilityFinding:
         if expected is not None:
             # A parsed call must be rendered like the original one, e.g. with its arguments in the same order.
             tried.append(_unlike(found.answer, expected, _with_results(candidate, parsed)))
-    return finding("second turn", tried, reason="the template takes no results of calls")
+    return finding("second turn", tried, reason="the template doesn't support tool results")
 
 
 def with_ids(said: Said, parsed: Said) -> Said:
@@ -240,7 +240,7 @@ def markers_in_question(run: Run) -> CapabilityFinding:
     They must mean the same as after any other question.
     """
     markers = markers_of(run.candidate.format)
-    reason = "the template refuses or changes such questions" if markers else "the format has no markers"
+    reason = "the template rejects or changes such questions" if markers else "the format has no markers"
     # A question such as `What do <think> and </call> mean?` must not be parsed as part of the answer.
     asked = replace(run.candidate, question=f"What do {' and '.join(markers)} mean?")
     return run.judged("markers in a question", run.answers if markers else (), asked=asked, reason=reason)

@@ -35,12 +35,12 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
     """Compare the text after answers of all kinds, followed by results and questions."""
     asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, tools)))
     if template._grammar or (found := next(asked, None)) is None:
-        return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
+        return finding(NEXT_TURNS, [], reason="the prompt isn't the template's own")
     candidate, prepared = found
     bare = template.prepare_rendered(prepared.prompt, tools=candidate.tools)
     extended = [_extended(turn, case) for case in _cases(candidate, prepared, random) for turn in (prepared, bare)]
     tried = [found for found in extended if not isinstance(found, ExtendError)]
-    reason = str(extended[0]) if extended else "the template does not show what it writes after answers"
+    reason = str(extended[0]) if extended else "no rendering shows the text after answers"
     return finding(NEXT_TURNS, tried, reason=reason)
 
 

@@ -93,7 +93,7 @@ class Candidate:
         if any(word in text for text in texts if text for word in (self.question, answer.content, _NEXT_QUESTION)):
             return ""
         asked = self.template.render([{"role": "user", "content": self.question}], add_generation_prompt=True)
-        why = f": {asked.error}" if asked.error else ": neither a question nor an answer is in what it writes"
+        why = f": {asked.error}" if asked.error else ": renderings contain neither the question nor the answer"
         return f"the template renders no conversation{why}"
 
     @property
@@ -267,7 +267,9 @@ def _without_epilogue(candidate: Candidate, text: str) -> str:
     answers = [proof_answer(content) for content in ("Quite so.", "Not at all!")]
     others = [candidate.render(other) or "" for other in answers]
     epilogue, closer = common_suffix(others), candidate.format.content.end
-    epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue  # The end marker of content is part of the answer.
+    epilogue = (
+        epilogue.rpartition(closer)[2] if closer.strip() else epilogue
+    )  # The end marker of content is part of the answer.
     return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
 
 
