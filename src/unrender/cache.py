@@ -26,7 +26,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _lock = Lock()
-"""Lock for all caches, only ever held briefly."""
+"""Lock shared by all caches."""
 # A forked child only has the thread that called `fork`. If another thread held the lock, the child would deadlock.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -61,7 +61,9 @@ class Cache(Generic[T]):
         return found.value
 
     def put(self, key: Hashable, value: T, weight: int) -> None:
-        """Store `value` under `key`. Over the limit, the oldest values are evicted; one that was used since is spared once."""
+        """Store `value` under `key`. If the total weight exceeds the limit, evict the oldest values. A value that was read since is spared
+        once.
+        """
         if weight > self.limit // 4:
             return
         with _lock:

@@ -214,7 +214,7 @@ class ChatTemplate:
     def format(self) -> Format:
         """The format of answers, derived from the template or passed by the caller.
 
-        The first use runs the analysis. It drops findings that don't hold for the template's own answers, each with a `FormatWarning`. With
+        The first use runs the analysis. Findings that contradict the template's own answers are dropped, each with a `FormatWarning`. With
         a handwritten grammar there are no such warnings.
         """
         if self._format is None:
@@ -263,19 +263,19 @@ class ChatTemplate:
         or a dict of them: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and `thinking_budget` are
         translated to the template's own variables. None is the same as leaving an argument out.
 
-        The same request works with every template. If the template can't use part of the request, such as a variable, an amount of thinking
-        or documents, this is listed in the turn's `warnings` and issued as a `TemplateWarning`. A misspelled argument is an error.
+        The same request works with every template. Unsupported parts of the request, such as a variable, a thinking budget or documents,
+        are listed in the turn's `warnings` and issued as `TemplateWarning`s. A misspelled argument is an error.
 
-        `reasoning_format="none"` leaves reasoning in the content, including its markers. `continue_final_message` lets the
-        model continue the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The parsed message is
-        then complete, including the text before the continuation.
+        `reasoning_format="none"` leaves reasoning in the content, including its markers. `continue_final_message` lets the model continue
+        the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The parsed message is then complete,
+        including the text before the continuation.
 
         If the template ignores tools, they are described in the system message, and calls and results of earlier turns are written as text.
-        `tool_format` selects the call syntax of this description: "auto" is the template's own, or JSON in tags; the name of a declared
-        format selects that format, even if the template supports tools; "none" adds no description.
+        `tool_format` selects the call syntax of this description. "auto" uses the template's own syntax, or JSON in tags. The name of a
+        declared format selects that format, even if the template supports tools. "none" adds no description.
 
-        Earlier answers are never rejected, not even with a broken call. If the template rejects a conversation or drops a message, the
-        messages are rearranged or get other roles, if that helps, with a warning.
+        Earlier answers are never rejected, not even with a broken call. If the template rejects a conversation or drops a message, messages
+        are rearranged or get other roles, with a warning.
 
         Raises `RequestError`, with the path, if an argument is malformed, and `TemplateError`, with the template's message, if the template
         rejects the conversation. Arguments are never modified.
@@ -360,8 +360,8 @@ class ChatTemplate:
 
         `prompt` may be just the end of the prompt, which shows whether reasoning is already open. With `is_continuation`, the text after
         the last header is an answer that the model continues, and part of the message. As in `prepare`, nothing is parsed as a call without
-        `tools`. Unlike there, a tool may be listed twice. `known_ids` are the ids of earlier calls in the conversation, one for each call.
-        Other arguments of `prepare` are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
+        `tools`. A tool may be listed twice, unlike in `prepare`. `known_ids` are the ids of earlier calls in the conversation, one for each
+        call. Other arguments of `prepare` are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
         >>> ChatTemplate.from_string(source).prepare_rendered("<user>Hello</><assistant>").parse("Hi!</>").content

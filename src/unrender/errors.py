@@ -65,7 +65,7 @@ class UnrenderWarning(UserWarning):
 
 
 class FormatWarning(UnrenderWarning):
-    """A finding about a template doesn't hold for its own answers.
+    """A finding about a template contradicts the template's own answers.
 
     The finding was dropped from the format; the message names it.
     """

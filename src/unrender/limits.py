@@ -80,15 +80,11 @@ STANDARD = Limits()
 CACHE_BYTES = 128_000_000  # bytes
 """Bytes of the in-memory cache of parsed templates, tools, schemas and values computed from them."""
 MAX_STORED = 256  # entries
-"""Analyses on disk, and grammars of one model in the gateway. The oldest are deleted first."""
+"""Analyses on disk, or grammars of one model in the gateway. The oldest are deleted first."""
 MAX_FILE = 64_000_000  # bytes
-"""Bytes of a model file that is read completely, a string in a GGUF file, a line of a batch, or the token ids that the gateway keeps for
-one engine.
-"""
+"""Bytes of a model file that is read completely, a string in a GGUF file, a line of a batch, or one engine's token ids in the gateway."""
 MAX_DOCUMENT = 1_000_000  # characters
-"""Bytes of a declared format or a stored analysis; characters of a sample or a text in the playground; steps to parse a prefill, at least
-one per character.
-"""
+"""Bytes of a declared format or a stored analysis, characters of a sample or a playground text, and steps to parse a prefill."""
 MAX_GGUF_VALUES = 5_000_000  # values
 """Metadata pairs and array items of a GGUF file. The largest vocabularies need a fifth of this."""
 MAX_GGUF_DEPTH = 4  # levels
@@ -107,9 +103,9 @@ MAX_VALUES = 1_000_000  # lists and objects
 MAX_TOOLS = 4096  # tools
 """Tools of one request. More wouldn't fit into any prompt."""
 MAX_MESSAGES = 10_000  # messages
-"""Messages of one request; messages found by position in a prompt; files checked in the cache folder."""
+"""Messages of one request or prompt, and files checked in the cache folder."""
 MAX_COUNT = 10**9
-"""Repetitions that an engine can count; tokens of an answer."""
+"""Repetitions that an engine can count, and tokens of an answer."""
 
 # Rendering.
 
@@ -122,34 +118,29 @@ MAX_SLOW_LIST = 400_000  # weight
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons
 """Character comparisons in a naive text search."""
 MAX_SLOW_RENDERINGS = 2  # renderings
-"""Time for rendering one conversation several times, in multiples of `rendering_seconds`; probes that may exceed their limits."""
+"""Time for all renderings of one conversation, in multiples of `rendering_seconds`. Also the number of probes that may exceed their limits.
+"""
 
 # Formats and their analysis.
 
 MAX_MARKER = 1_000  # characters
-"""Characters of a marker, or of any other text of a Format; characters searched for headers and attributes; tokens read from the end of a
-prompt.
-"""
+"""Characters of a marker or another text of a Format, characters searched for a header, and tokens read from the end of a prompt."""
 MAX_LAYOUT = 32  # characters
 """Whitespace at either end of a marker, or between two JSON tokens. Without a limit, a model could write whitespace forever."""
 MAX_TEXT = 16_000  # characters
-"""Total characters of all markers of a Format; characters of one `why`."""
+"""Total characters of all markers of a Format, or characters of one `why`."""
 MAX_ITEMS = 128  # entries
-"""Entries of a list in a Format; prefixes of a prompt that are compared; calls of one answer in the gateway."""
+"""Entries of a list in a Format, prefixes of a prompt that are compared, and calls of one answer in the gateway."""
 MAX_PARTS = 32  # parts
-"""Parts of a skeleton; numbers that a schema excludes; nesting depth of groups in a pattern; repetitions of a group in which a grammar
-counts calls.
-"""
+"""Parts of a skeleton, numbers that a schema excludes, nested groups in a pattern, and repetitions in which a grammar counts calls."""
 MAX_INDEX = 1_000_000
-"""Index of the first call."""
+"""Largest index of the first call."""
 MAX_ID = 64  # characters
 """Characters of a call id."""
 MAX_RETRIES = 8  # tries
-"""Attempts to fix one conversation or template; rejected findings; lengths of call ids."""
+"""Attempts to fix one conversation or template, and lengths of call ids to try."""
 MAX_PLACES = 400  # places
-"""Brackets tried in one text; guesses for an example value; test cuts of one text; random choices of a sample before it takes the shortest
-path.
-"""
+"""Brackets tried in one text, guesses for an example value, splits of one text in tests, and random choices of a sample."""
 
 # Schemas and grammars.
 
@@ -164,27 +155,25 @@ MAX_CONJUNCTS = 200  # subschemas
 MAX_JUDGED = 100_000  # shapes
 """Shapes compared with one value and its parts. Beyond this limit, any value is allowed."""
 MAX_OPTIONS = 256  # options
-"""Combinations of branches from several subschemas; array items written one by one; first characters of a node; argument names searched
+"""Combinations of branches from several subschemas, array items written one by one, first characters of a node, and argument names searched
 for.
 """
 MAX_BREAKS = 64  # ways
-"""Ways to violate a schema; patterns of `patternProperties`; remainders of `multipleOf`."""
+"""Ways to violate a schema, patterns of `patternProperties`, and remainders of `multipleOf`."""
 MAX_FEW = 8
-"""Integers enumerated for a range; distinguishable branches of a `oneOf`; open tags; tokens per character; similar answers kept by the
-gateway.
-"""
+"""Integers enumerated for a range, branches of a `oneOf`, open tags, tokens per character, and similar answers kept by the gateway."""
 MAX_SMALL = 16
-"""Nesting depth of schema negations and examples; characters of names in lookaheads; possible ends of one tool name; argument names
-excluded from raw text; spaces of an indent; answers and stop texts of one request.
+"""Small counts: the depth of a schema negation or an example, characters of names in lookaheads, possible ends of a tool name, spaces of an
+indent, and answers or stop texts of a request.
 """
 MAX_STATES = 10_000  # states
-"""Characters of a pattern with its repetitions expanded; largest `multipleOf`; pairs of alternatives compared."""
+"""Characters of a pattern with its repetitions expanded, the largest `multipleOf`, and pairs of alternatives compared."""
 MAX_REPETITIONS = 1_000  # repetitions
 """Repetitions that a grammar counts; engines reject more. Also the digits to which a template rounds."""
 MAX_SCHEMA_DIGITS = 40  # digits
 """Digits of a number in a schema, before the decimal point."""
 MAX_INTEGER_DIGITS = 18  # digits
-"""Digits of an unbounded number, which engines store in 64 bits; digits of numbers in quantifiers and JSON pointers."""
+"""Digits of an unbounded number, which engines store in 64 bits, and of numbers in quantifiers and JSON pointers."""
 MAX_STEPS = 2_000_000  # steps
 """State transitions for matching one text against a pattern. A text that needs more counts as a match."""
 MAX_KNOWN_STATES = 512  # entries
@@ -192,9 +181,9 @@ MAX_KNOWN_STATES = 512  # entries
 MAX_EXCLUDED_WORD = 100  # characters
 """Characters of a word that a grammar can exclude."""
 MAX_COMPARED = 200_000  # parts
-"""First characters compared in one grammar; parts of ranges generated to estimate the size of one schema."""
+"""First characters compared in one grammar, and ranges generated to estimate the size of a schema."""
 MAX_PIECES = 5_000  # pieces
-"""Options compared for a lexer; parts of one object; keys hashed in one call; steps of a playground animation."""
+"""Options compared for a lexer, parts of one object, keys hashed in one call, and steps of a playground animation."""
 
 # Parsing.
 
@@ -205,7 +194,7 @@ MAX_NAME = 1200  # characters
 MAX_BLANK = 64  # characters
 """Whitespace held back at a boundary, or skipped around a marker."""
 MAX_CONTEXT = 4096  # characters
-"""Text before a call that is searched for an open quotation; end of a prompt that is searched for a prefill."""
+"""Characters before a call that are searched for an open quotation, or at the end of a prompt that are searched for a prefill."""
 MAX_WORD = 256  # characters
 """Characters of a number or bare word, and of the text before the closing brace of a broken call. JSON numbers rarely exceed 25."""
 MAX_WORDS = 128  # characters
@@ -222,12 +211,12 @@ FREE_REREADS = 8_192  # characters
 MAX_SHOWN = 200  # characters
 """Characters quoted from a path, a name, a value or a playground request."""
 MAX_REMARK = 2000  # characters
-"""Characters of an error, a list of warnings, or a piece of evidence. A hostile one can't hide the others."""
+"""Characters of an error, a list of warnings, or a piece of evidence. With this limit, a hostile text can't hide others."""
 MAX_SHOWN_ITEMS = 20  # items
-"""Literals, problems, warnings, tools or tokens listed in one message; items of a list in an example."""
+"""Literals, problems, warnings, tools or tokens listed in one message, and items of a list in an example."""
 MAX_LISTED = 100  # items
-"""Problems of one call; mistakes in a request; items on a page; names or markers of one kind that are tried, likely ones first; attempts to
-find an unused id; example answers drawn.
+"""Problems of one call, mistakes in a request, items on a page, names or markers to try, attempts to find an unused id, and samples for an
+example answer.
 """
 
 # Engines and servers.
@@ -235,6 +224,6 @@ find an unused id; example answers drawn.
 MAX_COUNTED = 1_000  # rows
 """Parts of an answer printed by `explain --all`."""
 MAX_BLOCK = 16_384  # characters
-"""Characters kept from the end of a prompt; bytes read at once from standard input."""
+"""Characters kept from the end of a prompt, and bytes read at once from standard input."""
 MAX_LINE = 8_000_000  # bytes
-"""Bytes of a line sent by an engine, e.g. one with log probabilities; bytes of a playground request."""
+"""Bytes of a line sent by an engine, e.g. with log probabilities, and bytes of a playground request."""

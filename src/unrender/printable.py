@@ -1,7 +1,7 @@
 """Escapes untrusted text for terminals, so that it can't inject control sequences or mislead readers.
 
-Rules: the escaped characters are control characters (C0, C1, DEL), characters that hide or reorder text (bidi and other format controls,
-line separators, invisible fillers) and lone surrogates. Other characters are unchanged.
+Rules: control characters (C0, C1, DEL) and lone surrogates are escaped. So are characters that hide or reorder text: bidi and other format
+controls, line separators, and invisible fillers. Other characters are unchanged.
 """
 
 from __future__ import annotations

@@ -84,8 +84,7 @@ class TokenParser:
     """Feeds token ids to a parser.
 
     `special_ids` are the ids of special tokens; the default is all special tokens of the tokenizer. A marker that isn't a special token,
-    such as `<call>` in a vocabulary without it, is recognised in ordinary text. No id raises an error, unless the tokenizer itself raises
-    one.
+    such as `<call>` in a vocabulary without it, is recognised in ordinary text. It raises an error only if the tokenizer does.
     """
 
     __slots__ = ("_decoded", "_special", "parser")

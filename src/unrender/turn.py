@@ -298,9 +298,9 @@ class Turn(Constrained):
         r"""Return a way to continue from the first broken call of an answer; None if no call can be healed.
 
         A call is broken if it can't be parsed, or if its arguments don't match the tool's schema. A repaired call isn't broken. A call
-        can't be healed if the tool isn't offered, the token limit cut it off (`finish_reason` is "length"), no more calls were allowed,
-        there's a handwritten grammar, or not even the name is valid. Nothing is added to the model's text. `text` is the answer so far or
-        the complete one, and `policy` is used to parse it.
+        can't be healed if its name is invalid, if the tool isn't offered, or if no more calls were allowed. The same applies if the token
+        limit cut it off (`finish_reason` is "length"), and with a handwritten grammar. Nothing is added to the model's text. `text` is the
+        answer so far or the complete one, and `policy` is used to parse it.
 
         >>> from unrender import ChatTemplate
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
@@ -405,13 +405,13 @@ class Turn(Constrained):
         answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to earlier turns
         are listed in `warnings` and issued as `TemplateWarning`s.
 
-        `thoughts` controls reasoning in the prompt that the template would leave out: "all" keeps it, "template" raises an error, and
-        "tool_cycle" raises an error if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
+        `thoughts` controls reasoning in the prompt that the template would leave out: "all" keeps it, and "template" raises an error.
+        "tool_cycle" raises an error only if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
         leaves out a system message and tools that the template repeats. Other parts of the request are the same as in this turn.
         `variables` may change if they don't affect the prompt so far, e.g. `enable_thinking`.
 
-        Raises `ExtendError`, with a `reason`, if the template's next text isn't certain. Then render the complete conversation with
-        `prepare` instead. Raises `RequestError` as `prepare` does.
+        Raises `ExtendError`, with a `reason`, if it's uncertain what the template would write next. Then render the complete conversation
+        with `prepare` instead. Raises `RequestError` as `prepare` does.
 
         >>> from unrender import ChatTemplate
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"

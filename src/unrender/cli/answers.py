@@ -1,5 +1,5 @@
 """Commands for one turn: `preview` renders a conversation and makes up an answer, `parse`, `explain` and `rescue` parse an answer, and
-`grammar` prints a grammar for one.
+`grammar` prints a grammar.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ def _show_text(title: str, summary: str, text: str) -> None:
 def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json: bool) -> None:
     """Parse a model's output, and print the message.
 
-    OUTPUT is a file, by default standard input. Without --tools, any name counts as a tool. --stream prints events instead, one per line,
-    as the output arrives; with --json, each line is JSON. The exit code is 1 if part of the output couldn't be parsed.
+    OUTPUT is a file, by default standard input. Without --tools, any name counts as a tool. With --stream, events are printed as the output
+    arrives, one per line; with --json, each line is JSON. The exit code is 1 if part of the output couldn't be parsed.
     """
     turn = request.turn()
     if request.tools is None and request.tool_choice == "auto":

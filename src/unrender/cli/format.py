@@ -118,7 +118,7 @@ def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
     With FILES (- for standard input), check these instead. The exit code is 1 if a file is malformed, if its name is taken, or if an answer
-    generated from its grammars can't be parsed. It is 2 if a file can't be read.
+    generated from its grammars can't be parsed. The exit code is 2 if a file can't be read.
     """
     found = [_checked(file) for file in files] if files else list(declared_formats())
     if as_json:
@@ -207,14 +207,14 @@ def export_command(
 ) -> None:
     """Print the format as a Hugging Face response template.
 
-    Parts that the response template can't express are listed on standard error. If it can't express the calls at all, the exit code is 2.
-    --check and --declared need transformers, and print the result of the check instead; if transformers parses an answer differently, the
-    exit code is 1 and nothing is written.
+    Parts that the response template can't express are listed on standard error. If it can't express the calls, the exit code is 2. The
+    options --check and --declared need transformers, and print the result of the check instead. If transformers parses an answer
+    differently, the exit code is 1 and nothing is written.
     """
     loaded = load(template, name=template_name)
     if declared is None:
         exported = loaded.response_template(target=field_names)
-    else:  # A tokenizer's configuration may hold it.
+    else:  # It may be part of a tokenizer's configuration.
         exported = read_response_template(declared.get(_KEY, declared) if isinstance(declared, dict) else declared)
     checked = checks or declared is not None
     held = not checked or _check(loaded, exported, template, as_json=as_json)

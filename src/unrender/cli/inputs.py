@@ -1,7 +1,7 @@
 """Loads the inputs of a command line: files, templates, JSON, and the options of a request.
 
-Rules: an invalid input exits with code 2 and a message that names the input. Every argument or option for a file is an `InputPath` or an
-`OutputPath`, and no file may be both. `-` is standard input, which only one argument can read, or standard output.
+Rules: on invalid input, the command exits with code 2 and a message that names the input. Every argument or option for a file is an
+`InputPath` or an `OutputPath`, and no file may be both. `-` is standard input, which only one argument can read, or standard output.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"docum
 
 
 class BadInput(click.ClickException):
-    """An invalid input. It exits with code 2."""
+    """An invalid input. The command exits with code 2."""
 
     exit_code = 2
 

@@ -105,8 +105,8 @@ def serve_command(
 ) -> None:
     """Serve Chat Completions, Responses and Messages over HTTP.
 
-    URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers, so that you can try clients,
-    tools and load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first. With
+    URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers for testing clients, tools and
+    load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first. With
     OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are exported there.
     """
     if workers is not None:
@@ -295,7 +295,7 @@ class Subject:
 
     @property
     def served(self) -> str:
-        """The model to load by the engine, quoted for a shell; MODEL if the user named a template file."""
+        """The model that the engine loads, quoted for a shell; MODEL if the user named a template file."""
         return "MODEL" if Path(self.model).is_file() else self.quoted
 
     @property
@@ -440,7 +440,7 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 def playground_command(
     templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str
 ) -> None:
-    """Show a template's format, and how outputs are parsed, on an interactive page.
+    """Show a template's format and parse outputs on an interactive page.
 
     You can choose each TEMPLATE on the page, or paste others. The page is served only on 127.0.0.1 and needs no network. With --static,
     Python runs in the browser instead, on Pyodide.

@@ -1,7 +1,7 @@
-"""Prints all output of the command line. No other module of it writes to standard output or standard error.
+"""Prints all output of the command line. No other module of the command line writes to standard output or standard error.
 
-Rules: text is escaped here (see `unrender.printable`). Styles are added after that, only for terminals that support them. Output for
-programs isn't changed, except that JSON is escaped without changing its meaning.
+Rules: text is escaped here (see `unrender.printable`). Styles are added after escaping, and only for terminals that support them. Output
+for programs isn't changed, except that JSON is escaped without changing its meaning.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def print_heading(title: str, summary: str = "") -> None:
 def print_rows(rows: Sequence[Row]) -> None:
     """Print labels and values in two columns, with values folded to the terminal's width.
 
-    Only the start and the end are printed of very long values and very long lists.
+    Very long values and lists are shortened to their start and end.
     """
     skipped = len(rows) - 2 * _MOST_ROWS
     if skipped > 1:

@@ -106,8 +106,8 @@ def explain(
     """Explain how `output` is parsed, where parsing stopped, and how to fix it.
 
     The output answers `prompt` if it's given (the model's actual prompt, or its end), else `messages`, else a single question. `tools` are
-    in OpenAI's format, and further keyword arguments are variables of the template. Both may raise the errors of `ChatTemplate.prepare`. No
-    output raises an error.
+    in OpenAI's format, and further keyword arguments are variables of the template. Both may raise the errors of `ChatTemplate.prepare`.
+    Model output never raises an error.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}")
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]
@@ -144,7 +144,7 @@ def _own(spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def _stop(malformed: Malformed, output: str) -> Stop:
-    # Within a call, the position is the unexpected character. For other parts, it's the start, and `text` is what was read so far.
+    # Within a call, `position` is the unexpected character. For other parts, `position` is the start, and `text` is the text read so far.
     taken = len(malformed.text) if len(malformed.text) > 1 else 0
     position = malformed.position + taken
     found = output[position : position + _FOUND].split("\n", maxsplit=1)[0] or output[position : position + 1]

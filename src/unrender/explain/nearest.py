@@ -3,7 +3,8 @@
 Strategy: the output is parsed with each candidate in place of the template's syntax. The best candidate gives the most complete calls. If
 there are several, it's the one with the least remaining text.
 
-Rules: candidates are never generated, and their order doesn't matter. Common syntaxes are data: `formats/markers/common.json`.
+Rules: candidate syntaxes are parsed, but never generated. Their order doesn't matter. Common syntaxes are data:
+`formats/markers/common.json`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class AnswerReading:
 
     @classmethod
     def of(cls, turn: Turn, output: str) -> Self:
-        """Parse a complete output as the answer to `turn`. No text raises an error."""
+        """Parse a complete output as the answer to `turn`. Never raises an error."""
         parser = turn.parser(ids=numbered_id)
         events = (*parser.feed(output), *parser.finish())
         return cls(turn=turn, output=output, events=events, spans=parser.spans, message=parser.message)

@@ -122,7 +122,7 @@ def _unmarked(tools: CallSyntax, where: str) -> Iterator[Invariant]:
 
 _ENTRY_SLOTS = (Slot.KEY, Slot.VALUE, Slot.TYPE)
 _OBJECT_STRINGS = {Containers.JSON: Strings.JSON, Containers.PYTHON: Strings.PYTHON}
-"""Notation of strings, by the notation of the arguments' JSON or Python object."""
+"""Required notation of strings if the arguments are one JSON or Python object."""
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
 """Characters at which the parser ends a word (see `machine.arguments`)."""

@@ -214,7 +214,7 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Invariant]:
         return
     layout = end[len(end.rstrip()) :]
     joints = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
-    # The joint also follows the empty form. After a prefill, there's only the prefill's own text.
+    # The text between reasoning and content also follows the empty form. A prefill includes its own text after the end marker.
     empty = {"reasoning.empty": reasoning.empty + turn.reasoning_to_content if reasoning.empty else ""}
     empty["turn.prefill_no_thinking"] = turn.prefill_no_thinking
     joints |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}

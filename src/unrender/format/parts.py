@@ -179,7 +179,9 @@ class Codec:
     cdata: bool = False
     """True if strings with special characters may be in `<![CDATA[…]]>`."""
     escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are escaped in raw values, e.g. `<` as `&lt;`. If the arguments are one object, it's in a JSON string."""
+    """Characters that are escaped in raw values, e.g. `<` as `&lt;`. If the arguments are one object, the object is written as a JSON
+    string.
+    """
     item_separator: str = ", "
     key_separator: str = ": "
     indent: int = 0
@@ -203,7 +205,9 @@ class Arguments:
     """The notation of a call's arguments: one JSON object, or each argument between its own markers."""
 
     start: str = ""
-    """Text before the first argument, e.g. `(`. If the arguments are one JSON value, it's left out with that value (see `when_empty`)."""
+    """Text before the first argument, e.g. `(`. If the arguments are one JSON value, it's omitted together with that value (see
+    `when_empty`).
+    """
     end: str = ""
     entry: Skeleton = ()
     """Skeleton of one argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty if there's one JSON object."""
@@ -451,7 +455,7 @@ class Reasoning:
         return bool(end) and end in self.start
 
     def opened_in(self, text: str) -> bool:
-        """Return True if `text` contains the start marker. If it doesn't, only the prompt can have started reasoning."""
+        """Return True if `text` contains the start marker. Otherwise, only the prompt can have started reasoning."""
         return bool(self.start.strip()) and self.start.strip() in text
 
     def closed_in(self, text: str) -> bool:

@@ -24,7 +24,7 @@ _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
 
 
 def lexemes(text: str) -> list[str]:
-    r"""Split `text` into lexemes. Joined, they are `text` again.
+    r"""Split `text` into lexemes. Joining them gives `text` again.
 
     >>> lexemes("<think>\nso far")
     ['<think>', '\n', 'so', ' ', 'far']

@@ -100,7 +100,7 @@ class ChatHandler:
         if seed is not None:
             llama.set_seed(seed)
         sampling = {name: options[name] for name in _SAMPLING if name in options}
-        # The caller's grammar takes precedence. With two grammars, no token might be allowed by both.
+        # The caller's grammar takes precedence. With two grammars, there might be no token that both allow.
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
         calls = None if grammar else _calls(llama, turn)
         if calls:
@@ -193,7 +193,7 @@ class _Answer:
             if library.llama_vocab_is_eog(vocabulary, token):
                 self.ended = True
                 return
-            # A leading space depends on the previous token.
+            # The previous token determines whether this one starts with a space.
             yield token, self.llama.detokenize([token], prev_tokens=before, special=True)
             before = [token]
 
@@ -211,7 +211,7 @@ def _begun_stop(text: str, stops: Sequence[str]) -> int:
 
 
 class _Calls:
-    """Logits processor that constrains the calls in a free answer. It must be passed every token.
+    """Logits processor that constrains the calls in a free answer. Pass every generated token to `accept`.
 
     It becomes active at a special token that starts a call. Calls that start with ordinary text aren't constrained. If a call can't be
     constrained, it issues a `SchemaWarning`.
@@ -242,7 +242,7 @@ class _Calls:
         except GrammarError as error:
             warnings.warn(f"a call isn't constrained: {error}", SchemaWarning, stacklevel=2)
             return
-        # If the grammar doesn't allow this token, e.g. because calls are forbidden, it isn't activated. llama.cpp would crash.
+        # Don't activate a grammar that rejects this token, e.g. because calls are forbidden. llama.cpp would crash.
         self._grammar = grammar if grammar.accept(token) else None
 
 

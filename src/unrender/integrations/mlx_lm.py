@@ -1,7 +1,7 @@
 """MLX-LM: a tool parser for any template, which the server loads by the name in `tool_parser_type`.
 
 The server finds the markers around calls, and passes the text between them when the end marker arrives. So arguments don't stream. If you
-need that, put the gateway in front of the server.
+need streaming arguments, put the gateway in front of the server.
 
 >>> from unrender import ChatTemplate
 >>> calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}"

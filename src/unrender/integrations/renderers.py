@@ -100,7 +100,7 @@ class Renderer:
     def parse_response(
         self, token_ids: list[int], *, tools: list[Any] | None = None, prompt_ids: list[int] | None = None
     ) -> ParsedResponse:
-        """Parse an answer. Without a prompt, it's parsed as the answer to a prompt of the template. No ids raise an error."""
+        """Parse an answer. Without a prompt, it's parsed as the answer to a prompt of the template. Never raises an error."""
         turn = self._answered(prompt_ids, tools)
         reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
         ends = [at + 1 for at, id in enumerate(token_ids) for event in reader.feed(id) if _completes(event)]
@@ -140,7 +140,7 @@ class Renderer:
         *,
         tools: list[Any] | None = None,
     ) -> RenderedTokens | None:
-        """Return the prompt, the completion and the text after them; None if the template's next text isn't certain."""
+        """Return the prompt, the completion and the text after them; None if it's uncertain what the template would write next."""
         if not previous_prompt_ids or not new_messages:
             return None
         prompt, answer = self._text(previous_prompt_ids), self._text(previous_completion_ids)

@@ -177,7 +177,7 @@ class _ReasoningDetector:
 
     def finish(self) -> _Separated:
         """Split the buffered text."""
-        # The last events need some text to be attached to, because SGLang drops empty text.
+        # The last events have to be attached to some text, because SGLang drops empty text.
         found = self._streamed(self._separated(self._parser.finish(), " "), ended=True)
         if self._nonempty and not self._spoke:
             found.normal_text, found.reasoning_text = self._thought, ""
@@ -239,7 +239,7 @@ class _ToolDetector:
         return any(isinstance(event, ToolCallStarted) for event in events) or said(events).content != text
 
     def detect_and_parse(self, text: str, tools: Sequence[Any]) -> Any:
-        """Return the text and the calls of a complete answer, equal to the sum of `parse_streaming_increment`."""
+        """Return the text and the calls of a complete answer. The results of `parse_streaming_increment` add up to the same."""
         del tools
         found = said(self._whole(text))
         # `said` returns fragments of calls, such as `{"a"` and `: 1}`, which are joined here.

@@ -22,7 +22,7 @@ class Generator(SkyRLGymGenerator):  # type: ignore[misc]
     """SkyRL's generator with a different tokenization of observations.
 
     SkyRL passes observations without the preceding answer. So they are rendered after a placeholder answer that ends with the model's
-    end-of-sequence token. Raises `ExtendError` if the template's next text isn't certain.
+    end-of-sequence token. Raises `ExtendError` if it's uncertain what the template would write next.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:

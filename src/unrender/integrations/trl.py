@@ -1,7 +1,7 @@
 """TRL: answer parsing for tokenizers with any chat template, and assistant masks as dataset columns.
 
 TRL parses tool calls with `tokenizer.parse_response`, which supports only templates that match TRL's own files. `install` replaces that
-method with one that uses the derived format. `rollout_func` creates multi-turn rollouts in which prompts are only appended to.
+method with one that uses the derived format. `rollout_func` creates multi-turn rollouts with append-only prompts.
 
 >>> class Tokenizer:  # any tokenizer of transformers will do
 ...     chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"

@@ -1,4 +1,4 @@
-"""verl: prompts that are only appended to, and a tool parser, for agent loops with any chat template.
+"""verl: append-only prompts and a tool parser for agent loops with any chat template.
 
 Call `install()` in each process that runs agent loops, for example in the module named by `actor_rollout_ref.model.external_lib`. Then set
 `actor_rollout_ref.rollout.multi_turn.format` to `unrender`.
@@ -30,7 +30,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
     """Builder of token sequences for any template, which appends the template's text to the sampled answer.
 
     A builder is for one conversation, as in verl's agent loops. Sampled tokens are never removed from the prompt. Methods raise
-    `ValueError` if the template's next text isn't certain.
+    `ValueError` if it's uncertain what the template would write next.
     """
 
     def __init__(self, tokenizer: Any, **settings: Any) -> None:
@@ -104,7 +104,7 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
     async def extract_tool_calls(
         self, responses_ids: list[int], tools: Sequence[Any] | None = None
     ) -> tuple[str, list[FunctionCall]]:
-        """Return the content and the calls of an answer. No ids raise an error."""
+        """Return the content and the calls of an answer. Never raises an error."""
         offered = [tool.model_dump(exclude_unset=True, exclude_none=True) for tool in tools or ()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)

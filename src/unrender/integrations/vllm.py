@@ -288,7 +288,7 @@ class _Parser:
         enable_auto_tools: bool = False,
         model_output_token_ids: Sequence[int] = (),
     ) -> tuple[str | None, str | None, list[Any] | None]:
-        """Return reasoning, content and calls of a complete answer, equal to the sum of `parse_delta`."""
+        """Return reasoning, content and calls of a complete answer. The results of `parse_delta` add up to the same."""
         parser = self._begun(request, auto=enable_auto_tools)
         reason = _finish_reason(request, len(model_output_token_ids))
         found = said([*parser.feed(model_output), *parser.finish(reason)])

@@ -166,7 +166,7 @@ def ordinary_messages_refused(subject: Subject) -> Iterator[Symptom]:
 def null_content_refused(subject: Subject) -> Iterator[Symptom]:
     """Yield an assistant message with null content that is rejected, or written as `None`.
 
-    All accepted forms of the message's calls must have this problem.
+    Every accepted form of the calls must show this problem.
     """
     if not (subject.takes_tools or subject.writes_calls):
         return  # Null content occurs only with calls, and there are none here.
@@ -551,7 +551,7 @@ class Finding:
 def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
     """Return the mistakes in a template, in the order of `RULES`, without the rules in `ignore`.
 
-    Each rule reports the first mistake that it finds. If a question isn't in the prompt, only the cause is reported. No template raises an
+    Each rule reports the first mistake that it finds. If a question isn't in the prompt, only the cause is reported. It never raises an
     error.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"

@@ -278,8 +278,8 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
 
 
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
-    """Yield a counterexample or None for each of the template's answers, depending on whether the grammar rejects it with and without its
-    end.
+    """Yield a counterexample for each of the template's answers that the grammar rejects, both with and without its end; None for the
+    others.
     """
     turn = variant.turn
     format = generated_format(turn.format, turn.prefill)

@@ -1,7 +1,7 @@
 """Tests ambiguous answers: text that looks like markers, and names and values that look like syntax.
 
-Strategy: the test texts come from the format itself, e.g. its markers and headers, so each format is tested with text that might confuse
-its own parser. They are the same for the same format and seed. Answers that the template doesn't write are skipped.
+Strategy: the test texts come from the format's own markers and headers, which might confuse its parser. The same format and seed always
+give the same texts. Answers that the template doesn't write are skipped.
 
 Rules: ambiguous text may be rejected with an error, but must not become a different call. For example, `<v>Not </v> here</v>` may be
 rejected. Everything else has to be recovered exactly.

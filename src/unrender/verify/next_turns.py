@@ -1,7 +1,7 @@
 """Checks `Turn.next`: extends prompts with answers and messages, and compares the result with the template's own text.
 
-Rules: the expected text is taken from a rendering of the complete conversation, after a word that ends the answer. No code that derives the
-next turn is used for it. If `Turn.next` raises an error with a reason, that isn't a failure.
+Rules: the expected text is taken from a rendering of the complete conversation, after a word that ends the answer. The code under test
+isn't used for it. If `Turn.next` raises an error with a reason, that isn't a failure.
 """
 
 from __future__ import annotations
