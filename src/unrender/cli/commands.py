@@ -57,7 +57,7 @@ class Commands(CommandGroup):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # huggingface_hub would print progress bars directly, without escaping.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # These wouldn't be escaped.
         with streams(), logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))

@@ -206,9 +206,8 @@ def opened(turn: Turn, *, continued: bool = False) -> Parser:
     """Return a parser for the answer. With `continued`, text that is already in the prompt produces no events."""
     parser = turn.parser(policy=engine_policy())
     if continued:
-        parser.feed(
-            ""
-        )  # Discard the events for the part of the answer in the prompt, because the client already has it.
+        # Discard the events for the part of the answer in the prompt, because the client already has it.
+        parser.feed("")
     return parser
 
 

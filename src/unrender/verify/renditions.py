@@ -267,9 +267,8 @@ def _without_epilogue(candidate: Candidate, text: str) -> str:
     answers = [proof_answer(content) for content in ("Quite so.", "Not at all!")]
     others = [candidate.render(other) or "" for other in answers]
     epilogue, closer = common_suffix(others), candidate.format.content.end
-    epilogue = (
-        epilogue.rpartition(closer)[2] if closer.strip() else epilogue
-    )  # The end marker of content is part of the answer.
+    # The end marker of content is part of the answer.
+    epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue
     return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
 
 

@@ -37,7 +37,7 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
     as the reason. Raises `ExportError` if transformers with its response parser isn't installed, or if it rejects the response template.
     """
     read = response_reader(exported)
-    candidate = Candidate.of(template, template._with_tools.eos_token)  # The export contains no other end-of-sequence token.
+    candidate = Candidate.of(template, template._with_tools.eos_token)  # The export has no other.
     findings = []
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
