@@ -54,7 +54,7 @@ _HOMES = {
     "unrender.turn": "Turn",
 }
 """Public names by the module that defines them."""
-__all__ = sorted(name for names in _HOMES.values() for name in names.split())  # noqa: PLE0605 -- the names are written once
+__all__ = sorted(name for names in _HOMES.values() for name in names.split())  # noqa: PLE0605 -- built from `_HOMES`
 
 
 def __getattr__(name: str) -> Any:

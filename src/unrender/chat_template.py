@@ -72,14 +72,14 @@ class ChatTemplate:
         self._loaded = loaded
         self._cache = cache
         if format is not None:
-            from unrender.format import Format  # noqa: PLC0415 -- loaded when it is used
+            from unrender.format import Format  # noqa: PLC0415 -- imported on use
 
             if not isinstance(format, Format):
                 raise FormatError(f"expected a Format, found {type(format).__name__}", "format")
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
-            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
+            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
 
             compile_combinators(grammar)
         self._default = _compiled(loaded.default, loaded, limits)
@@ -206,7 +206,7 @@ class ChatTemplate:
         return self._analysis_of(self._with_tools)
 
     def _analysis_of(self, template: Template) -> Analysis:
-        from unrender.analysis.stored import analysis_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.analysis.stored import analysis_of  # noqa: PLC0415 -- imported on use
 
         return analysis_of(template, cache=self._cache)
 
@@ -231,14 +231,14 @@ class ChatTemplate:
     @property
     def continuation(self) -> Continuation:
         """The text that the template writes between two answers if tools are offered, and whether it's append-only."""
-        from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- imported on use
 
         return continuation_of(probing(self._writing))
 
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
-        from unrender.conversation.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.variables import own_variables  # noqa: PLC0415 -- imported on use
 
         return own_variables(self._with_tools, self.capabilities)
 
@@ -283,7 +283,7 @@ class ChatTemplate:
         With a handwritten grammar, no tools are described, and only content can be continued. `response_format` and
         `reasoning_format="none"` then raise `GrammarError`.
         """
-        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- imported on use
         from unrender.conversation.preparation import prepare_turn  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
 
@@ -407,7 +407,7 @@ class ChatTemplate:
         self, prompt: str, offer: Offer, tool_format: str | None, make_writer: Callable[[], Writer], *, forced: bool
     ) -> Format:
         """Return the format of the answer to a prompt. Its end-of-turn markers include the template's end-of-sequence token."""
-        from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- imported on use
         from unrender.grammar.handmade import Identity  # noqa: PLC0415
 
         format = ended(self.format, self._loaded.eos_token)
@@ -427,7 +427,7 @@ class ChatTemplate:
         `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, with the reason, if the format can't be
         expressed.
         """
-        from unrender.export import response_template_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.export import response_template_of  # noqa: PLC0415 -- imported on use
 
         if self._grammar is not None:
             raise ExportError("a handwritten grammar can't be exported as a response template")

@@ -75,7 +75,7 @@ class Limits:
 
 STANDARD = Limits()
 
-# Process and files.
+# The process and its files.
 
 CACHE_BYTES = 128_000_000  # bytes
 """Bytes of the in-memory cache of parsed templates, tools, schemas and values computed from them."""
@@ -105,7 +105,7 @@ MAX_TOOLS = 4096  # tools
 MAX_MESSAGES = 10_000  # messages
 """Messages of one request or prompt, and files checked in the cache folder."""
 MAX_COUNT = 10**9
-"""Repetitions that an engine can count, and tokens of an answer."""
+"""Largest repetition count in a grammar, and largest token limit of an answer."""
 
 # Rendering.
 

@@ -73,7 +73,7 @@ class Constrained:
         >>> turn.constraint("llama.cpp").grammar.splitlines()[0].startswith("root ::= ")
         True
         """
-        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- imported on use
         from unrender.dialects.remainder import grammar_for, triggers  # noqa: PLC0415
 
         rest, turn = self._remainder, self._turn
@@ -311,7 +311,7 @@ class Turn(Constrained):
         >>> answer[: turn.heal(answer).cut]
         '<call>{"name": "say", "arguments": {"words": '
         """
-        from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- imported on use
 
         if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
@@ -440,7 +440,7 @@ class Turn(Constrained):
 
     @property
     def _remainder(self) -> Remainder:
-        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- imported on use
 
         format, made = self._generated, self.grammar
         return Remainder(format=format, request=self.request, prefill=self.prefill, handmade=made, limits=self.limits)

@@ -20,7 +20,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line. If the extra `cli` is missing, print the version, or exit with a message about the extra."""
     try:
-        import rich  # noqa: F401, PLC0415 - an extra, which is used where something is printed
+        import rich  # noqa: F401, PLC0415 - check for the extra
 
         from unrender.cli.commands import app  # noqa: PLC0415 - click is an extra
     except ModuleNotFoundError as error:

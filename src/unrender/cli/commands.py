@@ -53,7 +53,7 @@ class CommandGroup(click.Group):
 class Commands(CommandGroup):
     """The main group. Every error ends in one line and an exit code, without a traceback."""
 
-    def main(  # type: ignore[override]  # it never returns, in whichever mode
+    def main(  # type: ignore[override]  # it never returns
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
@@ -67,7 +67,7 @@ class Commands(CommandGroup):
         # In standalone mode, click would exit with its own messages and codes.
         try:
             code = super().main(words, prog_name, **extra | {"standalone_mode": False})
-        except Exception as error:  # noqa: BLE001 - the last to know; every kind has its line
+        except Exception as error:  # noqa: BLE001 - top-level handler
             return _code_of(error)
         return code if isinstance(code, int) else 0
 

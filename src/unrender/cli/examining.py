@@ -188,5 +188,5 @@ def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
             return
         try:
             connection.send((ask(name), ""))
-        except Exception as error:  # noqa: BLE001 - one bad file stops nothing
+        except Exception as error:  # noqa: BLE001 - a bad file must not stop the others
             connection.send((None, ending(error)[1]))

@@ -463,7 +463,7 @@ def playground_command(
 
 
 def _write_page(folder: Path, pyodide: str) -> None:
-    from unrender.playground.static import StaticError, write  # noqa: PLC0415 - loaded when it is used
+    from unrender.playground.static import StaticError, write  # noqa: PLC0415 - imported on use
 
     try:
         files = write(folder, pyodide=pyodide)

@@ -429,7 +429,7 @@ def _word(text: str) -> str:
 
 def ending(error: Exception) -> tuple[int, str]:
     """Return the exit code and an unescaped message for any exception."""
-    import click  # noqa: PLC0415 - an extra, and `remark` says which
+    import click  # noqa: PLC0415 - an extra
 
     match error:
         case click.ClickException():  # Click lists the choices of an option on separate lines.

@@ -59,7 +59,7 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
     """
     question, done = _asked(messages)
     # A prompt may contain lone surrogates, which can't be encoded.
-    draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - nothing secret is drawn
+    draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - not secret
     with suppress(GrammarError):  # Raised for a schema without examples, or for names that the format can't write.
         for plan in _plans(turn, question, done, draw):
             text = _written(turn, plan)

@@ -173,7 +173,7 @@ class Format:
 
         Raises `FormatError` if the name is unknown, listing the known ones, or if a user's declared format is malformed.
         """
-        from unrender.formats import declared_formats  # noqa: PLC0415 -- the data is read when somebody asks for it
+        from unrender.formats import declared_formats  # noqa: PLC0415 -- imported on use
 
         known = {declared.name: declared.format for declared in declared_formats()}
         if name not in known:

@@ -143,7 +143,7 @@ def folders() -> tuple[Path, ...]:
 
 @cache
 def _installed() -> tuple[Path, ...]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and wanted once
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import
 
     return tuple(map(_folder, sorted(entry_points(group=GROUP), key=lambda point: point.name)))
 

@@ -33,7 +33,7 @@ def sglang() -> None:
 def _register(engine: str) -> None:
     try:
         importlib.import_module(f"unrender.integrations.{engine}").register()
-    except Exception as error:  # noqa: BLE001 - the engine must start, whatever there is
+    except Exception as error:  # noqa: BLE001 - the engine must start anyway
         _log.warning(
             "unrender does not plug into %s %s: %s is supported (%s). The engine runs without it; "
             "the gateway, `unrender serve`, works with any release.",
@@ -58,7 +58,7 @@ def supported(engine: str) -> str:
 def _installed(package: str) -> str:
     try:
         return metadata.version(package)
-    except Exception:  # noqa: BLE001 - broken metadata, or a checkout without any
+    except Exception:  # noqa: BLE001 - the metadata may be broken or missing
         return "of an unknown version"
 
 

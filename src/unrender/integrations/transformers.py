@@ -163,7 +163,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
             to_queue = streamer(turn, tokenizer, told.put)
             model.generate(**inputs, stopping_criteria=ends, streamer=to_queue, **generation)
             told.put(None)
-        except BaseException as error:  # noqa: BLE001 - raised where the events are read
+        except BaseException as error:  # noqa: BLE001 - raised by the consumer
             told.put(error)
 
     thread = threading.Thread(target=work, name="unrender-generate", daemon=True)

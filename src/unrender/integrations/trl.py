@@ -234,6 +234,6 @@ def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict
 def _called(function: Callable[..., Any], arguments: str) -> str:
     try:
         result = function(**json.loads(arguments))
-    except Exception as error:  # noqa: BLE001 - the model has to see what its call did
+    except Exception as error:  # noqa: BLE001 - the model gets the error as a result
         result = {"error": f"{type(error).__name__}: {error}"}
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)

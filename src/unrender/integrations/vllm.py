@@ -166,7 +166,7 @@ class _ReasoningParser:
     """Detects the end of reasoning, so that vLLM can apply a grammar after it."""
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(tokenizer, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is above
+        super().__init__(tokenizer, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is a base
         self._template = engine_template(tokenizer)
         self._gate = ReasoningGate(self._template, tokenizer)
 
@@ -203,7 +203,7 @@ class _Parser:
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(tokenizer, tools, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is above
+        super().__init__(tokenizer, tools, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is a base
         engine_template(tokenizer)  # Raises at startup if the tokenizer has no template.
         self._offered = _offered(tools)
         self._variables = dict(kwargs.get("chat_template_kwargs") or {})

@@ -48,7 +48,7 @@ _QUOTES = (
 )
 """Texts with quotes and escape characters in all positions."""
 _NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functions")
-"""Tool names that APIs allow. One is a prefix of another, and one is a word that formats write before names."""
+"""Tool names that APIs allow. They include a prefix of another name, and the word `functions`, which some formats write before names."""
 _RESULT = "Kezmar"
 _RESULTS: tuple[Any, ...] = ({"city": _RESULT, "dry": True, "wind": None}, [_RESULT, {"dry": False}])
 """Tool results that aren't text."""

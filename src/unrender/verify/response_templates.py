@@ -57,7 +57,7 @@ def response_reader(exported: Exported) -> Reader:
     Raises `ExportError` as `verify_export` does.
     """
     try:
-        from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - an extra, and slow to import
+        from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - a slow import of an extra
         from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
     except ImportError as error:
         raise ExportError(f"checking a response template needs transformers 5.16 or newer: {error}") from error
