@@ -45,7 +45,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
     # Engines wrap their tokenizers. Some wrappers lack these attributes, and a token may be None.
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
-        return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - keeps a `~` without a home folder
+        return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - `Path.expanduser` may raise
     if not getattr(tokenizer, "chat_template", None):
         raise TemplateError(
             f"expected a tokenizer with a Jinja chat template, found {type(tokenizer).__name__} without one; "
