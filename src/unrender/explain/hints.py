@@ -77,7 +77,7 @@ def _no_call_syntax(case: Case) -> Iterator[Advice]:
     """Check for possible calls although the template writes none."""
     format = case.reading.turn.format
     if format.tools.mode is ToolMode.NONE and _called(case):
-        text = f"the template doesn't write calls, but {_listed(_called(case))} looks called"
+        text = f"the template doesn't write calls, but {_listed(_called(case))} seems to be called"
         yield text, "Check that the template is up to date, or pass a format of your own (`format=`)"
 
 
