@@ -121,7 +121,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     },
 }
 REFUSED = {
-    "an image": "messages[0].content[1]: the template shows no image",
+    "an image": "messages[0].content[1]: the template doesn't support image parts",
     "a question of nothing": "messages[1].content: expected text or a list of parts",
 }
 """Errors: an image, of templates that show none, and a malformed message, of all."""

@@ -37,7 +37,7 @@ PASSED_OVER = re.compile(r"""(?:"[^"\\]{0,200}"|'[^'\\]{0,200}'|\w+)\s*:\s*""")
 """The name of a field of an envelope. Where its value says nothing to a parser, the value is passed over with it."""
 REPORTED = "another"
 """A word of the event that says that a field came twice: it is passed over, with its value."""
-QUOTED = "a call that is not quoted"
+QUOTED = "an unquoted call"
 """Words of the event that says that a call is quoted: it is none where its marker is known to be a special token."""
 _VALUE = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+\w.]+|[\[{](?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*[\]}]""")
 """A text, a word or a flat list, JSON or not."""

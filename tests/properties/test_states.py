@@ -137,7 +137,7 @@ def test_a_state_of_another_format_or_request_is_refused() -> None:
     ("change", "message"),
     [
         (lambda state: [], "state: expected an object, found list"),
-        (lambda state: state | {"version": 3}, r"state\.version: expected 6, what this release writes, found 3"),
+        (lambda state: state | {"version": 3}, r"state\.version: expected 6, the version of this release, found 3"),
         (lambda state: state | {"version": "4"}, r"state\.version: expected 6, .* found '4'"),
         (lambda state: state | {"finished": 1}, r"state\.finished: expected true or false, found 1"),
         (lambda state: state | {"ids": "x"}, r"state\.ids: expected a list, found 'x'"),

@@ -177,7 +177,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
     failed = ToolCall(name="get_time", arguments_json="[1]", id="", status="invalid", text="!get_time [1]")
-    assert Malformed("", 13, "arguments that are one JSON object", failed) in events
+    assert Malformed("", 13, "arguments in the form of one JSON object", failed) in events
     assert not any(isinstance(event, ToolCallFinished) for event in events)
     assert ContentText("!get_time [1]") in events
 

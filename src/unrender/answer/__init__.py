@@ -1,6 +1,7 @@
-"""The Answer tree: what one answer may be, as frozen data, which whoever reads or writes answers walks.
+"""The Answer tree describes all possible answers of one turn as frozen data. The parser and the grammars are built from it.
 
-In come a Format and a Request, out comes an `Answer`. Open `nodes` first: it has all kinds of nodes. `build` makes the tree,
-`follow` says what begins a call and what may come after each part of it, `encode` says a message by it, and `literals` cuts
-markers into pieces. Rule: only this package interprets the fields of a call syntax.
+Input: a Format and a Request. Output: an `Answer`. Start with `nodes`, which defines all nodes. `build` makes the tree. `follow` finds the
+texts that can start a call or follow each of its parts. `encode` writes messages, and `literals` splits markers into pieces.
+
+Rule: Only this package interprets the fields of a call syntax.
 """

@@ -1,8 +1,9 @@
-"""Builds the Answer tree of one turn from a Format and a Request, and interprets the fields of a call syntax.
+"""Build the Answer tree of one turn from a Format and a Request, and interpret the fields of a call syntax.
 
-Strategy: the calls depend on the format alone, but for the tools that may be called. They, reasoning and content are the
-parts, which are read wherever they are; `written` puts the same parts into the order in which a model writes them.
-Rule: every generated answer is parsed into the message that it represents.
+Strategy: Calls depend only on the format, except for the tools that may be called. Calls, reasoning and content are the `parts`. They are
+parsed in any order. `written` has the same parts in the order in which a model generates them.
+
+Rule: Every generated answer is parsed into the message that it represents.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from unrender.messages.wire import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"
-"""The layout after reasoning whose format nobody knows: what most models write."""
+"""White space after reasoning with unknown markers. Most models write a blank line."""
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
@@ -33,11 +34,11 @@ def answer_of(
 ) -> Answer:
     """Return the tree of one answer, from the end of the assistant's header to the end of the turn.
 
-    `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them, and `siblings`
-    syntaxes of other formats whose calls are read as well.
+    `known` are reasoning markers that are also parsed at the start of an answer if the format doesn't define them. `siblings` are call
+    syntaxes of other formats that are also parsed.
     """
     calls = calls_of(format, request)
-    # What a format has between markers of content is content: a model that wants a call leaves it.
+    # Text between content markers is always content. To call a tool, the model has to close the content first.
     foreign = siblings if calls and format.content.mode is ContentMode.PLAIN else ()
     others = (calls_in_syntax(format, syntax) for syntax in foreign if syntax not in format.syntaxes)
     calls += [replace(found, tools=offered(request), sibling=True, whole=True) for found in others]
@@ -48,16 +49,16 @@ def answer_of(
         parts=tuple(_parts(format, calls if request._calls_allowed else _empty_calls(format), known)),
         json=request.response_schema is not None,
     )
-    assert not (unread := list(_unread(format, answer))), f"written, and not read: {unread}"
+    assert not (unread := list(_unread(format, answer))), f"generated, but not parsed: {unread}"
     return answer
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
-    """Yield what is written between parts, and is not made of markers that are read; there should be none."""
+    """Yield generated text between parts that isn't a known marker. There should be none."""
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
-    # A prompt has words of its own where it opens reasoning, and after what it writes for none.
+    # Prefills may contain ordinary words, when they open reasoning and after empty reasoning.
     empty, end = (format.reasoning.empty, format.turn.prefill_no_thinking), format.reasoning.end.strip()
     behind = (text.partition(end)[2].strip() for text in empty if end)
     texts = {format._opening.strip(), *behind, *(marker.core for marker in markers)} - {""}
@@ -68,7 +69,7 @@ def _unread(format: Format, answer: Answer) -> Iterator[str]:
         for marker in known if text else ():
             text = text.replace(marker, "")
         yield from [text] if text.strip() else []
-        # What stands in a role is reasoning or content.
+        # Text inside a Tag is reasoning or content.
         waiting += () if isinstance(node, Tag) else children(node)
 
 
@@ -86,7 +87,7 @@ def _parts(
 
 
 def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
-    """Return reasoning between these markers, and the layout after it."""
+    """Return reasoning between these markers, and the white space after it."""
     declared = markers is format.reasoning
     return ReasoningPart(
         open=_marker(format, markers.start) if markers.start.strip() else Marker(),
@@ -98,31 +99,31 @@ def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
 
 
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
-    """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
+    """Return the reasoning that may start an answer although the format doesn't define it."""
     own = format.reasoning
-    # Taken are the openers of the format's parts, and what is between parts.
+    # Skip openers that the format uses for its parts or between them.
     openers = [wrapper.start for wrapper in format._wrappers]
     openers += [marker.text for calls in calls_in(format) for marker in calls.openers]
     taken = {own.start.strip(), *(text.split()[0] for text in openers if text.strip())}
     taken |= {marker.core for marker in _frame(format).between}
-    # Where `<think>` is the format's own, `<thought>` is read as well only if `</think>` ends it too.
+    # If the format defines `<think>`, `<thought>` is also parsed, but only if it ends with `</think>` too.
     others = [other for other in known if other.start.strip() not in taken]
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
 
 def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
     """Return texts that free text can't contain, because the parser would treat them as markers."""
-    # Free text that held "<tool_call>" would be read as a call, which the model did not mean.
+    # The parser would read "<tool_call>" in free text as a call, although the model didn't mean one.
     parts = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     parts += [format._opening, format.reasoning.end]
     frame = _frame(format)
-    # Where no prompt writes the header, an answer that begins with it is one after its header.
+    # If no prompt writes the header, an answer that starts with it is parsed as the text after the header.
     headers = (header for header in frame.headers if header.core in format.turn.unasked)
     texts = [marker.text for marker in (*frame.ends, *frame.dropped, *headers, *frame.joints)]
     texts += [text for part in parts for text in _spellings(format, part)]
     texts += [sign for found in calls for sign in call_signs(found)]
     stops = dict.fromkeys(text.strip() for text in texts if text.strip())
-    # Text ends at the first stop: one that begins before another's end hides it.
+    # Text ends at the first stop, so a stop inside another one makes the longer one redundant.
     return tuple(stop for stop in stops if not any(other in stop[:-1] for other in stops if other != stop))
 
 
@@ -130,7 +131,7 @@ def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
 
 
 def calls_of(format: Format, request: Request) -> list[Calls]:
-    """Return the calls that may be made in this turn, those in the primary syntax first."""
+    """Return the calls that are allowed in this turn, with the primary syntax first."""
     if not request._calls_allowed:
         return []
     tools, most = offered(request), 1 if request._one_call else None
@@ -138,7 +139,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
 
 
 def offered(request: Request) -> tuple[Tool, ...] | None:
-    """Return the tools that may be called in this turn; None when any name may be."""
+    """Return the tools that may be called in this turn, or None if any name is allowed."""
     if request.tool_choice == "named" and request.tools is not None:
         return tuple(tool for tool in request.tools if tool.name == request.named_tool)
     return request.tools
@@ -146,33 +147,33 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 
 @kept(10_000)
 def calls_in(format: Format) -> tuple[Calls, ...]:
-    """Return the calls that are read, to any tool, those in the format's own syntax first."""
+    """Return the calls that the parser recognizes, with the format's own syntax first. They allow any tool name."""
     closing = {marker.core for marker in (*_frame(format).ends, *_frame(format).dropped)}
     return tuple(calls_in_syntax(format, syntax, closing) for syntax in format.syntaxes)
 
 
 def own_calls(format: Format) -> Calls | None:
-    """Return the calls in the format's own syntax; None if it has none."""
+    """Return the calls in the format's own syntax, or None if it has none."""
     return next((calls for calls in calls_in(format) if calls.own), None)
 
 
 def _empty_calls(format: Format) -> Iterator[Calls]:
-    """Yield the calls whose empty blocks are read though none may be made: those of special tokens, with brackets."""
+    """Yield the calls whose empty blocks are parsed even if calls are forbidden. Their markers are special tokens with brackets."""
     special = {"", *format.preserved_tokens}
     for calls in calls_in(format):
-        # `<calls>[]</calls>`: models write an empty block where they make no call.
+        # Models write an empty block, such as `<calls>[]</calls>`, if they don't call a tool.
         markers = (calls.open, calls.close, calls.call_open, calls.call_close)
         if all(marker.core.strip("[]").strip() in special for marker in markers):
             yield replace(calls, forbidden=True)
 
 
 def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str] = ()) -> Calls:
-    """Return the calls in one syntax; `closing` are the markers that end a turn, or are dropped."""
+    """Return the calls in one syntax. `closing` are markers that end a turn or are dropped."""
     turn, own, split = format.turn, syntax is format.tools, _splitter(syntax)
-    # `Hi <call>` and `</think>\n\n<call>`: less layout than either is read as well.
+    # In `Hi <call>` and `</think>\n\n<call>`, white space may be missing.
     joints = _before_calls(turn)
     leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
-    # `to=f {…}`: nothing begins a call but the ` to=` that the template writes between content and calls.
+    # In `to=f {…}`, only the ` to=` that the template writes after content marks the start of a call.
     unmarked = not syntax.openers
     shown = dict.fromkeys(joint for joint in joints[:2] if unmarked and joint.strip())
     opened = _marker(format, syntax.section_start, split)
@@ -194,24 +195,24 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
         cleans=format.cleans_content,
         ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
         leads=tuple(lead for at, lead in enumerate(leads) if not any(longer.endswith(lead) for longer in leads[:at])),
-        # `weather\n{"city": "Paris"}`: nothing but a line with the name of a tool shows that a call begins.
+        # In `weather\n{"city": "Paris"}`, only the line with a tool's name marks the start of a call.
         on_lines=unmarked and not syntax.arguments.entry and "\n" in _layout(turn.content_to_tools),
         maximum=None if syntax.parallel else 1,
     )
 
 
 def names_matter(format: Format) -> bool:
-    """Return whether the tools' names decide where a call begins.
+    """Return whether the names of tools determine the start of a call.
 
-    They do where a call has no marker and begins with a name on a line of its own.
+    This is the case if a call has no marker and starts with a name on its own line.
     """
     return any(calls.on_lines for calls in calls_in(format))
 
 
 def _takes_commas(syntax: CallSyntax) -> bool:
-    """Return whether calls are a list in code, in which some templates drop commas (`[f(a="x"b=3)]`), or show one call alone.
+    """Return whether calls are a list in code, and commas are needed although the template doesn't show them.
 
-    Models write what the language wants: `[f(a="x", b=3), g()]`.
+    Some templates drop commas (`[f(a="x"b=3)]`) or show only one call. Models write valid code: `[f(a="x", b=3), g()]`.
     """
     arguments = syntax.arguments
     listed = syntax.section_start.strip()[-1:] == "[" and not syntax.call_start.strip()
@@ -250,14 +251,14 @@ def _splitter(syntax: CallSyntax) -> _Splitter:
 
 
 def _marker(format: Format, text: str, split: _Splitter = tokens) -> Marker:
-    """Return a marker with all its spellings."""
+    """Return a marker with all spellings."""
     first, *others = (Marker(spelling, tuple(split(spelling))) for spelling in _spellings(format, text) or [""])
     return replace(first, others=tuple(others))
 
 
 def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
-    """Return a marker that closes calls, with an end of turn in it as a piece of its own."""
-    # `</call><|end|>` where `<|end|>` ends the turn: engines strip its token, and deliver `</call>`.
+    """Return the closing marker of calls. If it contains an end of turn, that is a separate piece."""
+    # In `</call><|end|>`, if `<|end|>` ends the turn, engines strip it and return only `</call>`.
     core = text.rstrip()
     end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
     apart = f"{text.removesuffix(end)} {end}" if end and text == core else text
@@ -268,7 +269,7 @@ def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
 
 
 def repeated(turn: TurnTexts) -> list[str]:
-    """Return the last token of each header: models and templates repeat it."""
+    """Return the last token of each header, since models and templates repeat it."""
     return [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
 
 
@@ -280,10 +281,10 @@ def _frame(format: Format) -> Answer:
     own position; elsewhere, the same words are text.
     """
     turn, reasoning, trail = format.turn, format.reasoning, Marker(format.turn.end).lead
-    # Of "<end><stop>" the engine strips `<stop>`, the token that stops the model, so that "<end>" alone has to end the turn.
+    # Engines strip the stop token, so "<end>" has to end the turn if the model writes "<end><stop>".
     ends = (turn.end, *(trail + end.lstrip() for end in turn.ends))
     others = [getattr(turn, joint) for joint in _JOINTS]
-    # A stray `</think>` says nothing where reasoning has an opener of its own; where it has none, it ends reasoning.
+    # An unmatched `</think>` means nothing if reasoning has a start marker. Without a start marker, it ends reasoning.
     if reasoning.mode is not ReasoningMode.DELIMITER and not reasoning.ends_within_start:
         others = [*(end + _after_reasoning(turn) for end in _spellings(format, reasoning.end)), *others]
     dropped = [
@@ -298,7 +299,7 @@ def _frame(format: Format) -> Answer:
         headers=tuple(it for it in _markers(turn.headers) if not holds_token(it.text)),
         joints=tuple(joints),
         call_joints=tuple(joint for joint in joints if joint.text in _before_calls(turn)),
-        # A special token is dropped wherever it is.
+        # Special tokens are dropped everywhere.
         header=Marker(turn.unasked if turn.unasked.strip() not in ("", *(it.core for it in dropped)) else ""),
         lead=_layout(turn.unasked) + turn.start_to_content,
         trail=trail,
@@ -308,12 +309,12 @@ def _frame(format: Format) -> Answer:
 
 
 def _before_calls(turn: TurnTexts) -> tuple[str, ...]:
-    """Return the joints that are right before calls."""
+    """Return the joints that may come immediately before calls."""
     return turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools
 
 
 def _markers(texts: Iterable[str]) -> Iterator[Marker]:
-    """Yield the texts that may stand for something else than themselves: `$` is a part of prose, `∎` alone is not."""
+    """Yield the texts that are distinctive enough for markers: `∎` is, but `$` occurs in prose."""
     for text in dict.fromkeys(texts):
         marker = text.strip()
         if len(marker) > 1 or (not marker.isascii() and unicodedata.category(marker)[0] in "SC"):
@@ -321,9 +322,9 @@ def _markers(texts: Iterable[str]) -> Iterator[Marker]:
 
 
 def names_in_openers(format: Format, blocks: Iterable[Reasoning]) -> Iterator[tuple[str, Reasoning]]:
-    """Yield the name of a tool whose calls would begin with a block's opener, and that block.
+    """Yield each tool name for which a call would start like a reasoning block, and that block.
 
-    Where calls are `<NAME>…</NAME>`, `<think>` begins a call of the tool `think`.
+    If calls are `<NAME>…</NAME>`, `<think>` starts a call of the tool `think`.
     """
     for block in blocks:
         opener = block.start.strip()
@@ -337,21 +338,21 @@ def names_in_openers(format: Format, blocks: Iterable[Reasoning]) -> Iterator[tu
 
 
 def _spellings(format: Format, marker: str) -> list[str]:
-    """Return a marker in all its spellings, the format's own first."""
-    # A format may say that models also write `<tool-call>` for `<tool_call>`.
+    """Return all spellings of a marker, the format's own first."""
+    # For example, a format may define that models also write `<tool-call>` for `<tool_call>`.
     others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
     return [marker, *others] if marker else others
 
 
 def _after_reasoning(turn: TurnTexts) -> str:
-    """Return the most layout that is between reasoning and content; calls take their own."""
-    # `</think> Hi` beside `</think>\n\n<call>`: the space is not the beginning of the line breaks.
+    """Return the longest white space between reasoning and content. White space before calls belongs to the calls."""
+    # In `</think> Hi` and `</think>\n\n<call>`, the space isn't the start of the line breaks.
     to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
     return to_tools if to_tools.startswith(to_content) else to_content
 
 
 def _layout(joint: str) -> str:
-    """Return a joint that is nothing but white space; "" for any other."""
+    """Return the joint if it is only white space, else ""."""
     return "" if joint.strip() else joint
 
 
@@ -359,8 +360,8 @@ def _layout(joint: str) -> str:
 
 
 def ending(format: Format) -> Node:
-    """Return the layout that a model writes between a closing marker and the token that ends the turn, or its end."""
-    # Before the end "\n<end>" the model writes "\n", or nothing where the engine strips both.
+    """Return the white space between a closing marker and the token that ends the turn, which may be truncated."""
+    # Before "\n<end>", the model writes "\n", or nothing if the engine strips both.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
     return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if before else EMPTY
@@ -368,22 +369,22 @@ def ending(format: Format) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Puts the parts of an answer into the order in which they are written."""
+    """Arranges the parts of an answer in the order in which a model writes them."""
 
     format: Format
     request: Request
     calls: Calls | None
-    """Those in the format's own syntax, where calls may be made."""
+    """Calls in the format's own syntax, if calls are allowed."""
     stops: tuple[str, ...]
-    """Texts that no free text holds."""
+    """Texts that can't occur in free text."""
 
     def whole_answer(self) -> Node:
-        """Return the whole answer, after the header where no prompt writes it."""
+        """Return the complete answer. It starts with the header if no prompt writes it."""
         unasked = self.format.turn.unasked
         return in_sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
 
     def answer(self) -> Node:
-        """Return the answer after its header: optional reasoning, and the parts after it."""
+        """Return the answer after its header: optional reasoning, and the other parts."""
         turn, markers = self.format.turn, self.format.reasoning
         if markers.holds_calls and turn.tools_first and self.calls is not None:
             return self.calls_or_answer(self.calls)
@@ -393,10 +394,9 @@ class _Order:
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, Until(self.stops))
         start, end = self.format._opening, markers.end
-        # What is written for no reasoning, `<think></think>` for example, alone or with the joint after it; the prompt
-        # may have written it already.
+        # Text for empty reasoning, e.g. `<think></think>`, with or without the joint after it. It may be part of the prompt.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
-        # After an end like a word only white space shows that it is one.
+        # If the end marker is a word, only white space separates it from the next word.
         joints = [
             text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
         ]
@@ -405,10 +405,10 @@ class _Order:
         inside = [in_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None:
             inside.append(in_sequence(thought, Literal(turn.reasoning_to_tools), self.calls))
-        # Reasoning that nothing opens begins at once: what is before its end cannot be anything else.
+        # Without a start marker, all text before the end marker is reasoning.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
-        if markers.unseen and shown:  # Every answer may be one after reasoning that history has dropped.
+        if markers.unseen and shown:  # The history may have dropped reasoning before the answer.
             others.append(
                 self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format._wrapper_alone)
             )
@@ -417,21 +417,21 @@ class _Order:
                 following = Choice((answer, direct)) if _ends_apart(text) else answer
                 closed = in_sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
                 (inside if text.startswith(start) else others).append(closed)
-        # The prompt may have opened reasoning: the grammar of the rest drops `start`.
-        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are not a marker.
+        # If the prompt has opened reasoning, the grammar for the rest drops `start`.
+        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words in the prompt aren't a marker.
         return Choice((in_sequence(opened, Choice(tuple(inside))), *others))
 
     def direct(self) -> Node:
-        """Return an answer without reasoning."""
+        """Return the answer without reasoning."""
         turn, wrapper, beside = self.format.turn, self.format._wrapper_alone, self.format.content_with_calls
         answer = self.content_and_calls(turn.start_to_content, turn.start_to_tools, wrapper)
-        # A wrapper that only tells content from calls may be missing where no call can be made.
+        # A wrapper that only separates content from calls may be missing if no calls are possible.
         missing = wrapper.start and not self.request.tools and beside is not None and not beside.start
         return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
 
     def calls_or_answer(self, calls: Calls) -> Node:
-        """Return calls, inside reasoning or alone, or an answer without any: what ends reasoning begins content, so no call follows it."""
-        # `Thought: …\nAction: f` or `Thought: …\nFinal Answer: Hi`, and never `Final Answer:\nAction: f`.
+        """Return calls, after reasoning or alone, or an answer without calls. No call follows the end of reasoning."""
+        # `Thought: …\nAction: f` or `Thought: …\nFinal Answer: Hi`, but not `Final Answer:\nAction: f`.
         turn = self.format.turn
         start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
@@ -443,7 +443,7 @@ class _Order:
         """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
-        # Free text has the layout before the end of the turn in itself; what is closed and JSON have not.
+        # Free text includes white space before the end of the turn. JSON and content with a closing marker don't.
         closed = wrapper.end.strip() or self.request.response_schema is not None
         ended = ending(self.format) if closed else EMPTY
         if self.calls is None:
@@ -457,24 +457,21 @@ class _Order:
         if beside is not wrapper and beside.wraps_empty:
             only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
         shown = self.calls.openers or turn.content_to_tools.strip()
-        # What may come is now: calls alone, content alone, or one before the other. The request and the joints decide.
+        # If the prompt has opened the content's wrapper, it has to be closed before the calls.
         if self.request._call_required:
-            # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls
         if self.request.response_schema is not None:
-            return Choice(
-                (in_sequence(content, ended), only_calls)
-            )  # JSON is the whole answer, or a call in its place.
+            return Choice((in_sequence(content, ended), only_calls))  # The answer is either JSON or a call.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
-            return Choice((content, only_calls))  # After content, nothing would show that a call begins.
+            return Choice((content, only_calls))  # After content, the start of a call wouldn't be recognizable.
         if not turn.tools_first and beside is wrapper:
             return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:
             spoken = in_sequence(self.content(to_content, beside), followed)
             return Choice((in_sequence(content, ended), spoken, only_calls))
         if turn.tools_to_content.strip():
-            return Choice((content, only_calls))  # What follows the calls is a turn of its own.
+            return Choice((content, only_calls))  # Text after the calls is a separate turn.
         calls_first = in_sequence(only_calls, self.content(turn.tools_to_content, wrapper))
         if not turn.tools_to_content + wrapper.start + wrapper.end:
             return Choice((content, calls_first))  # Content may be empty.
@@ -487,8 +484,8 @@ class _Order:
 
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:
-    """Return the text for empty reasoning, after the start marker: some formats have words for it."""
-    # `<think>I need not think.</think>`: the words are the reasoning, so they come back when the answer is read.
+    """Return the text for empty reasoning, without the start marker. Some formats use words for it."""
+    # The words in `<think>I need not think.</think>` are the reasoning, so the parser returns them.
     words, closer, rest = text.partition(end.strip())
     if words.strip() in ("", start.strip()):
         return Literal(text)
@@ -496,5 +493,5 @@ def _write_words_for_none(text: str, start: str, end: str) -> Node:
 
 
 def _ends_apart(text: str) -> bool:
-    """Return whether a word after `text` cannot be taken for a part of it."""
+    """Return whether a word can follow `text` without becoming part of it."""
     return not text[-1].isalnum()

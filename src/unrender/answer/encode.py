@@ -1,6 +1,6 @@
-"""Writes messages as the format writes them: a call, a run of calls, and a whole answer.
+"""Write messages in a format: a call, a run of calls, or an entire answer.
 
-Analysis rebuilds with it what a template rendered; instructions, histories and verification write their calls with it.
+Analysis uses it to reproduce a template's rendering. Instructions, histories and verification use it to write calls.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from unrender.format import ContentMode, Format, Slot
 from unrender.values.notations import encode_entry, encode_value, raw_alphabet
 
 Call = tuple[str, Mapping[str, Any], str]
-"""Name, arguments and id."""
+"""Name, arguments and id of a call."""
 
 
 def encode_answer(format: Format, *, content: str = "", reasoning: str = "", calls: Sequence[Call] = ()) -> str:
-    """Return a whole answer, without header and end of turn."""
+    """Return an entire answer, without its header and the end of the turn."""
     turn, markers = format.turn, format.reasoning
     called = encode_calls(own_calls(format), calls)
-    # Calls without reasoning may be after the marker that begins it, which nothing closes before them.
+    # Without reasoning, calls may still follow its start marker, which isn't closed before them.
     inside = markers.holds_calls and calls and (turn.tools_first or not content)
     opened = inside and not content and turn.start_to_tools.strip() == markers.start.strip()
     before = "" if opened else markers.empty
@@ -42,9 +42,9 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
 
 
 def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -> str:
-    """Return the text of calls, with everything around and between them; nothing where a format has none.
+    """Return the text of calls with all markers; empty if the format has none.
 
-    Counters count from `first`, the number of calls before these.
+    Counters start at `first`, the number of earlier calls.
     """
     written: list[str] = []
     if calls is None:
@@ -52,7 +52,7 @@ def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -
     for index, (name, values, call_id) in enumerate(said, start=calls.index_start + first):
         texts = {Slot.NAME: name, Slot.ID: call_id, Slot.INDEX: str(index)}
         before = calls.function[: (*calls.function, Slot.ARGUMENTS).index(Slot.ARGUMENTS)]
-        # Pretty-printed JSON is indented as the line is on which it begins.
+        # Pretty-printed JSON has the indentation of its first line.
         line = filled(before, texts).rpartition("\n")[2]
         arguments = encode_arguments(values, calls.arguments, margin=line[: len(line) - len(line.lstrip(" "))])
         written.append(filled(calls.function, {**texts, Slot.ARGUMENTS: arguments}))
@@ -60,18 +60,18 @@ def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -
 
 
 def run_of(calls: Calls, written: Sequence[str]) -> str:
-    """Return a run of calls with all markers around and between them; nothing for none."""
+    """Return a run of calls with all markers around and between them; empty if there are no calls."""
     each = (calls.call_open.text + call + calls.call_close.text for call in written)
     return calls.open.text + calls.separator.text.join(each) + calls.close.text if written else ""
 
 
 def filled(pieces: Iterable[Element], texts: Mapping[Slot, str]) -> str:
-    """Return markers with `texts` in the slots between them."""
+    """Return the text of markers, with `texts` in the slots between them."""
     return "".join(piece.text if isinstance(piece, Marker) else texts.get(piece, "") for piece in pieces)
 
 
 def encode_arguments(values: Mapping[str, Any], arguments: ArgumentsPart, *, margin: str = "") -> str:
-    """Return the text of a call's arguments, with the literals before, between and after them."""
+    """Return the text of a call's arguments, with the literals around and between them."""
     if not values and arguments.empty is not None:
         return arguments.empty
     codec = arguments.codec
@@ -81,6 +81,6 @@ def encode_arguments(values: Mapping[str, Any], arguments: ArgumentsPart, *, mar
         inside = arguments.separator.text.join(encode_entry(key, value, codec, entry) for key, value in kept.items())
     else:
         inside = encode_value(values, codec, margin=margin)
-        if codec.escapes:  # `"{\"city\": …}"`: the object is in a string.
+        if codec.escapes:  # The object is inside a string: `"{\"city\": …}"`.
             inside = f'"{inside if codec.strings.unquoted else raw_alphabet(codec).written(inside)}"'
     return arguments.open.text + inside + arguments.close.text

@@ -1,4 +1,4 @@
-"""Cuts literals into pieces, between which any white space is read, and says which of them prose does not write."""
+"""Split literals into pieces that may be separated by white space, and recognize those that don't occur in prose."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 
 TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]|\[\|[^\[\]\s]+\|\]")
-"""A special token as they are mostly spelled."""
+"""A special token in one of the common spellings."""
 _PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
-"""A word of prose, with what may follow it there, or what begins a block of code: ` ```json ` and ` ```tool_code ` alike."""
+"""A word of prose with punctuation, or the start of a code block, such as ` ```json ` and ` ```tool_code `."""
 _FENCED = re.compile(r"```\w*")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
-"""Places where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
+"""Edges of pieces that aren't separated by white space: at a fence, between two tags, and between a token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
@@ -21,32 +21,32 @@ _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 
 def tokens(text: str) -> list[str]:
-    """Split a literal into pieces; any white space may be between them."""
+    """Split a literal into pieces that may be separated by any white space."""
     return [piece for word in text.split() for piece in _EDGE.split(word) if piece]
 
 
 def json_tokens(text: str) -> list[str]:
-    """Split a literal around JSON: like `tokens`, but each bracket and key of the JSON is a piece of its own."""
+    """Split a literal around JSON. Like `tokens`, but each bracket and key of the JSON is a separate piece."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
-    # `<call>{"name": ` is `<call>`, `{`, `"name"`, `:`, so that white space may be between any two.
+    # `<call>{"name": ` becomes `<call>`, `{`, `"name"`, `:`. White space may be between any two pieces.
     tail = _JSON_TAIL.search(text, start)
     end = tail.start() if tail else len(text)
     return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
 
 
 def keyed_tokens(text: str) -> list[str]:
-    """Split a literal of a call that has its name in JSON and before it: `f<args>{"name":"f","args":{…}}`."""
+    """Split a literal of a call with the name both in JSON and before it: `f<args>{"name":"f","args":{…}}`."""
     return [piece for token in tokens(text) for piece in _KEYED_EDGE.split(token)]
 
 
 def without_fences(pieces: Iterable[str]) -> list[str]:
-    """Return the pieces other than Markdown fences, since a fence may be missing."""
+    """Return the pieces without Markdown fences, because a fence may be missing."""
     return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
 
 
 def holds_token(text: str) -> bool:
-    r"""Return whether a marker holds a special token, which shows it wherever it is.
+    r"""Return whether a marker contains a special token and is therefore recognizable anywhere.
 
     >>> [holds_token(text) for text in ("<|im_start|>assistant\\n", "[INST]", "### Response:", "[Bot]")]
     [True, True, False, False]
@@ -55,15 +55,15 @@ def holds_token(text: str) -> bool:
 
 
 def is_distinctive(opener: str) -> bool:
-    """Return whether `opener` does not occur in prose."""
+    """Return whether `opener` is unlikely to occur in prose."""
     return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
 
 
 def is_sign(piece: str) -> bool:
-    """Return whether a piece is more than a word of prose, and no beginning of a block of code."""
+    """Return whether a piece is distinctive, and neither a word of prose nor the start of a code block."""
     return is_distinctive(piece) and not _PROSE_WORD.fullmatch(piece)
 
 
 def is_phrase(marker: str) -> bool:
-    """Return whether a marker is such a sign, and not the beginning of just any JSON."""
+    """Return whether a marker is a sign (see `is_sign`) and not just the start of some JSON."""
     return is_sign(marker) and marker[0] not in "{[("

@@ -1,8 +1,8 @@
-"""Defines the nodes of an Answer: the parts of a model's answer, each between its markers, as frozen data.
+"""Nodes of an Answer: the parts of a model's answer, each between its markers, as frozen data.
 
-What is written has an order, and what is read has none: parts come there in any order and number. So an `Answer` holds
-both, made of the same parts: `written` is a node that says how they follow each other, `parts` are islands in free text.
-Every walker knows an answer by these nodes alone; only `answer.build` knows the fields of a Format that they come from.
+Generated answers have a fixed order, but the parser accepts parts in any order and number. So an `Answer` has the same parts twice:
+`written` is a node that defines their order, and `parts` are those to find in free text. All other packages use only these nodes. Only
+`answer.build` uses the fields of a Format.
 """
 
 from __future__ import annotations
@@ -18,76 +18,76 @@ from unrender.messages.wire import Tool
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A literal: written as `text`, and read in pieces with any white space between them."""
+    """A literal. It is generated as `text`, and parsed as pieces with any white space between them."""
 
     text: str = ""
     pieces: tuple[str, ...] = ()
-    """An end of turn at the end is a piece of its own: engines strip that token."""
+    """`text`, split into parts. An end of turn is a separate piece, since engines strip that token."""
     others: tuple[Marker, ...] = ()
-    """Other spellings that are read; after a value, they are written as well."""
+    """Other spellings that are parsed. After a value, they are also generated."""
 
     def __bool__(self) -> bool:
-        """Return whether it is more than layout."""
+        """Return whether the marker is more than white space."""
         return bool(self.core)
 
     @property
     def core(self) -> str:
-        """The marker without the layout around it."""
+        """The marker without leading and trailing white space."""
         return self.text.strip()
 
     @property
     def lead(self) -> str:
-        """The layout before it."""
+        """The leading white space."""
         return self.text[: len(self.text) - len(self.text.lstrip())]
 
     @property
     def after(self) -> str:
-        """The layout after it."""
+        """The trailing white space."""
         return self.text[len(self.lead) + len(self.core) :]
 
     def before(self, piece: str) -> str:
-        """Return the layout before one of its pieces."""
+        """Return the white space before one of the pieces."""
         text = self.text[: self.text.find(piece)]
         return text[len(text.rstrip()) :]
 
     @property
     def spelled(self) -> tuple[Marker, ...]:
-        """All its spellings, the format's own first; empty without a marker."""
+        """All spellings of the marker, the format's own first; empty if there is no marker."""
         return tuple(filter(None, (self, *self.others)))
 
     @property
     def guarded(self) -> bool:
-        """True if it ends in a letter and wants white space after it: it must not be found inside a longer word."""
+        """True if the marker ends with a letter and white space, so that it can't match inside a longer word."""
         return bool(self.after) and self.core[-1:].isalnum()
 
     def variants(self) -> Iterator[str]:
-        """Yield the marker with ever less of its leading layout."""
-        # `\n\n<call>`, `\n<call>` and `<call>`: models write less layout than the template does.
+        """Yield the marker with all, some or none of its leading white space."""
+        # Models write less white space than the template: `\n\n<call>`, `\n<call>`, `<call>`.
         yield from (self.lead[at:] + self.core for at in range(len(self.lead) + 1))
 
 
 Element = Marker | Slot
 Elements = tuple[Element, ...]
-"""A marker and the parts between markers, in the order in which they are written."""
+"""Markers and the slots between them, in order."""
 
 
 def literal_of(piece: Element = Marker()) -> str:
-    """Return the text of a marker; nothing for a slot."""
+    """Return the text of a marker, or "" for a slot."""
     return piece.text if isinstance(piece, Marker) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningPart(nodes.AnswerPart):
-    """Reasoning between markers; without a start marker, it starts in the prompt."""
+    """Reasoning between markers. Without a start marker, it starts in the prompt."""
 
     open: Marker
     close: Marker
     joint: str
-    """The most layout after the closing marker; white space beyond it is text."""
+    """The longest white space after the closing marker. Additional white space is text."""
     holds_calls: bool = False
-    """Calls are written inside; elsewhere they are only tolerated there."""
+    """True if calls are generated inside reasoning. If False, they are only parsed there."""
     declared: bool = True
-    """The format has this reasoning; other well-known reasoning is read only at the start of an answer."""
+    """True if the format defines this reasoning. Other common markers are parsed only at the start of an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,28 +100,28 @@ class ContentPart(nodes.AnswerPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentsPart:
-    """The arguments of a call: one object, or each between markers of its own."""
+    """The arguments of a call: one object, or separate arguments with markers."""
 
     open: Marker
     close: Marker
     entry: Elements
-    """One argument; empty for one object."""
+    """Markers and slots of one argument; empty if the arguments are one object."""
     separator: Marker
     codec: Codec
     empty: str | None
-    """The text in place of no arguments, if that is not both markers, or `{}`."""
+    """The text for empty arguments, if it isn't the two markers or `{}`; else None."""
     open_ended: bool
-    """Values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
+    """True if values have neither quotes nor an end marker, as in `a=Paris, b=3`."""
 
     @property
     def closer(self) -> Marker:
-        """The marker after a value, with all spellings that are written."""
+        """The marker after a value, with all spellings that are generated."""
         after = self.entry[self.entry.index(Slot.VALUE) + 1 :] if self.entry else ()
         return next((piece for piece in after[:1] if isinstance(piece, Marker)), Marker())
 
     @property
     def between(self) -> str:
-        """The text between a value and the next argument's name, e.g. `, ` or a line break."""
+        """The text between a value and the name of the next argument, e.g. `, ` or a line break."""
         value, key = self.entry.index(Slot.VALUE), self.entry.index(Slot.KEY)
         return "".join(map(literal_of, (*self.entry[value + 1 :], self.separator, *self.entry[:key])))
 
@@ -133,7 +133,7 @@ class ArgumentsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls(nodes.AnswerPart):
-    """A run of calls, each between its markers. It is read with tolerance, and written once for each of `tools`."""
+    """A run of calls, each between its markers. It is parsed leniently, and generated for each of `tools`."""
 
     open: Marker
     close: Marker
@@ -141,52 +141,52 @@ class Calls(nodes.AnswerPart):
     call_close: Marker
     separator: Marker
     function: Elements
-    """One call, up to the markers that all calls have."""
+    """Markers and slots of one call, without `call_open` and `call_close`."""
     arguments: ArgumentsPart
     envelope: Envelope | None
-    """The places of the name and the arguments, if the call is a JSON object; else None."""
+    """The positions of name and arguments if the call is a JSON object, else None."""
     id_parts: tuple[int, int] | None
-    """The id of a call is what is said in `function[a:b]`."""
+    """The slice `function[a:b]` that is the id of the call."""
     index_start: int
     id_length: int
     whole: bool
-    """A call counts only when it is complete; until then its text is held."""
+    """True if the parser releases a call only when it is complete."""
     commas: bool
-    """It is read with commas where the format writes nothing between calls and arguments."""
+    """True if commas are parsed although the format writes nothing between calls or arguments."""
     own: bool
-    """The format writes this syntax; another is only read."""
+    """True if the format generates this syntax, False if it is only parsed."""
     cleans: bool
-    """Text that begins a call and breaks off is not content."""
+    """True if the text of an incomplete call isn't content."""
     ends_turn: bool
-    """The last closing marker is the token that ends the turn: engines stop at it, and strip it."""
+    """True if the last closing marker also ends the turn. Engines stop at this token and strip it."""
     leads: tuple[str, ...]
-    """Layout before the run, where content or reasoning precede it, the longest first; none is the end of another."""
+    """White space before the run, after content or reasoning, the longest first. None of them ends with another."""
     on_lines: bool
-    """No marker shows a call; after content, a line that begins with the name of a tool does."""
+    """True if calls have no marker. After content, a line that starts with a tool's name is a call."""
     sibling: bool = False
-    """It is the syntax of another well-known format: such calls begin a line, end the answer, and fit their schemas."""
+    """True for a syntax of another common format. Such calls start a line, end the answer, and match their schemas."""
     forbidden: bool = False
-    """No call may be made: a block of special tokens that is empty says nothing, all else is text."""
+    """True if calls are forbidden. Empty blocks of special tokens are ignored, and everything else is text."""
     tools: tuple[Tool, ...] | None = None
-    """None when any name counts as a tool; the emitters cannot write that."""
+    """The tools that may be called. None if any name counts as a tool, which grammars can't express."""
     maximum: int | None = None
-    """The largest number of calls that may be written."""
+    """The maximum number of calls in a generated answer."""
 
     @property
     def head(self) -> Marker:
-        """The literal with which each call begins; a bracket for one that is an object."""
+        """The literal at the start of each call; a bracket if calls are objects."""
         first = self.function[0]
         return _BRACE if self.envelope else first if isinstance(first, Marker) else Marker()
 
     @property
     def openers(self) -> list[Marker]:
-        """The literals that begin calls, the outermost first."""
+        """The literals at the start of calls, the outermost first."""
         chain = (self.open, self.call_open, *self.function[:1])
         return [piece for piece in chain if isinstance(piece, Marker) and piece]
 
     @property
     def last_slot(self) -> int:
-        """The index of the last slot of a call."""
+        """Index of the last slot of a call."""
         return max(at for at, piece in enumerate(self.function) if isinstance(piece, Slot))
 
     @property
@@ -207,20 +207,20 @@ class Calls(nodes.AnswerPart):
 
     @property
     def with_commas(self) -> Calls:
-        """The calls as they are read: where the format writes nothing between calls or arguments, with commas."""
+        """The calls as they are parsed, with commas if the format writes nothing between calls or arguments."""
         if not self.commas:
             return self
         arguments = replace(self.arguments, separator=self.arguments.separator or _COMMA)
         return replace(self, separator=self.separator or _COMMA, arguments=arguments)
 
     def shows(self, piece: str, *, outermost: bool) -> bool:
-        """Return whether the first piece of an opener shows a call whatever comes after it.
+        """Return whether the first piece of an opener identifies a call, no matter which text follows.
 
-        Others do so only with the name of a tool: prose mentions them.
+        Other openers also occur in prose. They identify a call only together with a tool's name.
         """
         if not is_distinctive(piece) or self.cleans:
             return is_distinctive(piece)
-        # Shown alone: `<tool_call>`, a token, and the `<function=` around all. Not `Action:`, nor what other formats write.
+        # Sufficient: `<tool_call>`, a token, and the outermost `<function=`. Not sufficient: `Action:` and syntaxes of other formats.
         return self.own and (TOKEN.match(piece) is not None or (outermost and is_sign(piece)))
 
 
@@ -229,34 +229,34 @@ _BRACE, _COMMA = Marker("{", ("{",)), Marker(", ", (",",))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Anything that one answer may be, from the end of the assistant's header to the end of the turn."""
+    """All possible answers of one turn, from the end of the assistant's header to the end of the turn."""
 
     written: nodes.Node
-    """The order of the parts where a model writes them."""
+    """The parts in the order in which a model writes them."""
     parts: tuple[ReasoningPart | ContentPart | Calls, ...]
-    """The parts that are read in free text, in any order. Where two begin with the same marker, the first counts."""
+    """The parts to find in free text, in any order. If two start with the same marker, the first one is used."""
     ends: tuple[Marker, ...]
-    """Markers that end a turn. One that is words counts only where nothing but another end, or a header, follows."""
+    """Markers that end a turn. An end made of words counts only before another end, a header, or the end of the text."""
     dropped: tuple[Marker, ...]
     """Special tokens between parts that have no meaning."""
     headers: tuple[Marker, ...]
-    """Headers that are words: they are dropped right after an end of turn, and text elsewhere."""
+    """Headers made of words. They are dropped immediately after an end of turn, and are text elsewhere."""
     joints: tuple[Marker, ...]
-    """Words between parts that have no meaning: they are dropped where content begins, and text elsewhere."""
+    """Words between parts that have no meaning. They are dropped at the start of content, and are text elsewhere."""
     call_joints: tuple[Marker, ...]
-    """Those of them that are also dropped right before a call."""
+    """Those `joints` that are also dropped immediately before a call."""
     header: Marker
-    """The header, or the rest of it, that no prompt writes: it may be before everything."""
+    """The header, or the part of it that prompts don't contain. The answer may start with it."""
     lead: str
-    """Layout that may be before everything."""
+    """White space that may precede the answer."""
     trail: str
-    """Layout that may be after everything."""
+    """White space that may follow the answer."""
     json: bool
-    """Content is JSON, possibly in a Markdown fence."""
+    """True if content is JSON, possibly in a Markdown fence."""
     cleans: bool
-    """Text that begins a call and breaks off is kept apart from the free text."""
+    """True if the text of an incomplete call is kept separate from content."""
 
     @property
     def between(self) -> tuple[Marker, ...]:
-        """The markers that are no part."""
+        """The markers between parts."""
         return (*self.ends, *self.dropped, *self.headers, *self.joints)

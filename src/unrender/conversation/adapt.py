@@ -1,11 +1,11 @@
-"""Brings conversations into the form that one template reads, media included, and writes them as the mappings that it is given.
+"""Convert a conversation, media included, to the message dicts that a template expects.
 
 Rules:
-- Nothing is lost without need. Reasoning goes to the field that the template reads. A system message that it refuses goes
-  into the next user message. A tool's result that it refuses becomes a user message.
-- Media may be OpenAI's parts (`image_url`, `input_audio`, `file`) or transformers' (`image`, `audio`, `video`). A rendering
-  of a part between two words shows which of them the template reads. What it cannot show is an error that names the part.
-- What is not understood is passed on as it is. A message is a mapping nowhere but in what `shaped` returns.
+- Information is kept where possible. Reasoning goes into the field that the template reads. An unsupported system message
+  is merged into the next user message. An unsupported tool result becomes a user message.
+- Media may use OpenAI's part types (`image_url`, `input_audio`, `file`) or those of transformers (`image`, `audio`, `video`).
+  To find out which types a template supports, a part is rendered between two words. An unsupported part is an error.
+- Unknown fields and parts are passed through unchanged. Messages are dicts only in the result of `shaped`.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from unrender.errors import RequestError
 from unrender.rendering.template import Template
 
 _SYSTEM = ("system", "developer")
-"""Roles of who made the application."""
+"""Roles of messages from the application's developer."""
 
 
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
     """Convert `messages` from OpenAI's format to the form that the template needs.
 
-    Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and
-    roles. No argument is changed.
+    Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and roles. The input isn't
+    modified.
     """
     return shaped(conversation_of(messages), capabilities)
 
 
 def shaped(conversation: Iterable[Said], capabilities: Capabilities) -> list[dict[str, Any]]:
-    """Return a conversation as mappings in the form that the template needs."""
-    # Names and ids first: they go from calls to results, which a changed role no longer shows.
+    """Return a conversation as dicts in the form that the template needs."""
+    # Add names and ids first, because a tool result that becomes a user message loses its id.
     said = with_names(conversation)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
         said = _renamed(said, capabilities)
@@ -82,11 +82,11 @@ def _written_call(call: SaidCall, *, flat: bool) -> dict[str, Any]:
 
 
 def with_names(conversation: Iterable[Said]) -> Conversation:
-    """Return a conversation whose results have the names of the functions that were called; some templates write them."""
+    """Return the conversation with function names added to tool results, since some templates print them."""
     names: dict[str | None, str] = {}
     said = []
     for one in conversation:
-        # Some applications count the calls of each answer anew: a result answers the last call of its id.
+        # Some applications restart the numbering in each answer, so a result belongs to the latest call with its id.
         names |= {call.id: call.name for call in one.calls}
         named = one.role in RESULTS and one.name is None and names.get(one.answers)
         said.append(replace(one, name=named) if named else one)
@@ -100,14 +100,14 @@ def _renamed(conversation: Conversation, capabilities: Capabilities) -> Conversa
     position = 0
     for one in conversation:
         calls = []
-        # `functions.f:0`, `functions.f:1`: the number counts the calls of the conversation, not of the message.
+        # `functions.f:0`, `functions.f:1`: the number counts the calls in the conversation, not in the message.
         for index, call in enumerate(one.calls, start=position):
             new = _new_id(call, index, capabilities, used)
             used.add(new)
             renamed[call.id] = new
             calls.append(replace(call, id=new))
         position += len(calls)
-        # A result whose call is not in the conversation needs an id that the template takes as well.
+        # A result without a matching call needs a valid id too.
         own = renamed.get(one.answers) or short_id(str(one.answers), capabilities)
         said.append(replace(one, calls=tuple(calls), answers=own if one.role == "tool" else one.answers))
     return tuple(said)
@@ -124,11 +124,11 @@ def _new_id(call: SaidCall, index: int, capabilities: Capabilities, used: Collec
 
 
 def short_id(call_id: str, capabilities: Capabilities) -> str:
-    """Return an id of the length that the template requires: the same id if possible, else a deterministic one."""
+    """Return the id itself if the template accepts it, else a deterministic one of the required length."""
     length, digits = capabilities.id_length, capabilities.requires_digits_in_id
     if len(call_id) == length and call_id.isascii() and (call_id.isdigit() if digits else call_id.isalnum()):
         return call_id
-    # A hash, not a counter: a call and its result come to the same id by themselves.
+    # A hash instead of a counter, so a call and its result get the same id.
     hashed = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
     return f"{int(hashed, 16):077}"[-length:] if digits else hashed[:length]
 
@@ -139,7 +139,7 @@ def _adapted(said: Said, capabilities: Capabilities) -> Said:
     if said.role != "assistant":
         return said
     content = said.content
-    # Templates that write content or reasoning before a call, and not both, would write the content in the place of reasoning.
+    # Templates that support content or reasoning before a call, but not both, would print the content in the place of reasoning.
     if said.calls and said.reasoning and not capabilities.supports_content_with_reasoning_and_calls:
         content = ""
     content = content or ("" if capabilities.requires_nonnull_content or not said.calls else None)
@@ -148,7 +148,7 @@ def _adapted(said: Said, capabilities: Capabilities) -> Said:
 
 
 def _arguments(arguments: Any, capabilities: Capabilities) -> Any:
-    # `{% for k, v in arguments.items() %}` wants an object, `{{ arguments }}` its text. Broken JSON can only be text.
+    # `{% for k, v in arguments.items() %}` needs a dict, `{{ arguments }}` needs text. Invalid JSON stays text.
     if capabilities.supports_object_arguments and isinstance(arguments, str):
         found = object_of(arguments_text(arguments))
         arguments = arguments if found is None else found
@@ -169,7 +169,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
         case ReasoningPlace.FIELD:
             return replace(said, rest={**said.rest, name: reasoning})
         case ReasoningPlace.PART:
-            # Some templates read `part.thinking`, others `part.text` of any part.
+            # Some templates read `part.thinking`, others read `part.text` for every type of part.
             part = {"type": name, name: reasoning, "text": reasoning}
             return replace(said, content=[part, *(content_parts(content) if content else [])])
         case ReasoningPlace.BLOCK:
@@ -178,7 +178,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
 
 
 def _alike(conversation: Conversation) -> Conversation:
-    """Write the content of all answers as blocks where one of them has blocks: templates refuse a mixture."""
+    """Convert the content of all answers to blocks if any of them has blocks, since templates reject a mixture."""
     if not any(isinstance(one.content, Mapping) for one in conversation):
         return conversation
     return tuple(
@@ -195,17 +195,17 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 
 
 def split_system(conversation: Conversation) -> tuple[Conversation, Conversation]:
-    """Split a conversation into the system and developer messages at its start, and the rest."""
+    """Split a conversation into its leading system and developer messages, and the rest."""
     rest = tuple(dropwhile(lambda said: said.role in _SYSTEM, conversation))
     return conversation[: len(conversation) - len(rest)], rest
 
 
 def said_by_user(conversation: Iterable[Said]) -> Conversation:
-    """Return the conversation with the system's and the developer's words at the beginning of what the user says next."""
+    """Return the conversation with system and developer messages merged into the next user message."""
     merged: list[Said] = []
     pending: list[Any] = []
     for one in conversation:
-        # `system, user` becomes one user's message with both texts; a last system message becomes a user's.
+        # `system, user` becomes one user message with both texts. A trailing system message becomes a user message.
         if one.role in _SYSTEM:
             pending.append(one.content)
         elif pending and one.role == "user":
@@ -217,7 +217,7 @@ def said_by_user(conversation: Iterable[Said]) -> Conversation:
 
 
 def _together(contents: Sequence[Any]) -> Any:
-    """Return contents as one: a text, or parts where one of them shows more than text."""
+    """Return the contents joined into one text, or into a list of parts if there are media."""
     if all(map(_is_text, (part for content in contents for part in content_parts(content)))):
         return "\n\n".join(map(_text, contents))
     parts: list[Any] = []
@@ -230,14 +230,14 @@ def _with_content(said: Said, capabilities: Capabilities) -> Said:
     content = said.content
     if isinstance(content, str) and capabilities.requires_typed_content:
         return replace(said, content=content_parts(content))
-    # Templates that take a question in parts, for its images, may drop the parts of an answer.
+    # Templates that accept a list of parts in user messages, for images, may drop such a list in answers.
     answer = said.role == "assistant"
     kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
     return said if kept else as_text(said)
 
 
 def as_text(said: Said) -> Said:
-    """Return a message with its parts as one text, where all of them are texts."""
+    """Return the message with its parts joined into one text, if all of them are text."""
     only_text = isinstance(said.content, list) and all(map(_is_text, said.content))
     return replace(said, content=_text(said.content)) if only_text else said
 
@@ -252,34 +252,34 @@ def _text(content: Any) -> str:
     return str(content or "")
 
 
-# Images, sound, video and files.
+# Images, audio, video and files.
 
 _BEFORE, _AFTER = "Wexlorp", "Quandrim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """One image, sound, video or file, in the order of the placeholders."""
+    """An image, audio clip, video or file. Media are listed in the order of their placeholders."""
 
     kind: str
     """`image`, `audio`, `video` or `file`."""
     part: Mapping[str, Any]
-    """The part as the caller gave it."""
+    """The part as the caller passed it."""
     message: int
-    """The index of its message."""
+    """Index of the message."""
 
     @property
     def data(self) -> Any:
-        """The part's data: a URL, or an equivalent."""
+        """The part's data: its URL, or another value that the caller passed for it."""
         return _value(self.part, self.kind)
 
 
 def shown_media(
     conversation: Conversation, template: Template, capabilities: Capabilities
 ) -> tuple[Conversation, tuple[Media, ...]]:
-    """Return the conversation with all media in the form that the template shows, and the media.
+    """Return the conversation with media in a form that the template supports, and the list of media.
 
-    Raises `RequestError`, naming message and part, for media that the template shows in no form.
+    Raises `RequestError` with the path of a part that the template doesn't support in any form.
     """
     media: list[Media] = []
     shown = tuple(_shown(one, i, template, capabilities, media) for i, one in enumerate(conversation))
@@ -296,10 +296,10 @@ def _shown(said: Said, index: int, template: Template, capabilities: Capabilitie
             forms = _forms_shown(template, capabilities, kind)
             if not forms:
                 raise RequestError(
-                    f"messages[{index}].content[{at}]: the template shows no {kind}, found {part['type']!r}"
+                    f"messages[{index}].content[{at}]: the template doesn't support {kind} parts, found {part['type']!r}"
                 )
             media.append(Media(kind=kind, part=part, message=index))
-            # A part that the template reads is left alone: it may have more fields, such as `detail`, that others read.
+            # Leave supported parts unchanged: they may have more fields, such as `detail`.
             known = part["type"] in forms and part["type"] in part
             part = part if known else _part(forms[0], kind, _value(part, kind))  # noqa: PLW2901
         parts.append(part)
@@ -311,31 +311,31 @@ def _kind(part: Any) -> str:
 
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
-    """Return the data of a part: a URL, or an equivalent."""
-    # `{"type": "image_url", "image_url": {"url": "https://…"}}` and `{"type": "image", "image": "…"}` both hold a URL.
+    """Return the URL of a media part, or its data in another form."""
+    # `{"type": "image_url", "image_url": {"url": "https://…"}}` and `{"type": "image", "image": "…"}` both contain a URL.
     value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value
 
 
 def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
-    # `{"type": "image_url", "image_url": {"url": …}, "image": …}`: whoever asks for either field finds it.
+    # `{"type": "image_url", "image_url": {"url": …}, "image": …}` works for templates that read either field.
     return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
 
 
 @kept(500)
 def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
-    """Return the types of parts of this kind that the template shows."""
+    """Return the part types of this kind that the template renders."""
     parts = [_part(form.format(kind), kind, "https://x/y") for form in MEDIA_FORMS]
     unseen = (None, _between(template, capabilities, []))
     return tuple(part["type"] for part in parts if _between(template, capabilities, [part]) not in unseen)
 
 
 def _between(template: Template, capabilities: Capabilities, parts: list[Any]) -> str | None:
-    """Return what a template writes around and between two words with `parts` between them; None when that is not a text."""
+    """Render `parts` between two words. Return None if that fails or if the template prints the list's repr."""
     content = [{"type": "text", "text": _BEFORE}, *parts, {"type": "text", "text": _AFTER}]
     context = shape_context(None, capabilities)
     rendering = template.render([{"role": "user", "content": content}], add_generation_prompt=True, **context)
     text = rendering.text
-    # A template that takes content for text writes the list as Python does.
+    # Templates that expect a string print the list as Python does.
     whole = _BEFORE in text and _AFTER in text and "'type'" not in text and '"type"' not in text
     return text if rendering.error is None and whole else None

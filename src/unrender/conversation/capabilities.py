@@ -1,4 +1,4 @@
-"""Defines the capabilities of a template, found by probes: the contract between the analysis and rendering."""
+"""Capabilities of a template, as found by probes. Analysis produces them and rendering uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Context = tuple[tuple[str, ContextValue], ...]
 
 
 class ReasoningPlace(StrEnum):
-    """The place in a message where the template looks for reasoning."""
+    """The place in a message from which the template reads reasoning."""
 
     NOWHERE = "nowhere"
     FIELD = "field"
@@ -26,21 +26,21 @@ class ReasoningPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A feature of conversations that a template rejects or drops, with the concessions for it."""
+    """A feature of conversations that a template rejects or drops, and the concessions that help."""
 
     feature: str
-    """One of the names of `concede.FEATURES`."""
+    """A key of `concede.FEATURES`."""
     why: str
-    """The template's behaviour, for a note."""
+    """The template's behaviour, in words, for a note."""
     concessions: tuple[str, ...] = ()
-    """The words of the concessions with which it takes such a conversation; empty where none helps."""
+    """The `words` of the concessions that make the template accept the conversation; empty if none helps."""
     thinking: bool | None = None
-    """True if it does so only with thinking, False if only without; None for both."""
+    """True if the refusal applies only with thinking, False if only without, None for both."""
     tools: bool | None = None
-    """True if it does so only with tools, False if only without; None for both."""
+    """True if the refusal applies only with tools, False if only without, None for both."""
 
     def holds(self, *, thinking: bool | None, tools: bool) -> bool:
-        """Return whether it does so in a request with this thinking, and with or without tools."""
+        """Return whether the refusal applies to a request with this thinking setting, with or without tools."""
         return self.thinking in (None, thinking) and self.tools in (None, tools)
 
 
@@ -49,9 +49,9 @@ class Capabilities:
     """The capabilities of a template, and the form of messages that it needs, found by probes."""
 
     supports_tools: bool = False
-    """The offered tools are written into the prompt."""
+    """The template writes the offered tools into the prompt."""
     supports_tool_calls: bool = False
-    """An assistant's calls are written."""
+    """The template writes the tool calls of assistant messages."""
     supports_parallel_tool_calls: bool = False
     supports_content_with_calls: bool = False
     supports_content_with_reasoning_and_calls: bool = False
@@ -64,60 +64,60 @@ class Capabilities:
     supports_object_arguments: bool = False
     supports_string_arguments: bool = False
     supports_call_id: bool = False
-    """The id given with a call is written."""
+    """The template writes the ids of calls."""
     requires_short_id: bool = False
     """Ids must be `id_length` letters or digits."""
     id_length: int = 9
     requires_digits_in_id: bool = False
-    """Ids must be digits alone."""
+    """Ids must consist of digits only."""
     requires_name_in_id: bool = False
-    """Calls are written by their id alone, which therefore must be `functions.NAME:INDEX`."""
+    """Calls are written as their id only, which must therefore be `functions.NAME:INDEX`."""
     requires_flat_calls: bool = False
-    """Name and arguments are read from the call itself, not from its `function`."""
+    """The template reads name and arguments from the call itself, not from its `function`."""
     requires_text_values: bool = False
-    """Each value of a call's arguments must be a string: other values are given as JSON text."""
+    """Each argument value must be a string. Other values are passed as JSON text."""
     requires_nonnull_content: bool = True
     """True if content next to calls must be a string, False if it must be null."""
     supports_preserve_reasoning: bool = False
-    """Reasoning of turns before the last user message is kept."""
+    """The template keeps the reasoning of turns before the last user message."""
     supports_enable_thinking: bool = False
     reasoning_place: ReasoningPlace = ReasoningPlace.NOWHERE
     reasoning_field: str = ""
-    """The field, or the part's or block's type, e.g. `reasoning_content`, `thinking`, `thoughts`."""
+    """Name of the field, or type of the part or block, e.g. `reasoning_content`, `thinking`, `thoughts`."""
     thinking_on: Context = ()
-    """Variables that switch thinking on, e.g. `(("enable_thinking", True),)`."""
+    """Variables that turn thinking on, e.g. `(("enable_thinking", True),)`."""
     thinking_off: Context = ()
     tools_variable: str = "tools"
-    """The variable that holds the tools, e.g. `tools`, `functions`."""
+    """Name of the variable that contains the tools, e.g. `tools`, `functions`."""
     tools_as_text: bool = False
-    """True if the variable needs JSON text."""
+    """True if the tools have to be passed as JSON text."""
     requires_tools: bool = False
-    """The variable must be there even when there are no tools."""
+    """The tools variable must be defined even if there are no tools."""
     required_context: Context = ()
-    """Other variables without which the template does not render, e.g. `datetime`, with values that only probes use."""
+    """Other variables that the template needs, e.g. `datetime`. The values are placeholders for probes."""
 
     asks_after_results: bool = True
-    """A generation prompt is written after a tool's result."""
+    """The template writes a generation prompt after a tool result."""
     requires_descriptions: bool = False
     """Each tool and each of its parameters must have a description."""
     requires_single_types: bool = False
-    """Each parameter must be described with one type."""
+    """Each parameter must have exactly one type."""
     refuses: tuple[Refusal, ...] = ()
-    """Conversations that it refuses, or does not show in full."""
+    """Conversations that the template rejects or shows only in part."""
 
     @property
     def thinking_switch(self) -> str:
-        """The variable that switches thinking, e.g. `enable_thinking`; empty without such a variable."""
+        """Name of the variable that turns thinking on or off, e.g. `enable_thinking`; empty if there is none."""
         return next((name for name, _ in self.thinking_off), "")
 
 
 def shape_context(
     tools: Sequence[Any] | None, capabilities: Capabilities, *, thinking: bool | None = None
 ) -> dict[str, Any]:
-    """Return the variables to render a probe with: tools, the thinking switch, and what the template requires.
+    """Return the variables for rendering a probe: tools, the thinking switch, and others that the template requires.
 
-    Each has the template's own name. With `thinking` None, the switch is left to the template. Prompts take nothing from
-    `required_context`: what the template requires, the caller has to say.
+    Variables have the template's own names. If `thinking` is None, the switch isn't set. Prompts don't use `required_context`: the caller
+    has to pass the variables that the template requires.
     """
     context: dict[str, Any] = dict(capabilities.required_context)
     if thinking is not None:

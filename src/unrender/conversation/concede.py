@@ -1,15 +1,14 @@
-"""Rearranges conversations that a template would reject, or of which it would drop a part.
+"""Rearrange conversations that a template would reject or show only in part.
 
-In: a conversation, the plan for its tools, and concessions. Out: the conversation as it is adapted next, with the description of
-tools, and with calls and results as text where the template writes none.
+Input: a conversation, the plan for its tools, and concessions. Output: the conversation for `adapt`, with the description of tools. Calls
+and results are text if the template doesn't support them.
 
 Rules:
-- A call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
-- Results become the user's words. Two messages of the user that would follow each other become one, since many templates
-  insist that roles alternate.
-- A concession changes how something is said, never what. It is made only where the template is known to refuse, or has refused,
-  since templates know best what their models have seen.
-- Concessions are tried from the smallest to the largest.
+- Calls are written in the exact format of new answers, so the history is an example for the model.
+- Results become user messages. Consecutive user messages are merged, since many templates require alternating roles.
+- A concession changes the form of a message, not its meaning. It is made only if the template is known to reject the
+  conversation, or has just rejected it. Otherwise the template's own form is best, since the model was trained on it.
+- Smaller concessions are tried first.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ class Concession:
     """One way to rearrange a conversation."""
 
     words: str
-    """The change, for a note."""
+    """Description of the change, for a note."""
     rewrite: Callable[[Conversation, Format], Conversation]
     why: str = ""
-    """The template's behaviour without the change, for a note."""
+    """Description of the template's behaviour without the change, for a note."""
 
 
 Way = tuple[Concession, ...]
-"""Concessions that are made together, one after the other."""
+"""Concessions that are applied together, in this order."""
 
 
 def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conversation:
-    """Return the conversation with calls and results as text, as far as that is planned, and with roles that a template knows.
+    """Return the conversation with supported roles, and with calls and results as text if `plan` requires it.
 
-    Where none of the template's `words` is the developer, they are the system: what they say would be dropped. So it is with
-    results of role `function`, OpenAI's older name, where the template knows `tool`.
+    Developer messages become system messages if the template doesn't contain the word `developer`, because it would drop them. Results of
+    role `function`, OpenAI's older name, become `tool` if the template contains `tool` but not `function`.
     """
     if not knows_developer(words):
         conversation = _renamed(conversation, _DEVELOPER, "system")
@@ -63,7 +62,7 @@ def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conv
 
 
 def knows_developer(words: Iterable[str]) -> bool:
-    """Return whether the developer's role is among a template's words."""
+    """Return whether the developer role appears in the template's string constants."""
     return any(_DEVELOPER in text for text in words)
 
 
@@ -74,9 +73,9 @@ def conceded(
     injection: ToolPrompt | None,
     words: str,
 ) -> Conversation:
-    """Return the conversation with all concessions, with `words` at the end of the last question, and with tools in words.
+    """Return the conversation with all concessions applied, `words` appended to the last question, and the tool prompt added.
 
-    Tools are described once: a system message that already has the text stays as it is.
+    The tool prompt is added once: a system message that already contains it stays unchanged.
     """
     conversation = rewritten(conversation, concessions, format)
     last = max((i for i, said in enumerate(conversation) if said.role == "user"), default=None)
@@ -87,7 +86,7 @@ def conceded(
 
 
 def rewritten(conversation: Conversation, concessions: Iterable[Concession], format: Format) -> Conversation:
-    """Return the conversation with concessions made, one after the other."""
+    """Return the conversation with the concessions applied in order."""
     for concession in concessions:
         conversation = concession.rewrite(conversation, format)
     return conversation
@@ -98,14 +97,14 @@ def _renamed(conversation: Conversation, role: str, other: str) -> Conversation:
 
 
 def _joined(first: Any, second: Any, *, between: str = "\n") -> Any:
-    """Return two contents as one, as text where both are."""
+    """Join two contents: into text if both are text, else into parts."""
     if isinstance(first, str | None) and isinstance(second, str | None):
         return between.join(text for text in (first, second) if text)
     return [part for content in (first, between, second) if content for part in content_parts(content)]
 
 
 def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user",)) -> Conversation:
-    """Return the conversation with messages of one role that follow each other as one, for some roles."""
+    """Return the conversation with consecutive messages of the same role merged, for the given roles."""
     one: list[Said] = []
     for said in conversation:
         if one and said.role == one[-1].role in roles:
@@ -124,9 +123,9 @@ def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user"
 
 
 def _with_ids(conversation: Conversation, _: Format) -> Conversation:
-    """Give calls ids of nine letters and digits, the strictest form that templates require, and results the ids of their calls.
+    """Replace the ids of calls and results by nine letters and digits, the strictest form that templates require.
 
-    A result without an id answers the first call that has had no result.
+    A result without an id belongs to the first unanswered call.
     """
     renamed: dict[str, str] = {}
     waiting: list[str] = []
@@ -147,7 +146,7 @@ def _with_ids(conversation: Conversation, _: Format) -> Conversation:
 
 
 def _without_orphans(conversation: Conversation, _: Format) -> Conversation:
-    """Make results that answer no call before them the user's words."""
+    """Turn results without an earlier call into user messages."""
     called: set[str] = set()
     written: list[Said] = []
     for said in conversation:
@@ -165,12 +164,12 @@ def _without_silence(conversation: Conversation, _: Format) -> Conversation:
 
 
 def _without_thoughts(conversation: Conversation, _: Format) -> Conversation:
-    """Leave out the reasoning of earlier answers."""
+    """Remove the reasoning of earlier answers."""
     return tuple(replace(said, reasoning="") for said in conversation)
 
 
 def _closed(conversation: Conversation, format: Format) -> Conversation:
-    """Write the end of reasoning before what earlier answers say: `{{ content.split('</think>')[1] }}` looks for it."""
+    """Prepend the end of reasoning to earlier answers, for templates like `{{ content.split('</think>')[1] }}`."""
     end, joint = format.reasoning.end.strip(), format.turn.reasoning_to_content
 
     def closed(said: Said) -> Said:
@@ -188,7 +187,7 @@ def _in_words(conversation: Conversation, format: Format) -> Conversation:
 
 
 def _as_text(conversation: Conversation, _: Format) -> Conversation:
-    """Write contents that are texts in parts as one text."""
+    """Join content parts into one text if all of them are text."""
     return tuple(as_text(said) if said.content else said for said in conversation)
 
 
@@ -200,12 +199,12 @@ def _developed(conversation: Conversation, _: Format) -> Conversation:
 def _begun_by_system(conversation: Conversation, _: Format) -> Conversation:
     """Turn system messages after the start into user messages."""
     begun = next((i for i, said in enumerate(conversation) if said.role != "system"), len(conversation))
-    # `answer, system, answer, user`: the answers meet where the system has said something between them.
+    # In `answer, system, answer, user`, the two answers become neighbours and are merged.
     return joined_messages((*conversation[:begun], *said_by_user(conversation[begun:])), _TALKING)
 
 
 def _asked(conversation: Conversation, _: Format) -> Conversation:
-    """Insert an empty question before an answer without one, and after an answer at the end."""
+    """Insert an empty question before a leading answer and after a trailing one."""
     system, rest = split_system(conversation)
     answers = [said.role == "assistant" for said in rest] or [True, False]
     asked = (Said(role="user", content=""),)
@@ -213,32 +212,32 @@ def _asked(conversation: Conversation, _: Format) -> Conversation:
 
 
 MOVES = (
-    Concession("texts in parts are one text", _as_text),
+    Concession("text parts are joined", _as_text),
     Concession(
-        "messages of one role in a row are one message", lambda conversation, _: joined_messages(conversation, _TALKING)
+        "consecutive messages of one role are merged", lambda conversation, _: joined_messages(conversation, _TALKING)
     ),
-    Concession("the developer is the system", _developed),
-    Concession("later words of the system are the user's", _begun_by_system),
+    Concession("developer messages become system messages", _developed),
+    Concession("later system messages become user messages", _begun_by_system),
     Concession("an empty question is added", _asked),
-    Concession("results that answer no call are the user's words", _without_orphans),
-    Concession("the system's words are the user's", lambda conversation, _: said_by_user(conversation)),
+    Concession("results without a call become user messages", _without_orphans),
+    Concession("system messages become user messages", lambda conversation, _: said_by_user(conversation)),
 )
-"""Concessions that move messages, or change their roles."""
+"""Concessions that move messages or change their roles."""
 CONCESSIONS = (
-    Concession("the ids of calls are replaced by nine letters and digits", _with_ids),
+    Concession("call ids are replaced by nine letters and digits", _with_ids),
     Concession("earlier answers begin with the end of reasoning", _closed),
     Concession("the reasoning of earlier answers is left out", _without_thoughts),
-    Concession("answers that say nothing are left out", _without_silence),
+    Concession("empty answers are left out", _without_silence),
     Concession("calls and results of earlier turns are written as text", _in_words),
 )
-"""Each is tried alone, in this order; then all of them together."""
+"""Concessions that are tried one by one in this order, and then all together."""
 
 
 # Calls and results of earlier turns as text.
 
 
 def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
-    """Return the conversation with each message's calls as text after its content, as the format has it."""
+    """Return the conversation with calls as text in the given format, after the content of their message."""
     written, before = [], 0
     for said in conversation:
         written.append(_with_calls_as_text(said, format, before) if said.calls else said)
@@ -247,13 +246,13 @@ def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
 
 
 def write_results(conversation: Iterable[Said]) -> Conversation:
-    """Return the conversation with results as the user's messages, joined with the user's messages next to them."""
+    """Return the conversation with results as user messages, merged with each other and with the next user message."""
     written: list[Said] = []
     joins = False
     for one in with_names(conversation):
         is_result = one.role in RESULTS
         told = Said(role="user", content=_result(one)) if is_result else one
-        # `result, result, user` becomes one message of the user: many templates insist that roles alternate.
+        # `result, result, user` becomes one user message, since many templates require alternating roles.
         if joins and told.role == "user":
             told = replace(told, content=_joined(written.pop().content, told.content))
         written.append(told)
@@ -266,7 +265,7 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
         (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
         for at, call in enumerate(said.calls, start=before)
     ]
-    # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
+    # A counter in an id counts the calls of the conversation. Other counters start again in each answer.
     first = before if format.tools.id_parts else 0
     joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
     text = joint + encode_calls(own_calls(format), calls, first=first)
@@ -288,7 +287,7 @@ def _with_system_text(conversation: Conversation, text: str) -> Conversation:
     return (replace(system[0], content=content), *conversation[1:])
 
 
-# What some templates refuse, or do not show.
+# Conversations that some templates reject or show only in part.
 
 _SYSTEM, _LATER, _SYSTEM3, _SYSTEM4 = (
     Said(role="system", content=f"Feature{word}") for word in ("brook", "fern", "heath", "marsh")
@@ -313,11 +312,11 @@ class Feature:
     example: Conversation
     """A short conversation with this feature."""
     found: Callable[[Conversation], bool]
-    """A test for it in a conversation."""
+    """Predicate that detects the feature in a conversation."""
     calls: bool = False
-    """It is one of calls or results, which only templates that write them are asked for."""
+    """True for features with calls or results. They are probed only in templates that support calls."""
     thoughts: bool = False
-    """True if thinking may decide whether a template takes it."""
+    """True if the template's behaviour may depend on thinking."""
 
 
 def _roles(conversation: Conversation) -> tuple[str, ...]:
@@ -325,18 +324,18 @@ def _roles(conversation: Conversation) -> tuple[str, ...]:
 
 
 def _next_to(*roles: str) -> Callable[[Conversation], bool]:
-    """Return whether messages of these two roles follow each other in a conversation."""
+    """Return a function that finds adjacent messages of these two roles."""
     return lambda conversation: roles in [*pairwise(_roles(conversation))]
 
 
 def _asks_again(conversation: Conversation) -> bool:
-    """Return whether a user speaks after results that no answer follows, to whom nothing but calls has been said."""
+    """Return whether a user message follows tool results, and the question before it got no text answer."""
     talk = tuple(said for said in conversation if not said.calls and said.role != "tool")
     return _next_to("tool", "user")(conversation) and _next_to("user", "user")(talk) and not _orphans(conversation)
 
 
 def _is_unanswered(conversation: Conversation) -> bool:
-    """Return whether somebody speaks after some calls, and a result is missing; results may still come where nobody does."""
+    """Return whether a call has no result although later messages follow. Results of the last calls may still be missing."""
     for i, said in enumerate(conversation):
         answers = [one.answers for one in takewhile(lambda one: one.role == "tool", conversation[i + 1 :])]
         if conversation[i + 1 + len(answers) :] and any(call.id not in answers for call in said.calls):
@@ -345,7 +344,7 @@ def _is_unanswered(conversation: Conversation) -> bool:
 
 
 def _orphans(conversation: Conversation) -> tuple[Said, ...]:
-    """Return the results that answer no call."""
+    """Return the results without a matching call."""
     called = {call.id for said in conversation for call in said.calls}
     return tuple(said for said in conversation if said.role == "tool" and said.answers not in called)
 
@@ -408,7 +407,7 @@ FEATURES: Mapping[str, Feature] = {
         (_USER, _NAMELESS, _USER2), lambda said: any(not one.name for one in _orphans(said)), calls=True
     ),
 }
-"""By name; what holds for a part of a conversation comes before what holds for more of it."""
+"""Features by name. Features of a few messages come before those that include them."""
 TOGETHER: tuple[Conversation, ...] = (
     (*(_SYSTEM, _LATER, _USER, _USER2, _SYSTEM3, _USER3), *(_THOUGHT, _ANSWER2, _SYSTEM4, _USER4, _SILENT, _USER5)),
     (
@@ -420,15 +419,15 @@ TOGETHER: tuple[Conversation, ...] = (
     (_ANSWER, _USER, _RESULT, _USER2, _NAMELESS, _USER3),
     (_SYSTEM, replace(_LATER, role=_DEVELOPER), _USER),
 )
-"""Conversations with many features: a template that shows all of one needs no concession for any of them."""
+"""Conversations with many features. If a template shows one completely, its features need no concession."""
 
 
 def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: Format) -> Way:
-    """Return the concessions that a template is known to need for a conversation, as far as they change it."""
+    """Return the concessions that a template is known to need and that change the conversation."""
     found: dict[str, str] = {}
     known: Way = ()
     said = conversation
-    # What is conceded may bring about another feature: words that move to the user may make two questions in a row.
+    # A concession may cause another feature: a system message that becomes a user message may follow another question.
     for _ in refuses:
         needed = [
             one for one in refuses if FEATURES[one.feature].found(said) and not found.keys() >= {*one.concessions}
@@ -444,20 +443,20 @@ def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: F
 
 
 def is_hopeless(conversation: Conversation, refuses: Iterable[Refusal]) -> bool:
-    """Return whether no concession makes the template show such a conversation."""
+    """Return True if no concession makes the template show the conversation."""
     return any(not refusal.concessions and FEATURES[refusal.feature].found(conversation) for refusal in refuses)
 
 
 def ways(conversation: Conversation, format: Format, concessions: Way) -> Iterator[Way]:
-    """Yield combinations of concessions that change a conversation: each alone, then together."""
-    # One concession where one is enough: each changes how something is said.
+    """Yield combinations of concessions that change a conversation: single ones first, then several together."""
+    # Prefer a single concession, because each of them changes the conversation.
     for some in (*((one,) for one in concessions), MOVES, concessions):
         if changing := _changing(conversation, some, format):
             yield changing
 
 
 def _changing(conversation: Conversation, some: Iterable[Concession], format: Format) -> Way:
-    """Return those of some concessions, made one after the other, that change the conversation."""
+    """Return the concessions that change the conversation when applied in order."""
     changing = []
     for concession in some:
         other = concession.rewrite(conversation, format)

@@ -1,14 +1,14 @@
-"""Reads conversations in any form that people send into typed messages.
+"""Parse conversations in any common form into typed messages.
 
-In: mappings in OpenAI's form, Anthropic's or that of Responses, objects of SDKs, our own `Message`. Out: a `Conversation`, a tuple of
-frozen `Said`. Everything after this step asks those; mappings of messages are made again right before rendering.
+Input: dicts in the form of OpenAI's Chat Completions or Responses or of Anthropic's Messages, SDK objects, or our own `Message`. Output: a
+`Conversation`, a tuple of frozen `Said`. Later steps use only these. Messages become dicts again for rendering.
 
 Rules:
-- What has a meaning in OpenAI's form gets it. What has none is a `RequestError` that names its place: templates drop it, or print
-  it as Python does. Parts of a type that the template reads by itself are left alone.
-- A tool's result that is neither text nor a list of parts is its JSON, so that all templates show the same.
-- What a model wrote for the arguments of earlier calls is never refused. A template that takes text gets any text as it is. A
-  template that takes values alone gets the members that are certain, and the rest of the text as one more member.
+- Parts with an equivalent in OpenAI's form are converted. Others raise `RequestError` with their path, since templates drop
+  them or print their repr. Parts of a type that the template itself reads are left unchanged.
+- A tool result that is neither text nor a list of parts becomes JSON, so all templates show the same text.
+- Arguments of earlier calls are never rejected, because a model wrote them. Templates that accept text get the text unchanged.
+  Other templates get the complete members, and the rest of the text as one more member.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from unrender.messages.wire import REASONING_FIELDS, Message
 from unrender.rendering.template import Template
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-"""The roles of OpenAI's messages."""
+"""Roles of messages in OpenAI's form."""
 MEDIA_KINDS = ("image", "audio", "video", "file")
 MEDIA_FORMS = ("{}", "{}_url", "input_{}")
-"""The types of parts of a kind: transformers', OpenAI's for Chat Completions, OpenAI's for sound and for Responses."""
+"""Patterns of part types: transformers', OpenAI's for Chat Completions, OpenAI's for audio and for Responses."""
 MEDIA_TYPES = {form.format(kind): kind for kind in MEDIA_KINDS for form in MEDIA_FORMS}
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-"""Types of parts that are text → the field that holds it."""
+"""Types of text parts, and the field that contains the text."""
 _THOUGHTS = ("thinking", "reasoning")
 RESULTS = ("tool", "function")
-"""Roles whose content is a tool's result."""
+"""Roles of tool results."""
 _EXPECTED = {"assistant": ("text", "thinking", "tool_use", *MEDIA_KINDS), "user": ("text", "tool_result", *MEDIA_KINDS)}
 _OF_THE_STREAM = ("index", "status")
-"""Fields of a call as it was streamed, which a template that writes whole calls would show."""
+"""Fields of streamed calls. They are removed, since some templates print all fields of a call."""
 _OWN = ("role", "content", "tool_calls", "tool_call_id", "name")
 _FUNCTION = ("name", "arguments")
 
 _Part = Mapping[str, Any]
 _Placed = tuple[_Part, str]
-"""A part, and its place."""
+"""A part and its path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,49 +55,49 @@ class SaidCall:
 
     name: str
     arguments: Any = None
-    """An object, or text that need not be JSON."""
+    """A dict, or text that may be invalid JSON."""
     id: str | None = None
     rest: Mapping[str, Any] = field(default_factory=dict)
     """Other keys of the call, unchanged."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Other keys of its function."""
+    """Other keys of the call's `function`, unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A message."""
+    """A message of a conversation."""
 
     role: str
     content: Any = None
-    """Text, a list of parts, an object that the template itself handles, or None."""
+    """Text, a list of parts, an object that the template supports, or None."""
     reasoning: str = ""
     calls: tuple[SaidCall, ...] = ()
     answers: str | None = None
-    """Of a result, the id of its call."""
+    """For tool results: the id of the call."""
     name: str | None = None
-    """Of a result, the tool; of others, who speaks."""
+    """For tool results: the tool's name. For other messages: the speaker's name."""
     rest: Mapping[str, Any] = field(default_factory=dict)
-    """Other keys, as they came."""
+    """Other keys of the message, unchanged."""
 
 
 Conversation = tuple[Said, ...]
 Continued = Literal["content", "reasoning", True]
-"""The part of the last message that the model has to continue; True is its content."""
+"""The part of the last message to continue. True means content."""
 
 
 def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
-    """Return messages that are in OpenAI's form, as `read_messages` does, and without its checks."""
+    """Return messages in OpenAI's form as a `Conversation`, without the checks of `read_messages`."""
     return tuple(_said(message, message.get("content"), _calls_of(message)) for message in messages)
 
 
 def read_messages(
     messages: Any, *, reads: Collection[str] = (), keys: Collection[str] = (), as_text: bool = True
 ) -> tuple[Conversation, tuple[str, ...]]:
-    """Return a conversation, and what of it has no effect or another than was said, in words.
+    """Return the conversation, and notes on parts of it that are ignored or changed.
 
-    `reads` are roles and types of parts, and `keys` those of objects, that the template reads by itself. `as_text` is whether
-    arguments that are not JSON stay text. A message with results of tools becomes several. Raises `RequestError`, naming the
-    message and the field.
+    `reads` are roles and types of parts that the template reads itself, `keys` are keys of objects. With `as_text`, arguments that are
+    invalid JSON stay text. A message with several tool results becomes several messages. Raises `RequestError` with the path of the message
+    and field.
     """
     if not checked_list(messages, "messages"):
         raise RequestError("messages: expected at least one message, found none")
@@ -109,7 +109,7 @@ def read_messages(
 
 
 def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Conversation:
-    """Read what is said to a template, as `read_messages` does; each note is a warning."""
+    """Read a conversation for one template, as `read_messages` does. Each note becomes a warning."""
     known = template.facts.string_constants
     keys = template.facts.attribute_names.union(known)
     conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
@@ -121,9 +121,9 @@ def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Co
 def split_continued(
     conversation: Conversation, continued: Continued | Literal[False] | None
 ) -> tuple[Conversation, Said | None]:
-    """Return the conversation without the message that the model has to continue, and that message; None where there is none.
+    """Split off the message that the model has to continue; None if there is none.
 
-    Raises `RequestError`, naming its place, for a message that cannot be continued.
+    Raises `RequestError` with the message's path if it can't be continued.
     """
     if not continued:
         return conversation, None
@@ -148,7 +148,7 @@ class _Reader:
         self.notes: list[str] = []
 
     def read(self, message: Any, where: str) -> Iterator[Said]:
-        """Yield the messages that a message becomes in OpenAI's format."""
+        """Yield the messages in OpenAI's format that correspond to one message."""
         role, content = self._role(message, where), message.get("content")
         place = f"{where}.content"
         placed = [(part, f"{place}[{k}]") for k, part in enumerate(content)] if isinstance(content, list) else []
@@ -158,7 +158,7 @@ class _Reader:
             raise RequestError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
         elif not isinstance(content, str | Mapping | list | None):
             raise RequestError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
-        # A model may say nothing at all, and its answer is a part of the conversation all the same.
+        # Content may be missing only in assistant messages.
         elif content is None and role != "assistant":
             raise RequestError(f"{place}: expected text or a list of parts, found nothing")
         for part, at in placed:
@@ -201,7 +201,7 @@ class _Reader:
         return replace(_said(message, _whole(shown), self._calls(calls, where)), reasoning=reasoning)
 
     def _others(self, said: Said, placed: Sequence[_Placed]) -> Iterator[Said]:
-        # A user's message may hold results of tools: [text, result, result, text] is four messages in OpenAI's form.
+        # A user message may contain tool results: [text, result, result, text] becomes four messages in OpenAI's form.
         for is_result, group in groupby(placed, lambda one: said.role == "user" and one[0]["type"] == "tool_result"):
             if is_result:
                 yield from (self._result(part, at) for part, at in group)
@@ -215,7 +215,7 @@ class _Reader:
         if part.get("is_error"):
             self._ignore(f"{where}.is_error")
         content = result_content(part.get("content"), f"{where}.content", self._reads)
-        # `["Paris", "Rome"]` as two blocks are two lines.
+        # `["Paris", "Rome"]` as two text blocks become two lines.
         if isinstance(content, list) and all(item["type"] == "text" for item in content):
             content = "\n".join(item["text"] for item in content)
         return Said(role="tool", answers=id, content=content)
@@ -245,15 +245,15 @@ class _Reader:
         if not self._as_text and isinstance(said, str) and object_of(said) is None:
             values = values_of(said)
             self.notes.append(
-                f"{where}.function.arguments: the template writes JSON objects alone, found {said!r:.60}; "
-                f"it is written as {json.dumps(values, ensure_ascii=False):.60}"
+                f"{where}.function.arguments: the template supports only JSON objects, found {said!r:.60}; "
+                f"rendered as {json.dumps(values, ensure_ascii=False):.60}"
             )
             said = values
         return replace(_call_of(call), arguments=said)
 
 
 def _plain(message: Any) -> Any:
-    """Return a message as a mapping, its parts and calls as lists of mappings; another value unchanged."""
+    """Return a message as a dict, with its parts and calls as lists of dicts. Other values are returned unchanged."""
     data = message.to_openai() if isinstance(message, Message) else plain_item(message)
     if not isinstance(data, Mapping):
         return data
@@ -266,8 +266,8 @@ def _plain(message: Any) -> Any:
 
 
 def plain_item(item: Any) -> Any:
-    """Return the data of an SDK's object (pydantic's `model_dump`, or a dataclass-like `to_dict`); others as they are."""
-    # The class of a model has `model_dump` as well, and nothing that could be dumped.
+    """Return an SDK object as a dict (pydantic's `model_dump`, or `to_dict`). Other values are returned unchanged."""
+    # A pydantic class has `model_dump` too, but no data.
     if isinstance(item, Mapping) or inspect.isclass(item):
         return item
     for method in ("model_dump", "to_dict"):
@@ -281,21 +281,21 @@ def _said(message: _Part, content: Any, calls: tuple[SaidCall, ...]) -> Said:
     role = message.get("role") or ""
     thoughts = REASONING_FIELDS if role == "assistant" else ()
     said = [message[name] for name in thoughts if isinstance(message.get(name), str) and message[name]]
-    # SDKs write `"refusal": null`, and templates ask for what is there.
+    # SDKs send `"refusal": null`, and templates test whether a key exists.
     rest = {name: value for name, value in message.items() if value is not None and name not in (*_OWN, *thoughts)}
     reasoning, id, name = next(iter(said), ""), message.get("tool_call_id"), message.get("name")
     return Said(role=role, content=content, reasoning=reasoning, calls=calls, answers=id, name=name, rest=rest)
 
 
 def _calls_of(message: _Part) -> tuple[SaidCall, ...]:
-    """Return the calls of a message that nobody has checked, as far as they are objects."""
+    """Return the calls of an unchecked message, skipping those that aren't objects."""
     calls = message.get("tool_calls")
     known = calls if isinstance(calls, list | tuple) else ()
     return tuple(_call_of(call) for call in known if isinstance(call, Mapping))
 
 
 def _call_of(call: _Part) -> SaidCall:
-    # A flat call is its own function.
+    # A flat call has `name` and `arguments` at the top level.
     found = call.get("function", call)
     function: _Part = found if isinstance(found, Mapping) else {}
     rest = {key: call[key] for key in call if key not in ("id", "function", *_FUNCTION, *_OF_THE_STREAM)}
@@ -311,7 +311,7 @@ def _check_texts(item: _Part, names: Sequence[str], *, where: str) -> None:
 
 
 def _other_form(message: Any) -> str:
-    """Return what to do with a message that names its speaker in `type`, as LangChain's do; "" for others."""
+    """Return a hint for messages with `type` instead of `role`, such as LangChain's, else an empty string."""
     kind, role = (
         message.get(n) if isinstance(message, Mapping) else getattr(message, n, None) for n in ("type", "role")
     )
@@ -320,11 +320,11 @@ def _other_form(message: Any) -> str:
     return f", and the type {kind!r:.60}; convert LangChain's messages with convert_to_openai_messages"
 
 
-# Parts of a content.
+# Content parts.
 
 
 def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any:
-    """Return a tool's result as text or parts: anything else as JSON, and nothing as "".
+    """Return a tool's result as text or parts. Other values become JSON, and None an empty string.
 
     >>> result_content({"temp": 21, "place": "Zürich"}, "content")
     '{"temp": 21, "place": "Zürich"}'
@@ -333,7 +333,7 @@ def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any
         return content
     if content is None:
         return ""
-    # `[{"type": "file", "name": "a.txt"}]` is a listing of files: a part holds what it shows.
+    # `[{"type": "file", "name": "a.txt"}]` is a file listing, not a list of parts: parts contain their data.
     if isinstance(content, list | tuple) and content and all(_is_shown(one, types) and _holds(one) for one in content):
         return [_shown(part, f"{where}[{k}]") for k, part in enumerate(content)]
     check_values(content, where=where)
@@ -341,13 +341,13 @@ def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any
 
 
 def _is_plain(part: _Part) -> bool:
-    """Return whether a part is OpenAI's already."""
+    """Return whether a part is in OpenAI's form."""
     kind = part["type"]
     return isinstance(part.get("text"), str) if kind == "text" else kind in MEDIA_TYPES and "source" not in part
 
 
 def _is_shown(part: Any, types: Collection[str]) -> bool:
-    """Return whether a value is a part that is shown: a text, an image and so on, or one that the template knows."""
+    """Return whether a value is a text or media part, or one of a type that the template reads."""
     kind = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(kind, str):
         return False
@@ -361,7 +361,7 @@ def _holds(part: _Part) -> bool:
 
 
 def _shown(part: _Part, where: str) -> _Part:
-    """Return a part that is shown in OpenAI's form."""
+    """Return a text or media part in OpenAI's form."""
     kind = part["type"]
     if kind == "text" or "source" not in part:
         return part if kind not in _TEXTS or kind == "text" else {"type": "text", "text": part[_TEXTS[kind]]}
@@ -374,12 +374,12 @@ def _shown(part: _Part, where: str) -> _Part:
 
 
 def _whole(parts: Sequence[_Part]) -> Any:
-    """Return parts as one text, if all of them are texts."""
+    """Return the parts joined into one text if all of them are text, else as a list."""
     return "".join(part["text"] for part in parts) if all(part["type"] == "text" for part in parts) else [*parts]
 
 
 def _thought(part: _Part, where: str) -> str:
-    """Return the text of a thought; it may be a list of texts."""
+    """Return the text of a reasoning part, which may be a list of text parts."""
     value = part.get(part["type"], part.get("text"))
     if isinstance(value, list | tuple) and all(_is_shown(item, ()) and item["type"] in _TEXTS for item in value):
         return "".join(item[_TEXTS[item["type"]]] for item in value)
@@ -393,7 +393,7 @@ def _used(part: _Part, where: str) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         raise RequestError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
     arguments = {} if given is None else given
-    # What a model wrote for a broken call comes back as the text that it was.
+    # If `input` is a string, it is the text of a broken call, as the model wrote it.
     text = arguments if isinstance(arguments, str) else result_content(arguments, f"{where}.input")
     named = {} if id is None else {"id": id}
     return {**named, "type": "function", "function": {"name": name, "arguments": text}}
@@ -408,17 +408,17 @@ def _refusal(part: _Part, where: str, role: str) -> RequestError:
 
 
 def content_parts(content: Any) -> list[Any]:
-    """Return a content as parts."""
+    """Return content as a list of parts."""
     return list(content) if isinstance(content, list | tuple) else [{"type": "text", "text": content}]
 
 
 def words_in(content: Any) -> list[str]:
-    """Return the texts of a content."""
+    """Return all texts in a message's content."""
     return [part["text"] for part in content_parts(content) if _has_text(part)]
 
 
 def with_texts(content: Any, texts: Iterator[str]) -> Any:
-    """Return a content with the next of some texts in the place of each of its own."""
+    """Return content with its texts replaced by the given ones, in order."""
     if isinstance(content, list | tuple):
         return [{**part, "text": next(texts)} if _has_text(part) else part for part in content]
     return next(texts) if isinstance(content, str) else content
@@ -428,13 +428,13 @@ def _has_text(part: Any) -> bool:
     return isinstance(part, Mapping) and isinstance(part.get("text"), str)
 
 
-# The calls of earlier turns.
+# Calls of earlier turns.
 
 
 _UNREAD = "arguments"
-"""The member that holds the text which could not be read."""
+"""Name of the member for text that can't be parsed."""
 _DECODER = json.JSONDecoder()
-# Possessive (`*+`): a million blanks are looked at once, and not once from each of them.
+# Possessive (`*+`): avoids quadratic time for long runs of white space.
 _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
@@ -443,7 +443,7 @@ _ENDED = ('"', "{", "[", "t", "f", "n")
 
 
 def arguments_text(arguments: Any) -> str:
-    """Return arguments in any form as text: nothing and white space are `{}`.
+    """Return arguments of any form as text. None and blank text become `{}`.
 
     >>> arguments_text(None), arguments_text([1]), arguments_text('{"a": ')
     ('{}', '[1]', '{"a": ')
@@ -454,7 +454,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that `text` is; None when it is not one, or nested too deeply to be rendered."""
+    """Return the JSON object in `text`, or None if it isn't one or is nested too deeply to be rendered."""
     try:
         value = json.loads(text)
         check_values(value, where="arguments")
@@ -464,7 +464,7 @@ def object_of(text: str) -> dict[str, Any] | None:
 
 
 def values_of(arguments: Any) -> Mapping[str, Any]:
-    """Return arguments in any form as values: those that are certain, and the text that could not be read as one more.
+    """Return arguments of any form as a dict: complete members, and the text that can't be parsed as one more member.
 
     >>> values_of('{"path": "a.txt", "lines": 3')
     {'path': 'a.txt', 'arguments': '"lines": 3'}
@@ -479,14 +479,14 @@ def values_of(arguments: Any) -> Mapping[str, Any]:
     if not rest:
         return members
     name = _UNREAD
-    # `{"arguments": 1, "x": 3`: the name is already used, so the rest is called `arguments_`.
+    # `{"arguments": 1, "x": 3`: the name is already taken, so the rest is called `arguments_`.
     while name in members:
         name += "_"
     return {**members, name: rest}
 
 
 def _certain_members(text: str) -> tuple[dict[str, Any], str]:
-    """Return the members at the beginning of a broken object, and the text after them."""
+    """Return the complete members at the start of a broken object, and the text after them."""
     members: dict[str, Any] = {}
     opening = _OPENING.match(text)
     at = opening.end() if opening else len(text)
@@ -501,7 +501,7 @@ def _certain_members(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _member(text: str, at: int) -> tuple[str, Any, int] | None:
-    """Return the name and the value of the member at `at`, and where it ends; None where that is not certain."""
+    """Return the name, value and end of the member at `at`, or None if they aren't certain."""
     try:
         name, at = _DECODER.raw_decode(text, at)
         colon = _COLON.match(text, at)
@@ -511,6 +511,6 @@ def _member(text: str, at: int) -> tuple[str, Any, int] | None:
         check_values(value, where="arguments")
     except (ValueError, RecursionError, RequestError):
         return None
-    # At the end of a text that was cut off, `"lines": 3` may be the beginning of `"lines": 34`.
+    # At the end of truncated text, `"lines": 3` may be the start of `"lines": 34`.
     certain = end < len(text) or text.startswith(_ENDED, colon.end())
     return (name, value, end) if certain else None

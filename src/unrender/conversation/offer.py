@@ -1,11 +1,10 @@
-"""Plans how tools are offered to templates that ignore them.
+"""Plan how tools are described to a model if its template ignores them.
 
-In: a template's format and capabilities, and the tools of a request. Out: what has to be done in place of the template, and a
-description of the tools.
+Input: a template's format and capabilities, and the tools of a request. Output: a plan, and a description of the tools.
 
-This module decides what a template has to be helped with, and which call syntax is used. One that writes calls keeps its own
-syntax, whoever offers the tools; a declared syntax is used when there is none, or when it was asked for by name. `wording` says
-tools and syntax in words; `concede` writes them, and earlier calls and results, into the conversation.
+This module decides which steps replace the template's own, and which call syntax is used. A template with a call syntax keeps it, even if
+the tools are described for it. A declared syntax is used if there is none, or if the caller named one. `wording` describes tools and
+syntax. `concede` inserts the description, earlier calls and results into the conversation.
 
 Rule: a template gets help only for features that it doesn't have.
 """
@@ -30,7 +29,7 @@ __all__ = ["DEFAULT_FORMAT", "Plan", "ToolPrompt", "call_form", "plan_tools"]
 AUTO = "auto"
 NONE = "none"
 DEFAULT_FORMAT = "tool-call-json"
-"""The default declared format for templates that write no calls."""
+"""The default declared format for templates without tool calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,24 +44,24 @@ class ToolPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps taken about tools in place of a template."""
+    """The steps that replace missing support for tools in a template."""
 
     format: Format
-    """The format of the answer when tools are offered."""
+    """The format of answers to requests with tools."""
     format_name: str = ""
     offers: bool = False
-    """The tools are put into the system message."""
+    """The tools are described in the system message."""
     withholds: bool = False
-    """The template, which would write them as well, is not given the tools."""
+    """The tools aren't passed to the template, which would describe them a second time."""
     writes_calls: bool = False
-    """Calls of earlier turns become text."""
+    """Calls of earlier turns are written as text."""
     writes_results: bool = False
-    """Their results become text."""
+    """Results of earlier calls are written as text."""
 
     def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> ToolPrompt | None:
         """Return the description of the tools that the request allows.
 
-        None when the template describes them itself, and for a request without tools.
+        Returns None if the template describes them itself, or if the request has no tools.
         """
         calls = own_calls(self.format)
         if not (self.offers and request._calls_allowed and request.tools and calls):
@@ -74,10 +73,10 @@ class Plan:
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
-    """Plan the help with tools for a template with this format and these capabilities.
+    """Return the plan for a template with this format and these capabilities.
 
-    `source` is the template's. `tool_format` is "auto"; "none", which leaves everything to the template; or the name of
-    a declared format, which is then used no matter what the template does. Raises `RequestError` for any other name.
+    `source` is the template's source. `tool_format` is "auto", "none" (everything is left to the template), or the name of a declared
+    format. A named format is always used. Raises `RequestError` for an unknown name.
     """
     if tool_format == NONE:
         return Plan(format=format)
@@ -87,7 +86,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
     own = format.tools.mode is not ToolMode.NONE
     if not own and not capabilities.supports_tools:
         return _with_declared(format, DEFAULT_FORMAT, source)
-    # `<call>` in the prompt's words and not in answers: the model knows the syntax, but the template drops earlier calls.
+    # If only the prompt contains `<call>`, the model knows the syntax, but the template drops earlier calls.
     unwritten = own and not capabilities.supports_tool_calls
     return Plan(
         format=format,
@@ -107,15 +106,15 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
 
 
 def _speaking(format: Format, declared: Declared) -> Format:
-    """Return the template's format with the declared call syntax; the template's own is still read."""
+    """Return the template's format with the declared call syntax. The template's own syntax is still parsed."""
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
-    # The template's own calls make way, but a model may still write them: they stay tolerated.
+    # The model may still write the template's own calls, so they are kept as a tolerance.
     alone = replace(format, tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
     merged = with_declared(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,
-        # A declared syntax may not say what comes before calls: then they begin on a line of their own.
+        # If a declared syntax doesn't specify the text before calls, they start on a new line.
         content_to_tools=added.turn.content_to_tools or "\n",
         reasoning_to_tools=turn.reasoning_to_content if turn.reasoning_to_content.isspace() else "",
         start_to_tools="",

@@ -1,4 +1,4 @@
-"""Prepares a turn: reads a conversation and a request, and renders the prompt.
+"""Prepare a turn: read a conversation and a request, and render the prompt.
 
 Results that depend only on the template are cached for all equal templates. Results that depend on the tools are cached for all requests
 with the same tools.
@@ -43,10 +43,10 @@ def prepare_turn(
 ) -> Turn:
     """Render a conversation and return the turn that answers it.
 
-    This is `ChatTemplate.prepare` for arguments that were already read. A `grammar` made by hand is used to read and write
-    the answer.
+    This is `ChatTemplate.prepare` for arguments that were already read. If a handwritten `grammar` is given, it is used to constrain and
+    parse the answer.
     """
-    # One way down: normalise the messages, shape their media, render (with tools injected), read off the prefill.
+    # Steps: read the messages, convert media, render (including tools), find the prefill.
     read = read_conversation(messages, writer.template, as_text=writer.as_text)
     conversation, last = split_continued(read, continued)
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
@@ -54,7 +54,7 @@ def prepare_turn(
     prompt = rendering.unwrap()
     begun = begun_by(writer.format, prompt, lambda: taken.bare(shown, prompt), taken.own_words(shown))
     if last:
-        # The template has opened the answer itself, e.g. with `<think>`. The caller's message says what comes there instead.
+        # The template has opened the answer, e.g. with `<think>`. The caller's message replaces that prefill.
         known, where = None if grammar is not None else writer.format, f"messages[{len(conversation)}]"
         thinks = continued == "reasoning"
         written = begun_text(last.reasoning, last.content or "", known, request, thinks=thinks, where=where)
@@ -77,9 +77,9 @@ def prepare_turn(
 
 
 def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
-    """Return the call syntax for the description of tools; a handwritten `grammar` has its own.
+    """Return the call syntax for the description of tools. A handwritten `grammar` has its own.
 
-    Raises `RequestError` for what is no name, and whatever `check_request` raises.
+    Raises `RequestError` if `tool_format` isn't a string, or if `check_request` rejects the request.
     """
     tool_format = AUTO if tool_format is None else tool_format
     if grammar is not None:
@@ -104,9 +104,9 @@ def make_writer(
     documents: Sequence[Any] | None,
     beside: Template,
 ) -> Writer:
-    """Return what writes conversations with a template whose answers are written so.
+    """Return a `Writer` for conversations with this template.
 
-    `beside` is the template for the other kind of request, with or without tools.
+    `beside` is the template for requests with tools if this one is for requests without, and vice versa.
     """
     plan, format, ending = _planned(template, format, capabilities, tool_format, offered=bool(offer.tools))
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
@@ -126,7 +126,7 @@ def make_writer(
 def _planned(
     template: Template, format: Format, capabilities: Capabilities, tool_format: str, *, offered: bool
 ) -> tuple[Plan, Format, Format]:
-    """Return what depends on the template alone, and on whether tools are offered: the plan, and two formats of a `Writer`."""
+    """Return the parts of a `Writer` that depend only on the template and on whether there are tools: the plan and two formats."""
     plan = plan_tools(format, capabilities, tool_format, template.source)
     format = plan.format if offered else format
     return plan, format, ended(format, template.eos_token)
@@ -142,15 +142,15 @@ def _injection(plan: Plan, offer: Offer, request: Request) -> ToolPrompt | None:
 
 @kept(2_000)
 def ended(format: Format, eos_token: str) -> Format:
-    """Return the format with an end-of-sequence token among the ends of a turn.
+    """Return the format with an end-of-sequence token as an additional turn end.
 
-    The same arguments give the same object.
+    Equal arguments return the same object.
     """
     return format._ended_by(eos_token)
 
 
 @kept(2_000)
 def with_tokens_of(format: Format, made: Identity) -> Format:
-    """Return the format with the special tokens of a grammar made by hand, and those in its own ends of a turn."""
+    """Return the format with the special tokens of a handwritten grammar and of the format's turn ends."""
     texts = (*literals_of(made.grammar), *ends_of(format.turn))
     return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))

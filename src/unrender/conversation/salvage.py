@@ -1,10 +1,10 @@
-"""Finds calls that a server left in the text of a message, for callers who have neither the template nor the raw output.
+"""Find calls that a server left in the text of a message, for callers who have neither the template nor the raw output.
 
-In: a message and the offered tools. Out: the message with its calls, by the one format that reads them. The formats are data:
-the declared ones, and the syntaxes of `formats/markers/calls.json`.
+Input: a message and the offered tools. Output: the message with its calls, parsed with the one format that fits. The formats are data: the
+declared ones, and the syntaxes in `formats/markers/calls.json`.
 
-Rules: a call's tool must be offered, and its arguments must match the schema. Calls start a line, or start with a special token, and end
-the text. If two formats find different calls, and neither finds all calls of the other, there is no call.
+Rules: A call's tool must be offered, and its arguments must match the schema. Calls start a line or start with a special token, and they
+end the text. If two formats find different calls, and neither finds all calls of the other, the message has no calls.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from unrender.parser.streaming import Parser
 
 _FENCE = "```"
 _ESCAPED = re.compile(r"&lt;/[\w.:-]+&gt;\s*$")
-"""A closing tag with its brackets escaped, at the end of a value."""
+"""A closing tag with escaped brackets at the end of a value."""
 _TOKEN = re.compile(r"\s*(<[|｜]|\[[A-Z_]{4,}\])")
-"""The beginning of a special token."""
+"""The start of a special token."""
 _POLICY = Policy(failed_calls="content")
 
 
@@ -41,10 +41,10 @@ class _Reading:
 
 
 def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
-    r"""Return the format in which a text calls these tools; None if there is none, or more than one.
+    r"""Return the format in which a text calls these tools, or None if there isn't exactly one.
 
-    It tries the declared formats, and those of `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises
-    `RequestError` for malformed tools.
+    Tries the declared formats and those in `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises `RequestError`
+    for malformed tools.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> detect_format('<tool_call>{"name": "now", "arguments": {}}</tool_call>', tools).tools.call_end
@@ -56,10 +56,10 @@ def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
 
 
 def rescue(message: Any, tools: Sequence[Any]) -> Message:
-    r"""Return an assistant message with the calls that its content, or the end of its reasoning, contains as text.
+    r"""Return an assistant message with the tool calls that are text in its content or at the end of its reasoning.
 
     A message that already has calls, or contains no unambiguous call, is returned unchanged. `message` is a dict in OpenAI's format, or an
-    object of its SDK. Raises `RequestError` for a malformed message or tools.
+    SDK object. Raises `RequestError` for a malformed message or tools.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> message = {"role": "assistant", "content": 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'}
@@ -68,7 +68,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     """
     [said, *others], _ = read_messages([message])
     if others or said.role != "assistant":
-        raise RequestError(f"message: expected an assistant's, found one of role {said.role!r:.60}")
+        raise RequestError(f"message.role: expected 'assistant', found {said.role!r:.60}")
     content = "".join(words_in(said.content))
     plain = Message(
         content=content,
@@ -80,7 +80,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     offered = read_offer(tools).tools
     if found := _read(content, offered):
         return replace(found.message, reasoning=found.message.reasoning or said.reasoning)
-    # A server that took the calls for a part of the thought has no answer either.
+    # If a server parsed the calls as reasoning, the message has no content.
     if not content.strip() and (found := _read(said.reasoning, offered)):
         thought = "\n".join(filter(None, (found.message.reasoning, found.message.content)))
         return replace(plain, reasoning=thought, tool_calls=found.message.tool_calls)
@@ -92,19 +92,20 @@ def _call(name: str, arguments: Any, id: str) -> ToolCall:
 
 
 def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
-    """Return the reading of `text` whose calls include those of all other readings; None when there is none."""
+    """Return the reading of `text` whose calls include the calls of all other readings, or None if there is none."""
     if len(text) > MAX_SLOW_TEXT or not any(tool.name in text for tool in tools):
         return None
     found = list(_readings(text, tools))
-    # `<tool_call>{…}</tool_call>` is read by bare JSON as well, or its first call is: who reads most says what was meant.
+    # `<tool_call>{…}</tool_call>` is also parsed as bare JSON, or at least its first call is. The reading with the most calls is
+    # the intended one.
     best = max(found, key=lambda one: (len(one.message.tool_calls), -len(one.message.content)), default=None)
     agreed = best and all(_is_part(_said(other.message), _said(best.message)) for other in found)
-    # Where another format reads calls in the text before these calls, that text was not meant as text.
+    # If another format finds calls in the text before these, the result is ambiguous.
     return best if best and agreed and not any(_readings(best.message.content, tools)) else None
 
 
 def _readings(text: str, tools: tuple[Tool, ...]) -> Iterator[_Reading]:
-    """Yield the formats that read calls in `text`, all of them whole and where calls stand."""
+    """Yield the formats that find calls in `text`, if all calls are complete and in a valid position."""
     for declared in (*known_calls(), *declared_formats()):
         parser = Parser(declared.format, Request(tools=tools), policy=_POLICY)
         parser.feed(text)
@@ -115,13 +116,13 @@ def _readings(text: str, tools: tuple[Tool, ...]) -> Iterator[_Reading]:
 
 
 def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[Tool]) -> bool:
-    """Return whether all calls are whole, fit their schemas, begin on a line of their own or with a special token, and end the text."""
+    """Return whether all calls are complete, fit their schemas, start on a new line or with a special token, and end the text."""
     schemas = {tool.name: tool.parameters for tool in tools}
     if message.failed_calls or not all(_fits(call, schemas) for call in message.tool_calls):
         return False
     said = (message.content, message.reasoning, *(call.arguments_json for call in message.tool_calls))
     quoted = text.count(_FENCE) > sum(part.count(_FENCE) for part in said) and _FENCE not in declared.format.to_json()
-    # `<p>Paris&lt;/p&gt;`: who escapes a marker means to end the value all the same.
+    # `<p>Paris&lt;/p&gt;`: an escaped closing marker is probably meant as the end of the value.
     escaped = any(_ESCAPED.search(str(value)) for call in message.tool_calls for value in call.arguments.values())
     content = message.content.strip()
     rest = text[text.find(content) + len(content) :]
@@ -134,7 +135,7 @@ def _fits(call: ToolCall, schemas: Mapping[str, Any]) -> bool:
         return False
     try:
         return conforms(call.arguments, schemas[call.name])
-    except GrammarError:  # What is no JSON Schema refuses nothing.
+    except GrammarError:  # An invalid JSON Schema allows everything.
         return True
 
 
@@ -143,6 +144,6 @@ def _said(message: Message) -> list[tuple[str, Any]]:
 
 
 def _is_part(some: Sequence[Any], of: Sequence[Any]) -> bool:
-    """Return whether `some` calls are among those of another list, in the same order."""
+    """Return whether the calls `some` are a subsequence of `of`."""
     left = iter(of)
     return all(any(call == other for other in left) for call in some)

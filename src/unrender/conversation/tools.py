@@ -1,12 +1,12 @@
-"""Parses tools in all supported forms, and the constraints of a request.
+"""Parse tools in all supported forms, and the constraints of a request.
 
-Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic
-models, functions with type hints and a docstring, and objects of those SDKs.
+Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic models,
+functions with type hints and a docstring, and SDK objects for any of these.
 
 Rules:
-- Nothing is changed in place. A mapping that is plain already comes back as it is.
-- Servers are given the same tools with every request, so tools of the same content share what was read of them (`Offer`).
-  They are read from a copy: nothing changes when the caller's own data does.
+- Tools are never modified in place. A tool that is already a plain mapping is returned as it is.
+- Servers receive the same tools with every request, so requests with equal tools share one `Offer`. It is a copy and doesn't
+  change when the caller's data does.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
-"""Names of a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""
-_CUSTOM = "a call of it is free text; offer a function with one text as its parameter"
+"""Keys for a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""
+_CUSTOM = "its input is free text; offer a function with one string parameter"
 _KEPT = ("name", "description", "parameters", "strict")
 _SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^\s*(returns?|raises|yields?|examples?|notes?)\s*:\s*$", re.IGNORECASE)
@@ -38,11 +38,10 @@ _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 
 
 def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]] | None:
-    """Return tools as `{"type": "function", "function": {…}}`; None stays None.
+    """Return tools as `{"type": "function", "function": {…}}`, or None if there are none.
 
-    With `repeats`, a tool may be listed again if all of it is equal, and is returned once: a prompt that was rendered
-    elsewhere may hold it twice. Raises `RequestError`, naming the place, for a value that is not a tool, for a repeated
-    name and for more than `MAX_TOOLS` tools.
+    With `repeats`, equal tools may be listed twice, as in a prompt that was rendered elsewhere. They are returned once. Raises
+    `RequestError`, with the path, for a value that isn't a tool, for a repeated name, and for more than `MAX_TOOLS` tools.
     """
     if tools is None:
         return None
@@ -60,9 +59,7 @@ def _named_once(tools: list[Mapping[str, Any]], *, repeats: bool) -> list[Mappin
         if first == i:
             kept.append(tool)
         elif not (repeats and _equal(tool, tools[first])):
-            raise RequestError(
-                f"tools[{i}].function.name: expected a name of its own, found {name!r} as in tools[{first}]"
-            )
+            raise RequestError(f"tools[{i}].function.name: expected a unique name, found {name!r} as in tools[{first}]")
     return kept
 
 
@@ -74,7 +71,7 @@ def _equal(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
-    """Return one tool as `{"type": "function", "function": {…}}`. Raises `RequestError`, naming `where`."""
+    """Return one tool as `{"type": "function", "function": {…}}`. Raises `RequestError` with the path `where` if it isn't one."""
     if _is_model(tool):
         return _of_model(tool, id(getattr(tool, "__pydantic_core_schema__", None)))
     if inspect.isfunction(tool):
@@ -85,19 +82,19 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
         raise RequestError(f"{where}: expected {expected}, found {type(tool).__name__}")
-    # `{"function": {…}}` without a type is OpenAI's wrapped form all the same.
+    # OpenAI's wrapped form may omit the type: `{"function": {…}}`.
     if "function" in data:
         checked_object(data["function"], f"{where}.function")
         return data
     if data.get("type", "function") != "function" and not any(name in data for name in _SCHEMA_NAMES):
         kind = data["type"]
-        why = _CUSTOM if kind == "custom" else "a server runs such tools itself"
+        why = _CUSTOM if kind == "custom" else "tools that a server runs itself aren't supported"
         raise RequestError(f"{where}.type: expected 'function', found {kind!r:.60}; {why}")
     return {"type": "function", "function": _flat(data)}
 
 
 def plain_response_format(response_format: Any) -> Any:
-    """Return a response format as OpenAI's data; a pydantic model stands for its JSON Schema."""
+    """Return a response format in OpenAI's form. A pydantic model is replaced by its JSON Schema."""
     if not _is_model(response_format):
         return plain_item(response_format)
     function = plain_tool(response_format)["function"]
@@ -106,12 +103,12 @@ def plain_response_format(response_format: Any) -> Any:
 
 
 def _is_model(tool: Any) -> bool:
-    """Return whether `tool` is a pydantic model's class."""
+    """Return whether `tool` is a pydantic model class."""
     return inspect.isclass(tool) and hasattr(tool, "model_json_schema")
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the function of a tool that is written flat, its schema under any of the known names."""
+    """Return the function of a flat tool, with its schema under `parameters`."""
     function = {name: value for name, value in data.items() if name in _KEPT and value is not None}
     schema = next((data[name] for name in _SCHEMA_NAMES if data.get(name) is not None), None)
     return function if schema is None else {**function, "parameters": schema}
@@ -119,7 +116,7 @@ def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
 
 @kept(5_000)
 def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
-    """Describe a pydantic model; a rebuilt model is described again."""
+    """Describe a pydantic model. `_built` is part of the cache key, since a rebuilt model has a new schema."""
     schema = without_titles(model.model_json_schema())
     description = schema.pop("description", "")
     return {"type": "function", "function": {"name": model.__name__, "description": description, "parameters": schema}}
@@ -127,14 +124,14 @@ def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
 
 @kept(5_000)
 def _of_function(function: Callable[..., Any], where: str, _doc: str | None, _hints: int) -> Mapping[str, Any]:
-    """Describe a function once, as long as it keeps its docstring and its hints."""
+    """Describe a function. The result is cached until its docstring or type hints change."""
     return _described(function, where)
 
 
 def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
-    """Describe a function by its type hints, and by its docstring as Google's style guide lays it out.
+    """Describe a function by its type hints and its docstring in Google style.
 
-    The conventions are those of `transformers.utils.get_json_schema`; the schema is pydantic's.
+    The conventions are those of `transformers.utils.get_json_schema`. The schema is pydantic's.
     """
     try:
         pydantic = importlib.import_module("pydantic")
@@ -144,10 +141,10 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
         schema = without_titles(pydantic.TypeAdapter(function).json_schema())
     except (pydantic.errors.PydanticUserError, NameError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise RequestError(f"{where}: the hints of {function.__name__}() give no JSON Schema: {reason}") from error
+        raise RequestError(f"{where}: the type hints of {function.__name__}() have no JSON Schema: {reason}") from error
     if schema.get("type") != "object":
         raise RequestError(
-            f"{where}: {function.__name__}() takes arguments by position only; a call passes them by name"
+            f"{where}: {function.__name__}() has positional-only parameters; calls pass arguments by name"
         )
     summary, described = read_docstring(inspect.getdoc(function) or "")
     properties = schema.get("properties", {})
@@ -157,7 +154,7 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    r"""Return the summary of a docstring in Google's style, and the description of each argument under `Args:`.
+    r"""Return the summary of a docstring in Google style, and the description of each argument under `Args:`.
 
     >>> read_docstring("Add.\n\nArgs:\n    a: The first\n        of two.\n    b (int): The other.\nReturns:\n    The sum.")
     ('Add.', {'a': 'The first of two.', 'b': 'The other.'})
@@ -183,7 +180,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def without_titles(schema: Any) -> Any:
-    """Return a schema without the titles that pydantic derives from names; a property called `title` stays.
+    """Return a schema without the titles that pydantic derives from names. A property named `title` is kept.
 
     >>> without_titles({"title": "A", "properties": {"title": {"title": "Title", "type": "string"}}})
     {'properties': {'title': {'type': 'string'}}}
@@ -203,24 +200,24 @@ def without_titles(schema: Any) -> Any:
     }
 
 
-# The tools of a request, read once.
+# Tools of a request.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The tools of a request, read for templates and for the library."""
+    """The tools of a request, as plain dicts and as `Tool` objects."""
 
     plain: Sequence[Mapping[str, Any]] = ()
-    """Each as `{"type": "function", "function": {…}}`; shared by requests, so never to be changed."""
+    """Each tool as `{"type": "function", "function": {…}}`. Requests share them, so they must not be modified."""
     tools: tuple[Tool, ...] = ()
     key: bytes = b""
-    """Two offers that differ have different keys. Empty where no key can be made."""
+    """Cache key. Different offers have different keys; empty if the tools can't be serialized."""
     weight: int = 0
-    """Half of the bytes that it takes: it is kept under two keys."""
+    """Half of the offer's size in bytes, because it is cached under two keys."""
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
-    """Read the tools of a request; none for None. `repeats` and `RequestError`s are as for `plain_tools`."""
+    """Return the tools of a request; empty for None. `repeats` and errors are those of `plain_tools`."""
     if tools is None:
         return Offer()
     key = content_key(tools)
@@ -236,14 +233,14 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
     plain = plain_tools(tools, repeats=repeats) or []
     read = read_tools(plain)
     try:
-        # Version 2 knows no shared parts: equal content is written alike. Reading has bounded what that can come to.
+        # Version 2 has no references, so equal content has equal bytes. `plain_tools` has already limited the size.
         written = marshal.dumps(plain, 2)
     except ValueError:
         return Offer(plain=plain, tools=read)
     own = marshal.loads(written)  # noqa: S302 -- written just now
 
     def make() -> Offer:
-        # The bytes by which caches know a tool and its parameters are made when they are asked for, and as long as these.
+        # Cache keys of a tool and its parameters are created on demand, with a size of `written` each.
         weight = (bytes_of(own, read) + 3 * len(written)) // 2 + _KEY_BYTES
         return Offer(plain=own, tools=read, key=written, weight=weight)
 
@@ -252,7 +249,7 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
 
 
 _KEY_BYTES = 300
-"""Bytes that a cache takes for a key."""
+"""Size of a cache key in bytes."""
 
 
 def read_request(
@@ -264,9 +261,9 @@ def read_request(
     reasoning_format: Any = "auto",
     repeats: bool = False,
 ) -> tuple[Offer, Request]:
-    """Return the tools of a request, and the demands on its answer.
+    """Return the tools of a request and the constraints on its answer.
 
-    `repeats` is as for `plain_tools`. Raises `RequestError`, naming the place, when an argument is malformed.
+    `repeats` is that of `plain_tools`. Raises `RequestError`, with the path, if an argument is malformed.
     """
     offer = read_offer(tools, repeats=repeats)
     if not isinstance(parallel_tool_calls, bool | None):
@@ -285,7 +282,7 @@ def read_request(
     )
 
 
-# Tools that a template refuses, described otherwise.
+# Other descriptions of tools that a template rejects.
 
 SINGLE_TYPES = "the template refuses the tools; each parameter is described with a single type"
 
@@ -293,7 +290,7 @@ SINGLE_TYPES = "the template refuses the tools; each parameter is described with
 def fitting(
     tools: Sequence[Mapping[str, Any]], capabilities: Capabilities
 ) -> tuple[Sequence[Mapping[str, Any]], tuple[str, ...]]:
-    """Return tools that the template can describe, as far as that is known, and notes of what it is not told."""
+    """Return the tools in a form that the template supports, as far as known, and notes on the information that is lost."""
     if not (tools and (capabilities.requires_descriptions or capabilities.requires_single_types)):
         return tools, ()
     in_words, plain = ([described(tool, plain=plain) for tool in tools] for plain in (False, True))
@@ -303,7 +300,7 @@ def fitting(
 
 
 def described(tool: Mapping[str, Any], *, plain: bool) -> dict[str, Any]:
-    """Return a tool whose function and parameters all have a description, be it an empty one; if `plain`, also one type each."""
+    """Return a tool with a (possibly empty) description for the function and each parameter. If `plain`, each also has one type."""
     function = {**tool["function"]}
     function.setdefault("parameters", {"type": "object", "properties": {}})
     function["description"] = function.get("description") or ""
@@ -315,7 +312,7 @@ def described(tool: Mapping[str, Any], *, plain: bool) -> dict[str, Any]:
 
 
 def _with_words(schema: Any, plain: bool) -> Any:
-    """Return the schema of a parameter with a description and, if `plain`, with one type here and in what it consists of."""
+    """Return a parameter's schema with a description. If `plain`, it and all schemas inside have exactly one type."""
     if not isinstance(schema, Mapping):
         return {"description": "", "type": "string"} if plain else schema
     described = {**schema, "description": schema.get("description") or ""}
@@ -331,7 +328,7 @@ def _with_words(schema: Any, plain: bool) -> Any:
 
 
 def _one_type(schema: Mapping[str, Any]) -> str:
-    """Return the first JSON type that a schema names or shows, null apart; "string" where it shows none."""
+    """Return the first JSON type, other than null, that a schema names or implies. Defaults to "string"."""
     named = schema.get("type")
     for kind in named if isinstance(named, list) else [named]:
         if isinstance(kind, str) and kind != "null":

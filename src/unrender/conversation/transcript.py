@@ -1,10 +1,10 @@
-"""Renders conversations with a template, for prompts and similar texts.
+"""Render conversations with a template, for prompts and similar texts.
 
-Strategy: roles are named, tools described and messages shaped as the template wants them. What it still refuses, or leaves out, is
-rewritten in steps until it shows it; each step keeps what was said, and is a note.
+Strategy: convert roles, tools and messages to the template's form. If the template still rejects or drops something, rewrite the
+conversation in steps until it is shown completely. Each step keeps the content and adds a note.
 
-Rules: nothing is ignored in silence. A text that the prompt does not hold is looked for once more under another name, since
-templates may trim or escape it.
+Rules: Nothing is dropped silently. If a text isn't found in the prompt, it is replaced by a needle and rendered again, since templates may
+trim or escape the text.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
 _MOVABLE = ("system", "developer", "user", "tool")
-"""Whose words may move to another message where the template does not show them in their own."""
+"""Roles whose text may move to another message if the template doesn't show it."""
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
 _ASKS = "add_generation_prompt"
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
 """Jinja's error for an undefined variable."""
-_UNCHECKED = "the template takes too long to check that it shows all that is said"
+_UNCHECKED = "the template is too slow to check that the prompt shows all messages"
 
 
 @dataclass(slots=True)
 class SharedTime:
-    """Processor time that all renderings of one conversation share."""
+    """Processor time shared by all renderings of one conversation."""
 
     left: float
     kept: float = 0.0
-    """Part of it that only the last rendering may take."""
+    """Part of the time that is reserved for the last rendering."""
     cut: bool = False
-    """Some rendering got less time than a rendering may take, and not enough."""
+    """True if a rendering failed because it got less than the usual time."""
 
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
-        """Render with the template, within the remaining time."""
+        """Call `render` with the template, limited to the remaining time."""
         usual, seconds, start = template.limits.rendering_seconds, self.left - self.kept, now()
         if seconds <= 0:
             rendering = Rendering(error="the template takes too long for this conversation", exhausted=True)
@@ -60,34 +60,34 @@ class SharedTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Writes conversations with one template, one set of tools and one set of variables."""
+    """Renders conversations with one template, one set of tools and one set of variables."""
 
     template: Template
     format: Format
     """The format of the answers."""
     ended: Format
-    """The same, with the template's own end-of-sequence token among the ends of a turn."""
+    """`format` with the template's own end-of-sequence token as an additional turn end."""
     capabilities: Capabilities
     plan: Plan
     injection: ToolPrompt | None
     kwargs: TemplateKwargs
     conceded: Way = ()
-    """Rewrites of conversations that the template refuses, or of which it leaves something out."""
+    """Concessions for conversations that the template rejects or shows only in part."""
     notes: tuple[str, ...] = ()
-    """Sentences on what the rendering changes or leaves out."""
+    """Descriptions of text that the rendering changes or drops."""
     time: SharedTime | None = None
-    """Time that the renderings share; with None, each may take as long as the template's limits say."""
+    """Time for all renderings together. None means that only the template's limit per rendering applies."""
 
     @property
     def as_text(self) -> bool:
-        """True if arguments that are not JSON stay text."""
+        """True if arguments that aren't valid JSON stay text."""
         return self.capabilities.supports_string_arguments and not self.plan.writes_calls
 
     def _told(self, conversation: Conversation) -> Conversation:
         return told(conversation, self.plan, self.template.facts.string_constants)
 
     def _rendering(self, said: Conversation, *, asks: bool) -> Rendering:
-        """Render a conversation that was told; `asks` is whether it ends with what asks for an answer."""
+        """Render a conversation that `told` has rewritten. `asks` adds a generation prompt."""
         said = conceded(said, self.conceded, self.plan.format, self.injection, self.kwargs.word)
         messages = shaped(said, self.capabilities)
 
@@ -97,14 +97,14 @@ class Writer:
         return self.time.spend(self.template, render) if self.time else render(self.template)
 
     def text(self, conversation: Conversation, *, asks: bool) -> str | None:
-        """Return the rendered text; None if the template rejects the conversation."""
+        """Return the rendered text, or None if the template rejects the conversation."""
         rendering = self._rendering(self._told(conversation), asks=asks)
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation, prompt: str) -> str | None:
-        """Return the conversation without what asks for an answer, as the last rendering; None when the template refuses.
+        """Return the text without a generation prompt, or None if the template rejects it. It has to be the last rendering.
 
-        Raises `TemplateError` when that takes more than is allowed.
+        Raises `TemplateError` if the rendering exceeds its limits.
         """
         as_told = conversation[-1].role == "tool" and not (self.plan.writes_results or self.conceded)
         if (as_told and not self.capabilities.asks_after_results) or _ASKS not in self.template.reads:
@@ -115,12 +115,12 @@ class Writer:
         return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
 
     def without(self, variable: str) -> Writer:
-        """Return the writer without one of the template's variables."""
+        """Return a copy of the writer without one of the template's variables."""
         context = {name: value for name, value in self.kwargs.context.items() if name != variable}
         return replace(self, kwargs=replace(self.kwargs, context=context))
 
     def own_words(self, conversation: Conversation) -> Iterator[str]:
-        """Yield the texts of a conversation, the last first, that cannot be a part of what the template itself writes."""
+        """Yield the texts of a conversation that don't occur in the template's source, the last text first."""
         source = self.template.source
         for said in reversed(conversation if source else ()):
             text = said.content.strip() if isinstance(said.content, str) else ""
@@ -128,15 +128,15 @@ class Writer:
                 yield text
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
-        """Return the rendering, and the writer that makes it, with notes: this one, or one with concessions.
+        """Return the rendering and a writer with notes: this writer, or a copy with concessions.
 
-        When the template refuses with all of them as well, the rendering is the first refusal. All renderings share their
-        time, also with those that the returned writer makes later.
+        If all concessions fail, the rendering is the first failed one. All renderings share their time, including later ones by the
+        returned writer.
         """
         if self.time is None:
             time = SharedTime(left=MAX_SLOW_RENDERINGS * self.template.limits.rendering_seconds)
             return replace(self, time=time).taken(conversation, asks=asks)
-        # Where no answer is asked for, the conversation may end in other ways.
+        # Known refusals apply only to conversations with a generation prompt.
         offered = bool(self.kwargs.context.get(self.capabilities.tools_variable))
         refused = [
             one for one in self.capabilities.refuses if asks and one.holds(thinking=self.kwargs.thinking, tools=offered)
@@ -148,7 +148,7 @@ class Writer:
             attempt = self._searched(conversation, said, attempt, asks=asks)
         if attempt.rendering.error and self.kwargs.switched and not attempt.rendering.exhausted and not attempt.needs:
             without = self.kwargs.without_switch(self.template, self.capabilities)
-            why = f"the template refuses it ({attempt.rendering.error:.200}): nothing changes"
+            why = f"ignored, since the template rejects it ({attempt.rendering.error:.200})"
             notes = (*without.notes, f"{', '.join(self.kwargs.switched)}: {why}")
             untold = replace(self, kwargs=replace(without, notes=notes))._attempt(conversation, said, asks=asks)
             if untold.rendering.error is None:
@@ -156,14 +156,15 @@ class Writer:
         return attempt.noted()
 
     def _searched(self, conversation: Conversation, said: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
-        """Return the first attempt that does better than one that failed: with other tools, or with concessions."""
+        """Return the first attempt that is better than the failed one, with other tool descriptions or concessions."""
         first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
         if not first.fails:
             return first
         error = first.rendering.error
-        why = f"refuses the conversation ({error:.200})" if error else "does not show all that is said"
-        # What a template leaves out may be shown elsewhere; one that refuses may want it said otherwise, too. A template that
-        # ran out of steps would do so again, whatever the words; a macro of types may be lost in a tool's.
+        why = f"refuses the conversation ({error:.200})" if error else "doesn't show all messages"
+        # Text that a template drops may be shown elsewhere. If the template rejects the conversation, another form may help too.
+        # A template that exceeded its limits would do so again in any form. Simpler tools may still help: a macro for types can
+        # recurse too deeply.
         helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
         some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
         for other in self._others(some, why):
@@ -172,22 +173,22 @@ class Writer:
             found = other._attempt(conversation, said, asks=asks)
             if found.rendering.error is None and (error or len(found.lost) < len(first.lost)):
                 return found
-        # What was foreseen helps with a part, where nothing helps with all.
+        # If nothing helps completely, keep the known concessions if they help in part.
         return attempt if not attempt.rendering.error and (error or len(attempt.lost) < len(first.lost)) else first
 
     def _others(self, ways: Iterator[Way], why: str) -> Iterator[Writer]:
-        """Yield the writers that concede something which makes a difference."""
+        """Yield writers with other tool descriptions or concessions, if they differ from this one."""
         writers = [self]
         tools = self.kwargs.context.get("tools")
-        # Templates that insist on descriptions get empty ones where a tool has none; one that wants a list gets an empty one.
-        # Last come tools in plain types: `def f(a: ' + types[param.type]` fails where a type is a list, or is not there.
+        # Templates that require descriptions get empty ones, and those that require a list of tools get an empty list. Tools with single
+        # types come last: `def f(a: ' + types[param.type]` fails if a type is a list or missing.
         for plain, notes in ((False, ()), (True, (SINGLE_TYPES,))):
             other = [described(tool, plain=plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
             if other != tools and other != writers[-1].kwargs.context.get("tools"):
                 context = {**self.kwargs.context, "tools": other}
                 kwargs = replace(self.kwargs, context=context, notes=(*self.kwargs.notes, *notes))
                 writers.append(replace(self, kwargs=kwargs))
-        if self.plan.offers and tools:  # They are described in words, and a template may raise at any tools.
+        if self.plan.offers and tools:  # The system message describes them, and the template may reject any tools.
             writers.append(self.without("tools"))
         yield from writers[1:]
         for way in ways:
@@ -195,7 +196,7 @@ class Writer:
             yield from (replace(writer, conceded=changed) for writer in writers)
 
     def _attempt(self, conversation: Conversation, said: Conversation, *, asks: bool) -> Outcome:
-        """Return the rendering of a conversation that was told as `said`, and what it does not show."""
+        """Render the conversation, which `told` turned into `said`, and find the messages that aren't shown."""
         left = self.time.left if self.time else 0.0
         rendering = self._rendering(said, asks=asks)
         if self.time:
@@ -204,7 +205,7 @@ class Writer:
         return Outcome(
             writer=self,
             rendering=rendering,
-            # What is lost of an answer stays lost: its words are nobody else's.
+            # Text of an answer can't move to another role.
             fails=rendering.error is not None or any(conversation[i].role in _MOVABLE for i in lost),
             lost=lost,
             uncalled=uncalled,
@@ -213,11 +214,11 @@ class Writer:
     def _unseen(
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the messages whose texts, and those whose calls, are not in a rendering, as far as that is certain."""
+        """Return the messages whose text isn't in a rendering, and those whose calls aren't, as far as that is certain."""
         texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
-        # `<b>` is `\\u003cb\\u003e` in a prompt that writes JSON, and a tool's name is in the prompt where the tool is offered:
-        # a needle in their place tells whether they are shown.
+        # `<b>` is `\\u003cb\\u003e` in a prompt with JSON, and the description of a tool contains its name too. Needles in place of the
+        # texts and names show whether they are rendered.
         planted = list(conversation)
         for i in texts - known:
             planted[i] = replace(planted[i], content=_NEEDLE.format(i))
@@ -230,7 +231,7 @@ class Writer:
         return tuple(sorted(lost)), tuple(sorted(uncalled))
 
     def _leaves_out_words_of(self, said: Said) -> bool:
-        """Return whether the template is known not to write what is said beside calls."""
+        """Return whether the template is known to drop content next to calls."""
         if not said.calls or self.plan.writes_calls or self.conceded:
             return False
         can = self.capabilities
@@ -245,39 +246,39 @@ class Outcome:
     writer: Writer
     rendering: Rendering
     fails: bool
-    """The template refuses it, or leaves out what could be moved to where it shows."""
+    """True if the template rejects the conversation, or drops text that could move to another message."""
     lost: tuple[int, ...]
-    """The messages whose texts it does not show."""
+    """Indexes of messages whose text isn't shown."""
     uncalled: tuple[int, ...]
-    """The messages whose calls it does not show."""
+    """Indexes of messages whose calls aren't shown."""
 
     @property
     def needs(self) -> str:
-        """The variable that the caller has to give first; "" where there is none."""
+        """Name of the variable that the caller has to set first, or "" if there is none."""
         needed = missing_variable(self.rendering, self.writer.template)
         return needed if needed in dict(self.writer.capabilities.required_context) else ""
 
     def noted(self) -> tuple[Writer, Rendering]:
-        """Return the writer, with notes, and the rendering."""
+        """Return the writer with its notes, and the rendering."""
         writer, rendering = self.writer, self.rendering
         if needed := missing_variable(rendering, writer.template):
             return writer, _explained(rendering, needed)
         notes = [f"the template {concession.why}; {concession.words}" for concession in writer.conceded]
-        notes += [f"messages[{i}].content: the template does not show it" for i in self.lost]
-        notes += [f"messages[{i}].tool_calls: the template does not show them" for i in self.uncalled]
+        notes += [f"messages[{i}].content: not shown by the template" for i in self.lost]
+        notes += [f"messages[{i}].tool_calls: not shown by the template" for i in self.uncalled]
         notes += [_UNCHECKED] if writer.time and writer.time.cut else []
         return replace(writer, notes=(*writer.kwargs.notes, *self._undocumented(), *notes)), rendering
 
     def _undocumented(self) -> Iterator[str]:
-        """Yield a note for each document of which the rendering shows nothing."""
+        """Yield a note for each document that isn't in the rendering."""
         for i, document in enumerate(self.writer.kwargs.context.get("documents") or ()):
             values = document.values() if isinstance(document, Mapping) else [document]
             if not any(isinstance(value, str) and value.strip() in self.rendering.text for value in values):
-                yield f"documents[{i}]: the template does not show it"
+                yield f"documents[{i}]: not shown by the template"
 
 
 def missing_variable(rendering: Rendering, template: Template) -> str:
-    """Return the variable that a caller may set and that a rendering failed for; "" where it did not fail so.
+    """Return the undefined variable that made a rendering fail and that a caller can set, or "" if there is none.
 
     >>> template = Template("{{ 'You are ' + model_name }}")
     >>> missing_variable(template.render([]), template)
@@ -288,18 +289,18 @@ def missing_variable(rendering: Rendering, template: Template) -> str:
 
 
 def _explained(rendering: Rendering, variable: str) -> Rendering:
-    """Return a failed rendering whose error says how to give the variable that is missing."""
-    # A token is a part of how answers are written, so analysis has to know it.
+    """Return a failed rendering whose error explains how to set the missing variable."""
+    # Tokens are part of the answer format, so they have to be known to the analysis.
     way = f"load the template with special_tokens={{{variable!r}: …}}"
     if not variable.endswith(("_token", "_tokens")):
-        way = f"give it by name, as in prepare(…, {variable}=…) or chat_template_kwargs"
+        way = f"pass it by name: prepare(…, {variable}=…) or chat_template_kwargs"
     return replace(rendering, error=f"{rendering.error}; {way}")
 
 
 def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]:
-    """Return some messages of which a text is not in `text`, and some of which a call's name is not after what was said before."""
+    """Return messages with a text that isn't in `text`, and messages with a call whose name isn't after the previous texts."""
     lost, uncalled = set[int](), set[int]()
-    # Each text is looked for after the one before it, so that a long conversation is read once.
+    # Search for each text after the previous one, to scan a long conversation only once.
     at = called = 0
     for i, said in enumerate(conversation):
         after = called
@@ -314,6 +315,6 @@ def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]
             elif words not in text:
                 lost.add(i)
                 break
-        # A template may write content after calls, or after their results.
+        # A template may write content after the calls or after their results.
         called = max(called, at, after)
     return lost, uncalled

@@ -1,10 +1,10 @@
-"""Translates a caller's other options (thinking, documents, variables) to a template's own variables.
+"""Convert a caller's other options (thinking, documents, variables) to a template's own variables.
 
-Strategy: four names that applications use for thinking are understood whatever the template calls its switch, or its amount. All other
-names are the template's own. What a name does is found by rendering a short question.
+Strategy: Applications use four names for thinking. They work with every template and set its own switch or effort variable. All other names
+are the template's own. The effect of a variable is found by rendering a short question.
 
-Rules: the same request suits every template, so what one has no use for is a note that names it. Only what is malformed is an error,
-and so for every template: a misspelled argument of `prepare`, too. None is as good as nothing.
+Rules: The same request works with every template, so an unused option is only a note with its name. Malformed options are errors with every
+template. So are misspelled arguments of `prepare`. None means that an option isn't set.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from unrender.limits import MAX_LISTED
 from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
 
 THINKING = "enable_thinking"
-"""The switch's name in transformers; templates have names of their own for it, which are found by analysis."""
+"""Name of the switch in transformers. Analysis finds the names that templates use."""
 EFFORT, BUDGET = "reasoning_effort", "thinking_budget"
 _SWITCHES = (THINKING, "thinking", EFFORT, BUDGET)
-"""Names that applications set for thinking, in every template."""
+"""Names with which applications control thinking, for every template."""
 _MORE = "chat_template_kwargs"
-"""Holds more variables, as engines take them."""
+"""Option with additional variables, named as in inference engines."""
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
-"""Amounts of thinking, in words, from the least to the most."""
+"""Levels of reasoning effort, in increasing order."""
 _NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
 _AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGET: ("budget",)}
-"""Words in the names of variables that take such words, or a number of tokens."""
+"""Words in the names of variables for a level, or for a number of tokens."""
 _ON, _OFF = "/think", "/no_think"
-"""Words that some templates look for in a message: they switch thinking on, or off."""
+"""Words in a message that turn thinking on or off in some templates."""
 NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
-"""Names that no caller sets: those, and the functions that templates call."""
+"""Names that callers can't set: standard variables, and functions that templates call."""
 _ARGUMENTS = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
     *("continue_final_message", "tool_format", "add_generation_prompt"),
 )
-"""Arguments of `prepare`, and facts known to it, that are not variables of the template."""
+"""Arguments of `prepare`, and values that it sets itself. They aren't variables of the template."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
-"""Names that no client of a server may set in the template."""
+"""Names of template variables that clients of a server may not set."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
-"""Names of variables that hold today's date."""
+"""Names of variables for the current date."""
 _CLOSE = 0.85
-"""The likeness from which a name counts as a misspelled one: `tool_choise` does, `reasoning_effort` does not for `reasoning_format`."""
+"""Similarity that counts as a misspelling: `tool_choise` does, `reasoning_effort` for `reasoning_format` doesn't."""
 _QUESTION = "Hello"
 _TRIED = (True, False, "low", "high", 1)
-"""Values of which some change what a template writes, whatever its variable is for."""
+"""Values for finding out whether a variable changes the prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +62,18 @@ class TemplateKwargs:
     context: Mapping[str, Any]
     """Variables of the template."""
     thinking: bool | None = None
-    """True if the model thinks, as asked or by default; None where nobody can switch it, or the prompt does not show it."""
+    """True if the model thinks, as requested or by default. None if thinking can't be switched or isn't visible in the prompt."""
     word: str = ""
-    """Switch at the end of the last question, e.g. `/no_think`, for templates that look for it there."""
+    """Switch to append to the last question, e.g. `/no_think`, for templates that look for it."""
     switched: Mapping[str, Any] = field(default_factory=dict)
-    """Requested settings of thinking, by the names that all applications use."""
+    """Requested settings for thinking, by their general names."""
     unswitched: tuple[tuple[str, Any], ...] = ()
     """Variables of the template without these settings."""
     notes: tuple[str, ...] = ()
-    """Sentences on arguments that have no effect, or another effect than the caller asked for."""
+    """Descriptions of arguments that are ignored or have another effect than requested."""
 
     def without_switch(self, template: Template, capabilities: Capabilities) -> TemplateKwargs:
-        """Return the same without the settings of thinking."""
+        """Return a copy without the settings for thinking."""
         context = dict(self.unswitched)
         thinking = _thinking_of(context, template, capabilities) if capabilities.supports_enable_thinking else None
         return replace(self, context=context, thinking=thinking, word="", switched={}, unswitched=())
@@ -88,10 +88,10 @@ def resolve_kwargs(
     documents: Sequence[Any] | None = None,
     beside: Template | None = None,
 ) -> TemplateKwargs:
-    """Return the variables to render with, for what a caller has `given` beside messages and tools.
+    """Return the variables for rendering, from the options that a caller has `given` in addition to messages and tools.
 
-    A variable that only the template `beside` it reads has no note: that template serves requests with other tools.
-    Raises `RequestError` for a malformed value, and for a name that is almost one of an argument of `prepare`.
+    A variable that only the template `beside` uses adds no note: that template renders requests with other tools. Raises `RequestError` for
+    a malformed value, and for a misspelled argument of `prepare`.
     """
     said = _unpacked(given)
     context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()
@@ -100,8 +100,8 @@ def resolve_kwargs(
     if documents is not None and "documents" in template.reads:
         context["documents"] = documents
     elif listed:
-        copied(documents, "documents")  # What is malformed is an error for every template.
-        notes.append("documents: the template shows none; what they say has to be in a message")
+        copied(documents, "documents")  # Malformed documents are an error for every template.
+        notes.append("documents: not supported by the template; put their text in a message")
     switches = {name: said.pop(name) for name in _SWITCHES if name in said}
     reads = template.reads | STANDARD_VARIABLES | (beside.reads if beside else frozenset())
     for name, value in said.items():
@@ -112,7 +112,7 @@ def resolve_kwargs(
     for name, _ in capabilities.required_context:
         if name not in context and DATE.fullmatch(name):
             context[name] = template.today
-            notes.append(f"{name}: the template needs it, and gets today's date, {template.today}")
+            notes.append(f"{name}: required by the template; set to today's date, {template.today}")
     thinking, word, told = _switch(switches, template, capabilities, notes)
     before, context = tuple(context.items()), context | told
     if thinking is None and capabilities.supports_enable_thinking:
@@ -123,12 +123,12 @@ def resolve_kwargs(
 
 
 def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all named options that aren't None. Raises `RequestError` for what is malformed."""
+    """Return all options by name, without those that are None. Raises `RequestError` if they are malformed."""
     more = checked_object(given.get(_MORE) or {}, _MORE, "an object with variables")
     own = [name for name in given if name in _ARGUMENTS]
     own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]
     if own:
-        raise RequestError(f"{own[0]}: set by prepare() itself, found it among the template's variables")
+        raise RequestError(f"{own[0]}: set by prepare(), not allowed among the template's variables")
     said = {name: value for name, value in {**given, **more}.items() if value is not None and name != _MORE}
     if not isinstance(said.get(THINKING), bool | None):
         raise RequestError(f"{THINKING}: expected True or False, found {said[THINKING]!r:.60}")
@@ -145,14 +145,10 @@ def _unread(name: str, template: Template) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 -- wanted for a mistake alone
 
     if meant := get_close_matches(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], n=1, cutoff=_CLOSE):
-        raise RequestError(
-            f"{name}: expected an argument of prepare() or a variable that the template reads; did you mean {meant[0]!r}?"
-        )
+        raise RequestError(f"{name}: unknown argument, and the template doesn't use it; did you mean {meant[0]!r}?")
     known = sorted(template.variables - NOT_SET)
     nearest = get_close_matches(name, known, n=1)
-    return f"{name}: no variable that the template reads" + (
-        f"; did you mean {nearest[0]!r}?" if nearest else f": {known}"
-    )
+    return f"{name}: not a variable of the template" + (f"; did you mean {nearest[0]!r}?" if nearest else f": {known}")
 
 
 # Thinking.
@@ -161,11 +157,11 @@ def _unread(name: str, template: Template) -> str:
 def _switch(
     said: Mapping[str, Any], template: Template, capabilities: Capabilities, notes: list[str]
 ) -> tuple[bool | None, str, dict[str, Any]]:
-    """Return whether thinking is switched, the word that does so in the last question, if any, and the variables for it.
+    """Return whether thinking is on, the word that switches it in the last question, and the variables for it.
 
-    `said` holds some of the four names. What cannot be said to the template is added to `notes`.
+    `said` has some of the four general names. Settings that the template doesn't support are added to `notes`.
     """
-    # `thinking=False, reasoning_effort="low"`: a switch counts before an amount.
+    # `thinking=False, reasoning_effort="low"`: a switch takes precedence over an effort.
     asked = {name: _is_on(said[name]) for name in _SWITCHES if name in said}
     on = next(iter(asked.values()), None)
     if on is None:
@@ -186,7 +182,7 @@ def _switch(
                 continue
             context[variable] = told
             if told != value:
-                notes.append(f"{name}: the template takes no {value!r:.60}, and gets {told!r}")
+                notes.append(f"{name}: the template doesn't support {value!r:.60}; set to {told!r}")
         elif name in template.variables and (name != EFFORT or _closes(value, template, capabilities)):
             if name not in switch or isinstance(value, str):
                 context[name] = value
@@ -194,32 +190,32 @@ def _switch(
             ignored.append(name)
     if ignored:
         named = ", ".join(ignored)
-        why = "has no such amount of thinking, which is switched on" if switched else "has no switch for thinking"
-        notes.append(f"{named}: the template {why}{'' if switched else ': nothing changes'}")
-    # An amount says more than the switch: `{"reasoning_effort": "high"} | {"reasoning_effort": "low"}`.
+        unknown = "not supported by the template; thinking is on"
+        notes.append(f"{named}: {unknown if switched else 'ignored, since the template has no switch for thinking'}")
+    # An effort is more specific than the switch: `{"reasoning_effort": "high"} | {"reasoning_effort": "low"}`.
     return on if switched else None, word or "", switch | context if on else context | switch
 
 
 def _is_on(value: Any) -> bool:
-    """Return whether a value of a switch, or an amount, enables thinking."""
+    """Return whether the value of a switch or effort turns thinking on."""
     return value.lower() not in _NOT_AT_ALL if isinstance(value, str) else bool(value)
 
 
 def _amount(name: str, value: Any, template: Template, capabilities: Capabilities) -> tuple[str, Any]:
-    """Return the template's variable for an amount, and the value that is nearest to the one asked for; "" without one."""
+    """Return the template's variable for an effort and its nearest supported value, or "" if it has no such variable."""
     variable, words = _amounts(name, template, capabilities)
     if not variable or value in words or name == BUDGET:
         return variable, value if variable else None
     if value not in EFFORTS or not words:
         return (variable, value) if variable == name else ("", None)
-    # Of two that are as near, the one that thinks more: "medium" is "high" where a template knows "low" and "high".
+    # Prefer the higher of two: "medium" becomes "high" if a template supports "low" and "high".
     rank = EFFORTS.index(value)
     return variable, min(reversed(words), key=lambda word: abs(EFFORTS.index(word) - rank))
 
 
 @kept(1_000)
 def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple[str, tuple[str, ...]]:
-    """Return the template's variable for amounts of this kind, and the usual words that it takes."""
+    """Return the template's variable for `name`, and the levels that it accepts."""
     named = (other for other in sorted(template.variables) if any(word in other for word in _AMOUNTS[name]))
     for variable in sorted(named, key=lambda other: other != name)[:MAX_LISTED]:
         on = dict(capabilities.thinking_on)
@@ -231,7 +227,7 @@ def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple
 
 
 def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
-    """Return whether a word for no effort changes how the answer begins, and not only what is said of it."""
+    """Return whether the effort `word` changes the start of the answer, and not just the description of the effort."""
     prompts = [_prompt(template, capabilities, {EFFORT: effort}) for effort in (word, "high")]
     none, high = (prompt and prompt.rpartition(_QUESTION)[2] for prompt in prompts)
     return none is not None and none != high
@@ -239,7 +235,7 @@ def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
 
 @kept(500)
 def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]:
-    """Return the words in a question that switch thinking, for templates that look for them; "" where nothing need be said."""
+    """Return the words in a question that turn thinking on and off, for templates that look for them. "" if no word is needed."""
 
     def begun(*said: str) -> str | None:
         prompt = _prompt(template, capabilities, question=" ".join((_QUESTION, *said)))
@@ -251,7 +247,7 @@ def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]
 
 
 def _thinking_of(context: Mapping[str, Any], template: Template, capabilities: Capabilities) -> bool | None:
-    """Return whether thinking is switched on where no one has said so by a name that all applications use."""
+    """Return whether thinking is on, if no general option sets it."""
     for on, switch in ((True, capabilities.thinking_on), (False, capabilities.thinking_off)):
         if switch and all(context.get(name, _MISSING) == value for name, value in switch):
             return on
@@ -263,8 +259,8 @@ _MISSING = object()
 
 @kept(200)
 def _default_thinking(template: Template, capabilities: Capabilities) -> bool | None:
-    """Return what the template does when nobody says anything: what it writes then is what it writes for on, or for off."""
-    # `{% if not thinking %}<think></think>`: off where nobody says anything, and no name tells that.
+    """Return whether thinking is on by default. Compares the default prompt with those for on and off."""
+    # `{% if not thinking %}<think></think>`: off by default, although the name of the variable doesn't show it.
     switches = ((), capabilities.thinking_on, capabilities.thinking_off)
     left_out, on, off = (_prompt(template, capabilities, dict(switch)) for switch in switches)
     if on == off:
@@ -272,7 +268,7 @@ def _default_thinking(template: Template, capabilities: Capabilities) -> bool | 
     return left_out == on if left_out in (on, off) else None
 
 
-# What a template reads.
+# Variables of a template.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,16 +277,16 @@ class Variable:
 
     name: str
     default: Any = None
-    """The template's value for it when it is left out, where its source says so as a constant; else None."""
+    """Default value, if it is a constant in the template's source, else None."""
     changes: tuple[Any, ...] = ()
-    """Of some values that were tried, those that change the prompt of a short conversation."""
+    """The tried values that change the prompt of a short conversation."""
 
 
 @kept(4_000)
 def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
-    """Return the variables of a template that a caller may set, by name, without those that every rendering has."""
+    """Return the variables of a template that a caller may set, by name. Standard variables are left out."""
     names = sorted(template.variables - NOT_SET - {capabilities.tools_variable})
-    usual = (_prompt(template, capabilities), None)  # A value that the template refuses changes nothing.
+    usual = (_prompt(template, capabilities), None)  # A rejected value counts as no change.
     found: dict[str, Variable] = {}
     for name in names:
         changes = tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in usual)

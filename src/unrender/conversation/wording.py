@@ -1,9 +1,9 @@
-"""Writes the instructions that tell a model how to call tools, from the tools and a call syntax.
+"""Write the instructions for tool calls in a prompt, from the tools and a call syntax.
 
-Strategy: the form is the format's own skeleton with words in capitals for its slots, the words are explained from the
-codec, and the example is a call encoded as the grammars write it. Nothing is written by hand for any one syntax.
+Strategy: The form of a call is the format's skeleton with capitalized words for its slots. The codec determines how these words are
+explained. The example is a call that is encoded like those in a grammar. No text is specific to one syntax.
 
-Rule: no example has the name of an offered tool, or a value of one's arguments: a small model copies `"city": "text"` as it stands.
+Rule: Examples don't use the name of an offered tool or a value of its arguments. A small model copies `"city": "text"` verbatim.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from unrender.values.notations import notation_of
 RESULT_OPEN = '<tool_response name="{name}">\n'
 RESULT_CLOSE = "\n</tool_response>"
 _ASKED, _TOOL, _VALUES = "Say good evening three times.", "repeat", {"words": "good evening", "times": 3}
-"""A question, and the call that answers it."""
+"""An example question, and the call that answers it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The text about tools in a system message."""
+    """Text about tools for a system message."""
 
     calls: Calls
     request: Request
     tools_first: bool
-    """Words to the user come after calls."""
+    """Content comes after calls."""
     results_as_text: bool
-    """Results come as messages of the user."""
+    """Results are user messages."""
 
     def write(self, tools: Sequence[Mapping[str, Any]]) -> str:
-        """Return the text that offers these tools, each `{"type": "function", "function": {…}}`."""
+        """Return the text for these tools, each `{"type": "function", "function": {…}}`."""
         schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         paragraphs = [
             "# Tools",
@@ -83,7 +83,7 @@ class Instructions:
 
 
 def call_form(syntax: CallSyntax) -> str:
-    """Return the form of a call, with words in capitals for the parts that vary.
+    """Return the form of a call, with capitalized words for the parts that vary.
 
     >>> from unrender import Format
     >>> print(call_form(Format.named("tool-call-json").tools))
@@ -107,7 +107,7 @@ def _listed(lines: Iterable[str]) -> str:
 
 
 def _explained(calls: Calls) -> Iterator[str]:
-    """Yield a sentence for each word of the form."""
+    """Yield a sentence for each capitalized word in the form."""
     arguments = calls.arguments
     yield "NAME is the name of the function."
     if Slot.ID in calls.function:
@@ -133,6 +133,6 @@ def _explained_entry(arguments: ArgumentsPart) -> Iterator[str]:
 
 
 def _named(text: str) -> str:
-    """Return a text in words where it is only white space."""
+    """Return white space as words, other text in backquotes."""
     names = {"": "nothing", " ": "a space", "\n": "a line break", "\n\n": "an empty line"}
     return names.get(text, f"`{text}`")

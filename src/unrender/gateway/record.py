@@ -1,7 +1,7 @@
-"""Records the outcome of each request: numbers for Prometheus, and a line of JSON in the log; never its content.
+"""Records each request in Prometheus metrics and as a JSON log line, without message content.
 
-Rules: labels have few values, and no text of a client's makes a new one: a model's name is the one it is served under. A
-stream is counted at its ends, never by the chunk.
+Rules: labels have few values and never contain text from clients. The label of a model is its configured name. A stream is counted when it
+starts and ends, never per chunk.
 """
 
 from __future__ import annotations
@@ -28,52 +28,51 @@ _REQUESTS = "unrender.gateway.requests"
 _log = logging.getLogger(_REQUESTS)
 
 _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "requests_total": ("Requests, by how they ended.", ("surface", "model", "outcome")),
-    "tokens_total": ("Tokens, as the engine counts them.", ("model", "kind")),
-    "answers_total": ("Answers, by how they could be read.", ("model", "reading")),
-    "grammar_total": ("Answers, by what became of a grammar.", ("model", "result")),
+    "requests_total": ("Requests by outcome.", ("surface", "model", "outcome")),
+    "tokens_total": ("Tokens, as counted by the engine.", ("model", "kind")),
+    "answers_total": ("Answers by parse result.", ("model", "reading")),
+    "grammar_total": ("Answers by grammar result.", ("model", "result")),
     "prompts_total": (
-        "Prompts, by whether they were extended from a kept answer or rendered, and why.",
+        "Prompts, extended from a cached answer or rendered, by reason.",
         ("model", "result", "reason"),
     ),
     "prompt_characters_reused_total": (
-        "Characters of extended prompts that were there before: the last prompt and the answer to it.",
+        "Characters of extended prompts reused from the previous prompt and its answer.",
         ("model",),
     ),
-    "kept_evicted_total": ("Kept answers that gave way to others.", ()),
-    "kept_evicted_bytes_total": ("Bytes of kept answers that gave way to others.", ()),
-    "cancellations_total": ("Answers that were broken off, by whom.", ("surface", "by")),
-    "rejections_total": ("Requests that were refused before an answer, by the reason.", ("reason",)),
-    "backend_errors_total": ("Jobs that an engine failed, those included that were sent again.", ("model", "kind")),
+    "kept_evicted_total": ("Answers evicted from the cache.", ()),
+    "kept_evicted_bytes_total": ("Bytes of answers evicted from the cache.", ()),
+    "cancellations_total": ("Cancelled answers by cause.", ("surface", "by")),
+    "rejections_total": ("Requests rejected before generation, by reason.", ("reason",)),
+    "backend_errors_total": ("Failed engine jobs, including retried ones.", ("model", "kind")),
 }
 _KEPT = {
-    "conversations": "Answers that are kept for the next prompt of their conversation.",
-    "bytes": "Bytes of all that is kept of them.",
+    "conversations": "Answers cached for the next prompt of their conversation.",
+    "bytes": "Size of the cached answers in bytes.",
 }
 _TIMES = {
-    "request_seconds": "From a request to the end of its answer.",
-    "prompt_seconds": "Checking a request and rendering its prompt.",
-    "grammar_seconds": "Building a grammar, or finding it again.",
-    "time_to_first_chunk_seconds": "From a request to the first chunk of its answer.",
+    "request_seconds": "Time from a request to the end of its answer.",
+    "prompt_seconds": "Time to validate a request and render its prompt.",
+    "grammar_seconds": "Time to build a grammar or find it in the cache.",
+    "time_to_first_chunk_seconds": "Time from a request to the first chunk of its answer.",
 }
-"""By surface and model."""
+"""Histograms by surface and model."""
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Seconds."""
+"""Histogram buckets, in seconds."""
 
 
 class _Registry(CollectorRegistry):
-    """The metrics of one gateway: a process may have several."""
+    """Metrics of one gateway. A process may have several gateways."""
 
     def collect(self) -> Iterable[Metric]:
-        """Leave out the times when each series was made: every counter would be two in the text form."""
+        """Yield the metrics without the `_created` samples, which would double the number of series."""
         for metric in super().collect():
-            # `unrender_requests_created` beside `unrender_requests_total`: nobody asked for it, and it doubles what is read.
             metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric
 
 
 class Metrics:
-    """Everything that is counted."""
+    """The gateway's counters, gauges and histograms."""
 
     def __init__(self) -> None:
         self._registry = _Registry()
@@ -85,15 +84,15 @@ class Metrics:
             name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
             for name, about in _TIMES.items()
         }
-        self.streams: Gauge = Gauge("unrender_streams", "Answers on their way.", registry=self._registry)
+        self.streams: Gauge = Gauge("unrender_streams", "Answers in progress.", registry=self._registry)
         self._kept = {
             name: Gauge(f"unrender_kept_{name}", about, registry=self._registry) for name, about in _KEPT.items()
         }
         self._evicted = (0, 0)
-        """The answers that gave way, and their bytes, as far as they are counted."""
+        """Number and size of the evicted answers at the last update."""
 
     def hold(self, kept: Conversations) -> None:
-        """Update the metrics of kept answers."""
+        """Update the metrics of the answer cache."""
         self._kept["conversations"].set(len(kept))
         self._kept["bytes"].set(kept.weight)
         before, self._evicted = self._evicted, (kept.evicted, kept.evicted_weight)
@@ -101,49 +100,49 @@ class Metrics:
             self.count(f"kept_evicted_{name}", times=now - was)
 
     def count(self, name: str, *labels: str, times: float = 1) -> None:
-        """Add to a counter."""
+        """Increase a counter."""
         counter = self._counters[name]
         (counter.labels(*labels) if labels else counter).inc(times)
 
     def time(self, name: str, seconds: float, *labels: str) -> None:
-        """Add a time to a histogram."""
+        """Record a duration in a histogram."""
         self._times[name].labels(*labels).observe(seconds)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text form."""
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """Facts about one request for the metrics and the log."""
+    """Data about one request for the metrics and the log."""
 
     surface: str
     model: str = ""
-    """The name under which the model is served; "" where none was found."""
+    """Configured name of the model; "" if no model was found."""
     outcome: str = "ok"
-    """The outcome: "ok", "cancelled", or the kind of failure."""
+    """Outcome of the request: "ok", "cancelled", or the kind of failure."""
     cancelled_by: str = ""
-    """"client" or "shutdown", where it was cancelled."""
+    """Cause of a cancellation: "client" or "shutdown"."""
     rejected: str = ""
-    """Reason of a refusal before the answer began."""
+    """Reason for rejecting the request before the answer began."""
     trace: str = ""
-    """The id of the trace that it is part of."""
+    """Id of the request's trace."""
     begun: float = field(default_factory=time.monotonic)
     prepared: Prepared | None = None
     framed_after: float | None = None
 
     def framed(self) -> None:
-        """Note the time of the first frame."""
+        """Record the time of the first frame."""
         if self.framed_after is None:
             self.framed_after = time.monotonic() - self.begun
 
     def cancel(self, by: str) -> None:
-        """Note that the client, or the shutdown, cancelled the answer."""
+        """Record that the client or the shutdown cancelled the answer."""
         self.outcome, self.cancelled_by = "cancelled", by
 
     def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> float:
-        """Count the request, and write its line of JSON to the log; returns the seconds that it took."""
+        """Update the metrics and write the request's log line. Return the duration in seconds."""
         seconds, prepared = time.monotonic() - self.begun, self.prepared
         times = {
             "request_seconds": seconds,
@@ -166,7 +165,7 @@ class Record:
         return seconds
 
     def _count(self, metrics: Metrics, answer: Answer) -> None:
-        # A 400 from an engine that was given a grammar is nearly always for the grammar.
+        # If a grammar was sent, a 400 from the engine is nearly always about the grammar.
         refused = bool(answer.prepared.grammar) and self.outcome == "invalid"
         metrics.count("grammar_total", self.model, "refused" if refused else answer.prepared.grammar_result)
         for kind in answer.errors:
@@ -205,14 +204,14 @@ class Record:
 
 
 def usage_of(answer: Answer | None) -> Usage | None:
-    """Return the tokens that an answer has used so far; None when nothing was generated."""
+    """Return the token counts of an answer so far, or None if nothing was generated."""
     return answer.usage if answer is not None and answer.choices else None
 
 
 def reading(outcome: Outcome, broken: int) -> str:
-    """Return one word for how well an answer could be read.
+    """Return the parse result of an answer as one word, e.g. "clean" or "truncated".
 
-    `broken` is the number of places that the format does not allow.
+    `broken` is the number of `Malformed` events.
     """
     message = outcome.message
     statuses = {call.status for call in message.failed_calls}
@@ -226,10 +225,10 @@ def reading(outcome: Outcome, broken: int) -> str:
 
 
 class _Lines(logging.Formatter):
-    """Writes a log record as one line of JSON: `time`, `level`, and the request's own fields or a `message`."""
+    """Formats a log record as one line of JSON with `time`, `level`, and either the request's fields or a `message`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as one line of JSON."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -242,9 +241,9 @@ class _Lines(logging.Formatter):
 
 
 def write_log(stream: Any = None) -> logging.Handler:
-    """Write the gateway's log, and uvicorn's warnings, as lines of JSON to a stream; return the handler.
+    """Write the gateway's log and uvicorn's warnings to a stream as lines of JSON. Return the handler.
 
-    By default the stream is standard error.
+    The default stream is standard error.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Lines())
@@ -252,5 +251,5 @@ def write_log(stream: Any = None) -> logging.Handler:
         logger = logging.getLogger(name)
         logger.setLevel(level)
         logger.addHandler(handler)
-        logger.propagate = False  # whoever set up the root would write each line again, as text
+        logger.propagate = False  # a root handler would write each line again as text
     return handler

@@ -1,6 +1,6 @@
-"""Builds the ASGI application: its routes, and the responses that need no generation.
+"""Builds the ASGI application: its routes, and the handlers that don't generate text.
 
-Those are models, formats, prompts, stored answers, counts, and what is wrong with a path or a request before it is read.
+These handlers return models, formats, prompts, stored answers, token counts, and errors for invalid requests.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def app(
     origins: Sequence[str] = (),
     store: str = "",
 ) -> Starlette:
-    """Return the gateway as an ASGI application, which you can serve, or mount into another one.
+    """Return the gateway as an ASGI application, which you can serve directly or mount in another application.
 
-    The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which
-    needs the extra `otel`. `origins` are the allowed CORS origins ("*" for all). `store` is a file for stored answers of the Responses API,
-    within `limits.store_bytes`.
+    The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which needs the extra
+    `otel`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored answers of the Responses API, limited to
+    `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),
@@ -83,7 +83,7 @@ def app(
 
 
 async def _left(_: Request, __: Exception) -> Response:
-    """Return a response that nobody reads: the client has gone."""
+    """Return a placeholder response, since the client has disconnected."""
     return Response(status_code=STATUSES[Kind.INVALID])
 
 
@@ -99,7 +99,7 @@ def _named(request: Request, response: Response) -> Response:
 
 
 async def _defect(request: Request, _: Exception) -> Response:
-    return await _refused(request, Failure(Kind.INTERNAL, "the gateway has a defect"))
+    return await _refused(request, Failure(Kind.INTERNAL, "internal error"))
 
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
@@ -110,7 +110,7 @@ async def _no_such_path(request: Request, error: HTTPException) -> Response:
 
 
 class Paths:
-    """The paths of one gateway."""
+    """Routes of one gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -122,7 +122,7 @@ class Paths:
             "/v1/completions": COMPLETIONS,
         }
         self.all: Sequence[Route] = (
-            # An `Exchange` checks the key itself, since it counts refusals.
+            # `Exchange` checks the key itself, since it counts rejected requests.
             *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in apis.items()),
             self._route("/v1/messages/count_tokens", self.count, "POST"),
             self._route("/v1/render", self.render, "POST"),
@@ -135,10 +135,10 @@ class Paths:
             self._route("/v1/format", self.format),
             *(Route(f"/{name}", getattr(self, name)) for name in ("metrics", "health", "ready")),
         )
-        """Every path."""
+        """All routes."""
 
     def _route(self, path: str, handler: Callable[[Request], Awaitable[Response]], method: str = "GET") -> Route:
-        """Return a route that checks the key before anything else: before the body, too."""
+        """Return a route that checks the API key before it reads the body."""
 
         async def checked(request: Request) -> Response:
             self._opened(request)
@@ -153,7 +153,7 @@ class Paths:
         return self._gateway.models.find(name, self._opened(request))
 
     async def models(self, request: Request) -> Response:
-        """List the models that the key opens, in the fields that each API's clients look for."""
+        """List the models that the key allows, with the fields that each API's clients expect."""
         listed = [described(model) for model in self._gateway.models.among(self._opened(request))]
         ends = {"first_id": listed[0]["id"] if listed else None, "last_id": listed[-1]["id"] if listed else None}
         return answered({"object": "list", "data": listed, "models": listed, "has_more": False, **ends})
@@ -196,11 +196,11 @@ class Paths:
         return answered({"input_tokens": counted} | ({} if exact else {"estimated": True}))
 
     async def stored(self, request: Request) -> Response:
-        """Return a stored answer of Responses."""
+        """Return a stored answer of the Responses API."""
         return answered((await self._gateway.stored.get(*self._stored(request))).response)
 
     async def delete(self, request: Request) -> Response:
-        """Delete a stored answer of Responses."""
+        """Delete a stored answer of the Responses API."""
         return answered(await self._gateway.stored.delete(*self._stored(request)))
 
     async def input_items(self, request: Request) -> Response:
@@ -217,11 +217,11 @@ class Paths:
         return Response(self._gateway.metrics.text(), media_type=_PROMETHEUS)
 
     async def health(self, _: Request) -> Response:
-        """Return a fixed answer while the process runs."""
+        """Return 200 while the process is running."""
         return answered({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
-        """Return 200 when every engine is ready and the gateway is not shutting down, else 503 with the problems."""
+        """Return 200 if every engine is ready and the gateway isn't shutting down. Otherwise return 503 with the problems."""
         found = zip(self._gateway.models, await self.problems(), strict=True)
         problems = {model.name: why for model, why in found if why}
         if self._gateway.draining:
@@ -236,7 +236,7 @@ class Paths:
         return answered(status, STATUSES[Kind.BUSY] if problems else 200)
 
     async def problems(self) -> list[str | None]:
-        """Return the problem of each model; None for a model that is ready. Probes an engine when it is first ready."""
+        """Return the problem of each model, or None if the model is ready. Probes an engine when it is first ready."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
     async def _turn(self, request: Request, ask: Ask) -> Turn:
@@ -261,7 +261,7 @@ async def _problem(model: Model) -> str | None:
 def _complaints(model: Model) -> list[str]:
     """Return warnings about a model's engine for the operator."""
     engine = model.backend.capabilities
-    none = "the engine takes no grammars: calls and formats are only asked for"
+    none = "the engine doesn't support grammars, so tool calls and response formats are not enforced"
     told = [] if engine.dialect or engine.obeys else [none]
     return [*told, *model.found.complaints()]
 
@@ -269,13 +269,13 @@ def _complaints(model: Model) -> list[str]:
 def answered(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response in ASCII.
 
-    Clients may send half a surrogate pair, which has no form in UTF-8.
+    Clients may send unpaired surrogates, which UTF-8 can't encode.
     """
     return Response(json.dumps(body), status, headers, media_type="application/json")
 
 
 def described(model: Model) -> dict[str, Any]:
-    """Return a model's description with the fields that OpenAI's, Anthropic's and Codex's clients look for."""
+    """Return a model's description with the fields that OpenAI's, Anthropic's and Codex's clients expect."""
     return {
         "id": model.name,
         "object": "model",

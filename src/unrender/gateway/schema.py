@@ -1,6 +1,6 @@
-"""Reads JSON from outside into pydantic models: errors name the place of the mistake, and ignored fields are listed.
+"""Validates external JSON with pydantic models. Errors name the invalid field, and ignored fields are listed.
 
-Null counts as absent in every field, as OpenAI's clients mean it.
+Null counts as absent in every field, as OpenAI's clients expect.
 
 >>> class Pair(Object):
 ...     n: Annotated[int, Field(ge=1, le=16), Whole] | None = None
@@ -25,28 +25,29 @@ Name = Annotated[str, Field(min_length=1)]
 Whole: BeforeValidator = BeforeValidator(
     lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
 )
-"""Takes `1.0` for an integer, as JSON Schema does."""
+"""Accepts `1.0` as an integer, like JSON Schema."""
 
 
 class Object(BaseModel):
-    """A JSON object. What no field reads is kept for `unheeded`."""
+    """A JSON object. Unknown fields are kept for `unheeded`."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="allow", frozen=True)
     neutral: ClassVar[Mapping[str, Any]] = {}
-    """Names of ignored fields → values without effect."""
+    """Names of ignored fields → values that have no effect."""
 
     @classmethod
     def read(cls, value: Any, where: str = "", **context: Any) -> Self:
-        """Return the model of the object at a place. Raises `Failure` that names the wrong field."""
+        """Validate the object at the path `where`. Raises `Failure` with the name of the invalid field."""
         try:
             return cls.model_validate(value, context=context)
         except ValidationError as error:
             found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MAX_LISTED]]
-            # For `content: [{"text": 5}]` pydantic says that it is no string, and that `content[0].text` is none; the second helps.
-            raise max(found, key=_depth) from None  # of several forms, the one that was meant is wrong deepest inside
+            # For `content: [{"text": 5}]`, pydantic reports that `content` isn't a string, and that `content[0].text` isn't one. The second
+            # error is more helpful.
+            raise max(found, key=_depth) from None  # the deepest error is about the intended type
 
     def unheeded(self, where: str = "") -> Iterator[str]:
-        """Yield the paths of ignored fields, here and in nested objects."""
+        """Yield the paths of ignored fields in this object and in nested ones."""
         for name in type(self).model_fields:
             if isinstance(inner := getattr(self, name), Object):
                 yield from inner.unheeded(f"{where}{name}.")
@@ -56,18 +57,18 @@ class Object(BaseModel):
 
 
 class Settings(Object):
-    """An object of the operator's, in which a name that no field reads is a mistake."""
+    """Settings from the operator. Unknown fields are errors."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 def wrong(where: str, expected: str, found: Any, *, param: str | None = None) -> Failure:
-    """Return the failure of a field with the wrong value; `param` is another field that asks for it."""
+    """Return the failure for a field with an invalid value. `param` names a different field to report."""
     return invalid(f"{where}: expected {expected}, found {found!r:.80}", param=param or where)
 
 
 def texts(value: str | list[str] | None) -> tuple[str, ...]:
-    """Return the texts of a field that is one text or a list. Empty ones are left out."""
+    """Return the non-empty texts of a field that is one text or a list."""
     return tuple(filter(None, [value] if isinstance(value, str) else value or ()))
 
 
@@ -79,10 +80,10 @@ _WORDS = {"missing": "a value", "model_type": "an object", "none_required": "non
 
 
 def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> Failure:
-    """Return what is wrong in words, with its place: pydantic's, without the steps that name a form and no field."""
+    """Return the failure for a pydantic error. The path of the failure omits steps that pydantic adds for alternative types."""
     place, kind, steps = where, error["type"], error["loc"]
-    # ("messages", 0, "content", "list[Block]", 2, "text") names a form among the fields: what is not in the value is
-    # left out, and the place is `messages[0].content[2].text`.
+    # ("messages", 0, "content", "list[Block]", 2, "text") names a type among the fields. Steps that don't exist in the value are omitted,
+    # so the path is `messages[0].content[2].text`.
     for step in steps:
         if isinstance(value, list) and isinstance(step, int) and step < len(value):
             place, value = f"{place}[{step}]", value[step]

@@ -1,4 +1,4 @@
-"""Traces and measures a request in OpenTelemetry's words for generative models (`gen_ai.*`). Needs the extra `otel`.
+"""Traces and measures requests with OpenTelemetry's conventions for generative AI (`gen_ai.*`). Needs the extra `otel`.
 
 Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, whose names may still change. Spans don't contain message text.
 """
@@ -24,15 +24,15 @@ SCOPE = "unrender.gateway"
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
 _MEASURES = {
-    "request.duration": ("From a request to the end of its answer.", _SECONDS),
-    "time_to_first_token": ("From a request to the first chunk of its answer.", _SECONDS),
-    "time_per_output_token": ("For each token after the first.", _TOKEN_SECONDS),
+    "request.duration": ("Time from a request to the end of its answer.", _SECONDS),
+    "time_to_first_token": ("Time from a request to the first chunk of its answer.", _SECONDS),
+    "time_per_output_token": ("Time per token after the first.", _TOKEN_SECONDS),
 }
-"""With the buckets that the conventions name."""
+"""Histograms with the buckets that the conventions specify."""
 
 
 class Telemetry:
-    """Sends spans and durations to the given providers, or to those that the process has set."""
+    """Sends spans and durations to the given providers, or to the global providers of the process."""
 
     def __init__(self, *, traces: Any = None, meters: Any = None) -> None:
         self.tracer: trace.Tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=traces)
@@ -45,7 +45,7 @@ class Telemetry:
         }
 
     def begin(self, headers: Mapping[str, str]) -> Span:
-        """Begin a request's span, in the trace that its headers name."""
+        """Start the span of a request in the trace that its headers name."""
         return Span(self, propagate.extract(headers))
 
 
@@ -58,7 +58,7 @@ class Span:
 
     def headers(self) -> dict[str, str]:
         """Return headers that make the engine's spans children of this one."""
-        # `traceparent` with this span's id, in place of the client's: a trace is client → gateway → engine.
+        # Replace the client's span id in `traceparent` with this span's: a trace is client → gateway → engine.
         found: dict[str, str] = {}
         propagate.inject(found, trace.set_span_in_context(self._span))
         return found
@@ -82,7 +82,7 @@ class Span:
         found, usage = {"request.duration": seconds}, usage_of(answer)
         if record.framed_after is not None:
             found["time_to_first_token"] = record.framed_after
-            # The first token's time is `time_to_first_token`; the rest is shared by the others.
+            # The first token's time is `time_to_first_token`. The remaining time is divided among the other tokens.
             if usage is not None and usage.completion_tokens > 1:
                 found["time_per_output_token"] = (seconds - record.framed_after) / (usage.completion_tokens - 1)
         for name, spent in found.items():
@@ -90,7 +90,7 @@ class Span:
 
 
 def _attributes(record: Record, answer: Answer | None) -> dict[str, Any]:
-    """Return the span's attributes of a request and its answer."""
+    """Return the span attributes of a request and its answer."""
     if answer is None:
         return {}
     ask, usage = answer.ask, usage_of(answer)
@@ -111,9 +111,9 @@ def _attributes(record: Record, answer: Answer | None) -> dict[str, Any]:
 
 
 def exporting() -> Telemetry:
-    """Return a `Telemetry` that sends to the collector in the environment's `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    """Return a `Telemetry` that exports to the collector at `OTEL_EXPORTER_OTLP_ENDPOINT`.
 
-    Raises `ImportError` without the extra.
+    Raises `ImportError` if the extra `otel` is not installed.
     """
     exporters = "opentelemetry.exporter.otlp.proto.http"
     spans, measures = (importlib.import_module(f"{exporters}.{name}") for name in ("trace_exporter", "metric_exporter"))

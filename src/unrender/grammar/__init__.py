@@ -1,12 +1,12 @@
-"""Grammars of answers: how a tree is written out in plain nodes, and combinators to write a grammar by hand.
+"""Grammars of answers: expansion into plain nodes, and combinators for handwritten grammars.
 
-In comes what a model writes of the tree of an answer (`answer`). Open `expansion` first: it turns that into plain nodes for the
-dialects. `call_rules` writes a call for each tool, and `spelling` a value by its schema. `handmade` does the same for a grammar
-that a person wrote; `starts` finds how a node of it may begin. The rule never to break: whatever is written is read as it was meant.
+The input is the tree of an answer (`answer`). Open `expansion` first: it turns the tree into plain nodes for the dialects. `call_rules`
+writes a call for each tool, and `spelling` writes a value by its schema. `handmade` does the same for handwritten grammars, and `starts`
+computes how a node may start. The invariant: generated text is always parsed as intended.
 
-Here are the combinators, the functions that a person writes a grammar with. Texts stand for themselves: wherever a node
-is expected, `"<call>"` means `literal("<call>")`. `Grammar(root, rules)` is the whole; the machine reads it, and the
-dialects are written from it. The names are those that other parsers' combinators have.
+This module contains the combinators for handwritten grammars. Wherever a node is expected, a string such as `"<call>"` means
+`literal("<call>")`. `Grammar(root, rules)` is a complete grammar. The machine parses with it, and dialects are generated from it. The names
+are common in other parser combinator libraries.
 
 >>> one_call = tool_call(sequence("<call>", name(chars("a-z_", 1, None)), " ", arguments(json_value()), "</call>"))
 >>> Grammar(sequence(content(until("<call>")), optional(one_call))).root.parts[0]
@@ -81,12 +81,12 @@ def literal(text: str) -> Node:
 
 
 def sequence(*parts: Node | str) -> Node:
-    """Return `a b c`: one after the other."""
+    """Return `a b c`: all parts in this order."""
     return nodes.Sequence(tuple(map(_node, parts)))
 
 
 def choice(*options: Node | str) -> Node:
-    """Return `a / b / c`: the first option that matches; a later one is not tried once an earlier one has matched."""
+    """Return `a / b / c`: the first option that matches. Once an option has matched, later ones aren't tried."""
     return nodes.Choice(tuple(map(_node, options)))
 
 
@@ -96,9 +96,9 @@ def optional(part: Node | str) -> Node:
 
 
 def repeat(part: Node | str, minimum: int = 0, maximum: int | None = None, separator: Node | str | None = None) -> Node:
-    """Return `a{minimum,maximum}`, greedy, with `separator` between two rounds.
+    """Return `a{minimum,maximum}`, greedy, with `separator` between iterations.
 
-    A round that takes no text is the last one. Raises `GrammarError` when the bounds are not 0 <= minimum <= maximum.
+    An iteration that matches no text ends the repetition. Raises `GrammarError` unless 0 <= minimum <= maximum.
     """
     _check_bounds(minimum, maximum)
     return nodes.Repeat(_node(part), minimum, maximum, None if separator is None else _node(separator))
@@ -115,7 +115,7 @@ def one_or_more(part: Node | str, separator: Node | str | None = None) -> Node:
 
 
 def until(*stops: str) -> Node:
-    """Return `(!stop .)*`: all text before the first of `stops`, or to the end of the output; the stop is not consumed."""
+    """Return `(!stop .)*`: all text before the first of `stops`, or up to the end of the output. The stop isn't consumed."""
     if not all(stops):
         raise GrammarError("until: expected stops of at least one character, found an empty one")
     return nodes.Until(stops)
@@ -127,10 +127,9 @@ def rest() -> Node:
 
 
 def chars(characters: str, minimum: int = 1, maximum: int | None = 1) -> Node:
-    r"""Return `[characters]{minimum,maximum}`, written as in a regular expression's class: `a-z`, `^"`, `\-`.
+    r"""Return `[characters]{minimum,maximum}`, with the syntax of a regular expression's class: `a-z`, `^"`, `\-`.
 
-    Raises `GrammarError` for an empty class, for a range that runs backwards, and for bounds that are not 0 <= minimum
-    <= maximum.
+    Raises `GrammarError` for an empty class, for a reversed range, and unless 0 <= minimum <= maximum.
 
     >>> chars("a-z_")
     Chars(ranges=(('a', 'z'), ('_', '_')), negated=False, minimum=1, maximum=1)
@@ -146,7 +145,7 @@ def chars(characters: str, minimum: int = 1, maximum: int | None = 1) -> Node:
             high = found[at + 2][0]
             at += 2
         if low > high:
-            raise GrammarError(f"chars: the range {low}-{high} runs backwards")
+            raise GrammarError(f"chars: the range {low}-{high} is reversed")
         ranges.append((low, high))
         at += 1
     if not ranges:
@@ -160,12 +159,12 @@ def _check_bounds(minimum: int, maximum: int | None) -> None:
 
 
 def space(text: str = "") -> Node:
-    """Return white space: `text` is generated, and any white space is read, even none."""
+    """Return white space: generates `text`, and accepts any white space, including none."""
     return nodes.Layout(text)
 
 
 def peek(part: Node | str) -> Node:
-    """Return `&a`: `a` must follow, and is not consumed."""
+    """Return `&a`: `a` must follow, but isn't consumed."""
     return nodes.Peek(_node(part))
 
 
@@ -180,7 +179,7 @@ def end() -> Node:
 
 
 def json_value() -> Node:
-    """Return any JSON value; it streams."""
+    """Return any JSON value, which the parser streams."""
     return nodes.JsonValue()
 
 
@@ -190,14 +189,14 @@ def schema(json_schema: JsonSchema) -> Node:
 
 
 def python_value() -> Node:
-    """Return one value in Python syntax (JSON is accepted as well)."""
+    """Return one value in Python syntax or JSON."""
     return nodes.PythonValue()
 
 
 def quoted(quote: str = '"') -> Node:
-    """Return a string between two `quote` characters; a backslash escapes a character in it.
+    """Return a string between two `quote` characters. A backslash escapes the next character.
 
-    Raises `GrammarError` for another quote than `"` or `'`.
+    Raises `GrammarError` unless `quote` is `"` or `'`.
     """
     if quote not in ('"', "'"):
         raise GrammarError(f"quoted: expected \" or ', found {quote!r}")
@@ -205,60 +204,60 @@ def quoted(quote: str = '"') -> Node:
 
 
 def ref(rule: str) -> Node:
-    """Return the rule of that name in `Grammar.rules`."""
+    """Return a reference to a rule in `Grammar.rules`."""
     return nodes.Ref(rule)
 
 
 def atomic(part: Node | str) -> Node:
-    """Return `a`, whose text is buffered until all of it has matched."""
+    """Return `a`, with its text buffered until all of it has matched."""
     return nodes.Atomic(_node(part))
 
 
 def cut() -> Node:
-    """Return a cut: the text matched so far is final, and no other option is tried for it.
+    """Return a cut: commits to the text matched so far, so no other option is tried.
 
-    Inside `atomic`, `peek` and `negate`, it is final only for the text matched inside.
+    Inside `atomic`, `peek` and `negate`, it only commits to the text matched inside.
     """
     return nodes.Cut()
 
 
 def tag(role: Role, part: Node | str) -> Node:
-    """Return `a`, whose text has this role in the message."""
+    """Return `a`, with this role in the message."""
     return nodes.Tag(role, _node(part))
 
 
 def reasoning(part: Node | str) -> Node:
-    """Return `a`, whose text is the model's reasoning."""
+    """Return `a`, tagged as reasoning."""
     return tag(Role.REASONING, part)
 
 
 def content(part: Node | str) -> Node:
-    """Return `a`, whose text is the answer."""
+    """Return `a`, tagged as content."""
     return tag(Role.CONTENT, part)
 
 
 def tool_call(part: Node | str) -> Node:
-    """Return `a`, which is one tool call; `name`, `call_id`, `arguments` and `argument` mark its parts."""
+    """Return `a`, tagged as one tool call. Use `name`, `call_id`, `arguments` and `argument` for its parts."""
     return tag(Role.CALL, part)
 
 
 def name(part: Node | str) -> Node:
-    """Return `a`, whose text is the call's name; it matches only the name of a tool that is offered."""
+    """Return `a`, tagged as the name of a call, which must be the name of an offered tool."""
     return tag(Role.NAME, part)
 
 
 def call_id(part: Node | str) -> Node:
-    """Return `a`, whose text is the call's id."""
+    """Return `a`, tagged as the id of a call."""
     return tag(Role.ID, part)
 
 
 def arguments(part: Node | str) -> Node:
-    """Return `a`, whose text is the call's arguments: one JSON object, or a value of `python_value` that is one."""
+    """Return `a`, tagged as the arguments of a call: a JSON object, or a Python dict with `python_value`."""
     return tag(Role.ARGUMENT, part)
 
 
 def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
-    """Return one argument: its name, the text `between` them, and its value.
+    """Return one argument: its name, the text `between` name and value, and its value.
 
     A value written as text gets its type from the tool's schema.
     """
@@ -266,9 +265,9 @@ def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
 
 
 def conforms(value: Any, schema: JsonSchema) -> bool:
-    """Return whether a schema allows a JSON value, as far as grammars enforce the schema.
+    """Return whether a JSON value matches a schema. Only keywords that grammars enforce are checked.
 
-    Raises `GrammarError` when `schema` is not a JSON schema.
+    Raises `GrammarError` if `schema` isn't a JSON schema.
 
     >>> conforms({"n": 1}, {"type": "object", "required": ["n"]}), conforms([], {"type": "object"})
     (True, False)
@@ -278,9 +277,9 @@ def conforms(value: Any, schema: JsonSchema) -> bool:
 
 
 def unsupported_keywords(schema: JsonSchema) -> tuple[str, ...]:
-    """Return the paths of the keywords that no grammar enforces; empty if grammars enforce the whole schema.
+    """Return the paths of the keywords that grammars can't enforce; empty if they enforce the complete schema.
 
-    Raises `GrammarError` when `schema` is not a JSON schema.
+    Raises `GrammarError` if `schema` isn't a JSON schema.
 
     >>> unsupported_keywords({"pattern": "^a+$"}), unsupported_keywords({"pattern": "(?=a)"})
     ((), ('#/pattern',))

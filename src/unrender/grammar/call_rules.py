@@ -1,9 +1,8 @@
-"""Writes one tool call as nodes: the function's skeleton, and its arguments, each with its name and its value.
+"""Writes a tool call as nodes: the function's skeleton, and its arguments with their names and values.
 
-Rules: arguments are in the order in which the schema declares them, or sorted by name: templates write the caller's
-order or sort it. Raw text is generated up to the value's end marker and never contains it, with or without the layout
-before the marker, since the parser ends the value at either. Parts of a schema that a codec can't express are reported, and the value
-allows more.
+Rules: arguments are in schema order or sorted by name, since templates use either order. Raw text never contains the value's end marker,
+with or without the white space before it, since the parser ends the value at either. If a codec can't express a part of a schema, the part
+is reported and the value is wider.
 """
 
 from __future__ import annotations
@@ -65,25 +64,25 @@ _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9
 
 
 JsonWriter = Callable[[Reading, str], Node]
-"""Writes a JSON value, by its shape and a name for its rules."""
+"""Writes a JSON value, given its shape and a name for its rules."""
 
 
 @dataclass
 class CallWriter:
-    """Writes calls to `tool`: the skeleton, then all arguments, then one argument, and at last one value."""
+    """Writes the calls of `tool` as nodes, from the skeleton down to single values."""
 
     calls: Calls
     tool: str
     parameters: Reading
-    """The schema of the arguments."""
+    """The arguments' schema."""
     rules: Rules
-    """The rules that a call refers to."""
+    """The rules that the call refers to."""
     write_json: JsonWriter
     report: ReportLoss
     roles: bool
-    """The parts of the call are tagged."""
+    """True if the parts of the call are tagged."""
     recursive: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The rules of the tags that refer to themselves, by tag and shape."""
+    """Rules for recursive tags, by tag and shape."""
 
     def __post_init__(self) -> None:
         self.arguments, self.codec = self.calls.arguments, self.calls.arguments.codec
@@ -91,12 +90,12 @@ class CallWriter:
         self.hint: str = f"args-{self.tool}"
 
     def call(self) -> Node:
-        """Return the node of a call, without the markers around each call."""
+        """Return the node of a call, without its call markers."""
         return sequence_of([self.part(part) for part in self.calls.function])
 
     @cached_property
     def objects(self) -> list[Object]:
-        """The shapes of all arguments together, those of objects only."""
+        """The possible shapes of the arguments, limited to objects."""
         options = alternatives(self.resolved(self.parameters.shape))
         return [shape for shape in options if isinstance(shape, Object)]
 
@@ -112,7 +111,7 @@ class CallWriter:
             case Marker(text):
                 return Literal(text)
             case Slot.NAME:
-                # `{"name": "say \\"hi\\""}`: where the whole call is JSON, its name is written as JSON.
+                # If the complete call is JSON, so is its name: `{"name": "say \\"hi\\""}`.
                 in_json = literal_of(self.calls.function[0]).lstrip().startswith("{")
                 return self.told(Role.NAME, Literal(escape(self.tool) if in_json else self.tool))
             case Slot.ARGUMENTS:
@@ -126,7 +125,7 @@ class CallWriter:
         return EMPTY
 
     def told(self, role: Role, node: Node) -> Node:
-        """Return `node` with its role, if requested."""
+        """Return `node`, tagged with `role` if tags are requested."""
         return Tag(role, node) if self.roles else node
 
     def all_arguments(self) -> Node:
@@ -137,21 +136,21 @@ class CallWriter:
         else:
             start, end = Literal(self.arguments.open.text), Literal(self.arguments.close.text)
             values = [self.container(shape, self.hint) for shape in objects]
-            if self.codec.escapes:  # `"{\"city\": …}"`: the object is in a string.
+            if self.codec.escapes:  # The object is inside a string: `"{\"city\": …}"`
                 values = [Sequence((Literal('"'), node, Literal('"'))) for node in values]
             options = [Sequence((start, node, end)) if start.text + end.text else node for node in values]
         empty = self.arguments.empty
         bare = not (self.arguments.open.text + self.arguments.close.text or self.arguments.entry)
         if bare and self.codec.containers is Containers.JSON and empty == "{}":
-            empty = None  # An object without properties is written like that anyway.
+            empty = None  # Already the text of an object without properties.
         if empty is not None and any(shape.minimum == 0 and not _required(shape.properties) for shape in objects):
             options.append(Literal(empty))
         return any_pattern(options if len(options) == 1 else list(dict.fromkeys(options)))
 
-    # One entry for each argument.
+    # Entries, one per argument.
 
     def entries(self, shape: Object) -> Iterator[Node]:
-        """Yield the arguments in the order of the schema and, where that differs, sorted."""
+        """Yield the arguments in schema order and, if it differs, sorted by name."""
         written = [found for item in shape.properties for found in self.written_property(item)]
         nodes = {
             item.name: self.rule(item.name, self.entry(item.name, item.shape, f"{self.hint}-{item.name}"))
@@ -160,22 +159,22 @@ class CallWriter:
         extra = self.extra(shape)
         elsewhere = self.arguments.empty is not None
         optional = not elsewhere and not _required(written) and not (extra and extra.minimum)
-        # Both orders share the rules of the entries; where they are equal, there is one.
+        # Both orders share the rules of the entries.
         by_name = sorted(written, key=lambda item: item.name)
         for order in (written,) if by_name == written else (written, by_name):
             items = [(nodes[item.name], item.required) for item in order]
             body = chain(items, extra, Literal(self.arguments.separator.text), self.rules, self.hint)
-            # None at all is `empty`, if that is something else.
+            # Without arguments, `empty` is written instead, if the format has one.
             if body is not None or not elsewhere:
                 inside = EMPTY if body is None else Optional(body) if optional else body
                 yield in_sequence(Literal(self.arguments.open.text), inside, Literal(self.arguments.close.text))
 
     def written_property(self, item: Property) -> Iterator[Property]:
-        """Yield the property as it is written: where null is left out, null is an absent argument."""
+        """Yield the property as it's written. If the format omits null, the property becomes optional instead of nullable."""
         if not self.codec.omits_null:
             yield item
             return
-        # `{"anyOf": [text, null]}`, required: null is written by leaving it out, so the argument is optional.
+        # A required `{"anyOf": [text, null]}` is optional here, since null is written by omitting the argument.
         options = list(alternatives(item.shape))
         kept = [option for option in options if option not in (shapes.Null(), shapes.Constant("null"))]
         if kept:
@@ -189,7 +188,9 @@ class CallWriter:
         if not shape.extra:
             return None
         if self.arguments.entry.count(Slot.KEY) != 1:
-            self.report("#", "additionalProperties", "the argument's name is written twice, and may be anything")
+            self.report(
+                "#", "additionalProperties", "the argument's name is written twice, which a grammar cannot match"
+            )
             return None
         if any(keys.pattern is not None for keys, _ in shape.extra):
             self.report("#", "propertyNames", "a name without quotes may be any word")
@@ -201,16 +202,16 @@ class CallWriter:
         node = self.entry(key, value, f"{self.hint}-extra")
         return Extra(self.rule("extra", node), shape.minimum, shape.maximum)
 
-    # One argument.
+    # A single argument.
 
     def entry(self, key: str | Node, shape: Shape, hint: str) -> Node:
         """Return the nodes of one argument.
 
-        When a word states its type, there is an option for each type that it may have.
+        If the entry contains a type word, there is one option per possible type.
         """
         if Slot.TYPE not in self.arguments.entry or self.codec.typed_by is not Typing.ATTRIBUTE:
             return self.typed_entry(key, shape, "", hint)
-        # `<p a text>x</p>` or `<p a num>1</p>`: the word and the value have to go together.
+        # The type word must match the value: `<p a text>x</p>` or `<p a num>1</p>`.
         by_word: dict[str, list[Shape]] = {}
         words = dict(self.codec.types)
         for option in alternatives(self.resolved(shape)):
@@ -230,7 +231,7 @@ class CallWriter:
             elif part is Slot.KEY:
                 parts.append(Literal(key) if isinstance(key, str) else key)
             elif part is Slot.VALUE:
-                # Where a value may be something else than text, tags of its own name are counted in it.
+                # In values other than strings, nested tags with the argument's name are counted.
                 counted = not isinstance(self.resolved(shape), Text)
                 tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
                 parts.append(self.told(Role.ARGUMENT, self.value(shape, tag or self.stops, hint)))
@@ -241,18 +242,18 @@ class CallWriter:
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
-        """The texts that end a value."""
+        """Texts that end a value."""
         return written_stops(self.calls, self.objects)
 
-    # One value.
+    # A single value.
 
     def value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        """Return the nodes of a value that one of `stops` follows."""
-        # `{"type": ["integer", "null"]}` is digits or the word; `{"type": ["string", "null"]}` is any text.
+        """Return the nodes of a value that is followed by one of `stops`."""
+        # `{"type": ["integer", "null"]}` is digits or `null`; `{"type": ["string", "null"]}` is any text.
         found, options, text = list(alternatives(self.resolved(shape))), list[Node](), self.any_text(stops)
         for option in found:
             options.append(self.one_value(option, stops, hint))
-            # Any text up to the stop includes the other options, `12` and `null` are texts as well; but not nested tags.
+            # Any text includes the other options, except nested tags, since `12` and `null` are texts too.
             if options[-1] == text and self.codec.containers is not Containers.XML:
                 return text
         if text in options:
@@ -279,21 +280,21 @@ class CallWriter:
 
     @property
     def holds_quotes(self) -> bool:
-        """True if a text may hold the quote that ends it, with nothing escaped, as in `f(a='it's')`."""
+        """True if a string may contain its unescaped closing quote, as in `f(a='it's')`."""
         in_code = self.arguments.in_code and self.arguments.close.core == ")"
         return in_code and len(self.codec.string_close) == 1 and not self.codec.escapes
 
     def text_with_quotes(self) -> Node:
-        """Return the nodes of such a text: a quote ends it where a comma or the bracket follows, and not before a letter."""
+        """Return the nodes of a string with unescaped quotes. A quote closes the string only before a comma or bracket."""
         quote, blank = (Chars(tuple((char, char) for char in text)) for text in (self.codec.string_close, whitespace))
         others = Chars((*quote.ranges, *blank.ranges, (",", ","), (")", ")")), negated=True)
         quoted = Sequence((Repeat(quote, 1), Repeat(blank), others))
         inside = Repeat(Choice((replace(quote, negated=True), quoted)))
-        # `'say 'hi''`: the last of several quotes ends it.
+        # The last of several consecutive quotes closes the string: `'say 'hi''`.
         return Sequence((Literal(self.codec.string_open), inside, Repeat(quote, 1)))
 
     def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
-        # The enum ["x", "</a>"]: its second value would end before it begins.
+        # The second value of the enum ["x", "</a>"] contains its own end marker.
         if any(stop in written for stop in stops):
             self.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
             return self.any_text(stops)
@@ -302,18 +303,18 @@ class CallWriter:
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of raw text.
 
-        The schema's keywords are enforced only if no text could contain a stop; otherwise they are reported as lost.
+        The schema's keywords are enforced only if matching texts can't contain a stop, and reported otherwise.
         """
-        # `^[a-z]+$` has no `<`, so `</a>` cannot come in it; `^.*$` may hold the marker that ends it.
+        # `^[a-z]+$` can't contain `</a>`; `^.*$` can.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return encoded_node(shape.pattern, raw_alphabet(self.codec))
         for keyword in keywords_of(shape):
-            self.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
+            self.report(self.path(hint), keyword, "raw text ends at the first end marker")
         return self.any_text(stops)
 
     def any_text(self, stops: tuple[str, ...]) -> Node:
-        """Return the nodes of all raw text before one of `stops`."""
-        # `a \"b\"/>`: text that escapes what it would end at is written sign by sign.
+        """Return the nodes of any raw text before one of `stops`."""
+        # If the text escapes its end marker, as in `a \"b\"/>`, it's written character by character.
         escaped = dict(self.codec.escapes)
         character = raw_alphabet(self.codec).general if all(stop[:1] in escaped for stop in stops) else None
         return Repeat(character) if character else nodes.Until(stops)
@@ -347,11 +348,15 @@ class CallWriter:
     # Nested tags.
 
     def tags(self, shape: Shape, hint: str) -> Node:
-        """Return a list or an object as tags in the style of the arguments."""
+        """Return an array or object as nested tags in the style of the arguments."""
         match shape:
             case Object():
                 if shape.extra:
-                    self.report(self.path(hint), "additionalProperties", "tags are named twice, and may be anything")
+                    self.report(
+                        self.path(hint),
+                        "additionalProperties",
+                        "a tag's name is written twice, which a grammar cannot match",
+                    )
                 items = [(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
                 body = chain(items, None, EMPTY, self.rules, hint)
                 return EMPTY if body is None else body if _required(shape.properties) else Optional(body)
@@ -366,8 +371,8 @@ class CallWriter:
         return self.constant_tags(json.loads(shape.json), hint)
 
     def tag(self, name: str, shape: Shape, hint: str) -> Ref:
-        """Return one tag. The tag of a recursive shape is a rule that refers to itself."""
-        # `<node><node/></node>`: written out, a tree of tags would never end.
+        """Return one tag. A recursive shape becomes a rule that refers to itself."""
+        # Without a rule, nested tags such as `<node><node/></node>` would expand forever.
         inner = f"{hint}-{name}"
         if not isinstance(shape, shapes.Reference):
             return self.rules.add(inner, self.entry(name, shape, inner))
@@ -383,5 +388,5 @@ class CallWriter:
 
 
 def _required(properties: Iterable[Property]) -> bool:
-    """Return whether one of them must be there."""
+    """Return whether any property is required."""
     return any(item.required for item in properties)

@@ -1,7 +1,7 @@
-"""Expands a grammar into plain nodes: calls written out for each tool, JSON values by their schema.
+"""Expands a grammar into plain nodes: one call per tool, and JSON values written by their schema.
 
-Rules: linear in the number of tools; equal rules are shared. A schema that cannot be said in full makes its own tool
-wider, never the others, and is reported.
+Rules: the result is linear in the number of tools, and equal rules are shared. A schema that can't be fully enforced only widens its own
+tool, and is reported.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 
 
 class Values(StrEnum):
-    """The spelling of JSON values that have a schema."""
+    """The form of JSON values that have a schema."""
 
     SPELLED = "spelled"
-    """Nodes, character by character."""
+    """Plain nodes for each character."""
     NATIVE = "native"
-    """A `JsonValue` whose schema holds only what engines that read JSON Schema agree on."""
+    """A `JsonValue` with a schema that all engines interpret alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """A grammar without calls, and the keywords that it does not enforce."""
+    """A grammar without `Calls`, and the keywords that it doesn't enforce."""
 
     grammar: Grammar
     unsupported: tuple[Unsupported, ...] = ()
     limits: Limits = STANDARD
     weight: Weight = field(default_factory=Weight)
-    """Of the parameters of all tools together."""
+    """Total weight of all tools' parameters."""
 
 
 def expand(grammar: Grammar, values: Values, limits: Limits = STANDARD, *, roles: bool = True) -> Expansion:
     """Expand `grammar` into plain nodes and, if `values` is native, `JsonValue`s.
 
-    Without `roles`, nothing is tagged: dialects write the text alone.
+    Without `roles`, the result has no tags, which dialects don't need.
 
-    Raises `GrammarError` for calls to tools whose names are not known, for a response schema that is not a JSON Schema,
-    and for a response schema, or tools together, that exceed the limits.
+    Raises `GrammarError` for calls if the tools are unknown, for an invalid response schema, and if a response schema or all tools together
+    exceed the limits.
     """
     expander = _Expander(values, limits, roles)
-    expander.rules.merge(grammar.rules)  # What is made on the way takes other names.
+    expander.rules.merge(grammar.rules)  # Reserves the names of existing rules.
     for name, node in grammar.rules.items():
         expander.rules.define(name, expander.node(node))
     root = expander.node(grammar.root)
@@ -100,21 +100,21 @@ class _Expander:
             case nodes.Tag(_, inner) if not self.roles:
                 return self.node(inner)
             case nodes.Peek() | nodes.Negate():
-                return node  # What only looks ahead is not generated.
+                return node  # Lookahead generates no text.
             case nodes.Leaf() | nodes.Ref() | Sequence() | Choice() | Optional() | Repeat() | nodes.Tag():
                 return nodes.with_children(node, self.node)
 
     def read(self, schema: JsonSchema) -> Reading:
         reading = read_schema(schema, longest=MAX_REPETITIONS)
-        # What loses nothing like that means the same however values are handed over, and is read once for both.
+        # A reading without losses is the same for both forms of values.
         if self.values is Values.SPELLED or not reading.unsupported:
             return reading
-        # What cannot be handed over is spelled as well, and loses as much: the reading that says so is taken.
+        # A schema that can't be passed natively is spelled out too, so use the reading for that form.
         native = read_schema(schema)
         return native if is_writable(native) else reading
 
     def response(self, schema: JsonSchema) -> Reading:
-        """Return the reading of a response's schema; there is nothing wider that would still be one."""
+        """Return the reading of a response schema, which is never widened."""
         try:
             reading = self.read(schema)
         except RecursionError:
@@ -126,19 +126,19 @@ class _Expander:
     def json(self, reading: Reading, hint: str) -> Node:
         """Return the node of a JSON value."""
         self.unsupported += reading.unsupported
-        # "A number that is not whole" has no words in engines' own readers; our rules say it.
+        # Engines' own readers don't support some shapes, e.g. "a number that isn't an integer".
         if self.values is Values.NATIVE:
             with suppress(Unwritable):
                 return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
         return Speller(JSON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
 
     def run(self, calls: Calls) -> Node:
-        """Return a run of calls, without layout before it."""
+        """Return the node of consecutive calls, without the white space before them."""
         markers = (calls.open, calls.call_open, calls.call_close, calls.separator, calls.close)
         start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
         call = Sequence((call_open, self.call(calls)))
         if calls.ends_turn and not calls.close:
-            # `<c>f</c>`: the engine strips the last `</c>`, the token that ends the turn, so the text may lack it.
+            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`, so it's optional.
             more = None if calls.maximum is None else calls.maximum - 1
             again = Repeat(Sequence((call_close, separator, call)), 0, more)
             return Sequence((start, call, again, Optional(Sequence((call_close, end)))))
@@ -146,10 +146,10 @@ class _Expander:
         return Sequence((start, several, Optional(end) if calls.ends_turn else end))
 
     def call(self, calls: Calls) -> Node:
-        """Return the choice of all tools' calls."""
+        """Return a choice of all tools' calls."""
         if calls.tools is None:
-            raise GrammarError("calls: any name counts as a tool; a grammar needs the tools by name")
-        # The same calls are in several places of an answer; tools are not hashable, but they are the same objects.
+            raise GrammarError("calls: a grammar needs the names of the tools")
+        # The same calls occur several times in a grammar. Tools aren't hashable, so they're compared by id.
         key = (calls.function, calls.arguments, tuple(map(id, calls.tools)))
         if key not in self.calls:
             options: list[Node] = [
@@ -166,7 +166,7 @@ class _Expander:
         return CallWriter(calls, tool.name, reading, self.rules, self.json, report, self.roles).call()
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None], *, sorted_keys: bool) -> Reading:
-        """Return a tool's parameters; where its schema is invalid or too large, more arguments pass."""
+        """Return the reading of a tool's parameters, widened if the schema is invalid or too large."""
 
         def wider(path: str, reason: str) -> None:
             report(path, "parameters", reason)
@@ -176,19 +176,19 @@ class _Expander:
         except GrammarError as error:
             wider("#", str(error))
             reading = self.read({"type": "object"})
-        except RecursionError:  # A schema from Python may be deeper than any limit that is checked.
-            wider("#", "it is nested too deep; any arguments may be given")
+        except RecursionError:  # A schema built in Python may be nested too deeply even for the checks.
+            wider("#", "it is nested too deeply; any arguments may be given")
             reading = self.read({"type": "object"})
         for item in reading.unsupported:
             report(item.path, item.keyword, item.reason)
-        # What each tool alone may take, and then what all of them may take together.
+        # First apply the limits for one tool, then those for all tools together.
         narrow, weight = within(reading, self.limits, wider)
         self.spend(tool.name, weight)
         return narrow
 
     def spend(self, tool: str, weight: Weight) -> None:
-        """Count a tool's size; raises `GrammarError` if all tools together exceed the limits."""
-        # A tool may be met again, in another syntax of the same answer: it counts once.
+        """Add a tool's size to the total. Raises `GrammarError` if it exceeds the limits."""
+        # A tool may occur in several syntaxes, but counts only once.
         before = self.spent.get(tool, Weight(0))
         self.spent[tool] = weight
         self.parts += weight.parts - before.parts
@@ -204,7 +204,7 @@ class _Expander:
 
 
 def _by_name(schema: Any) -> Any:
-    """Return a schema with all keys in alphabetical order: those of properties, and of the objects in an `enum`."""
+    """Return a schema with all keys sorted, including those of objects in an `enum`."""
     if isinstance(schema, list | tuple):
         return [_by_name(item) for item in schema]
     return {key: _by_name(schema[key]) for key in sorted(schema)} if isinstance(schema, Mapping) else schema

@@ -1,12 +1,11 @@
-"""Writes a grammar made by hand for one request: with the right number of calls, each for a tool that is offered.
+"""Adapts a handwritten grammar to a request: the required number of calls, and only offered tools.
 
-A person writes what a call looks like once. What may be generated depends on the tool: its name is where the grammar
-reads a name, its schema binds the arguments. Rules: reading stays as wide as the grammar says; the copies made here are
-for writing alone. What a schema asks and entries cannot say (which arguments are required, how many) is reported.
+The grammar's author writes a call only once. The generated text depends on the tool: its name replaces the name node, and its schema
+restricts the arguments. Rules: parsing always uses the original grammar. The adapted copies are only for generation. Keywords that entries
+can't express, such as `required`, are reported.
 
-Calls are counted by writing each node once for each count that is asked of it (`counted`). Where only one part of a
-sequence can hold a call, that part takes the count and the others stay as they are, so that a usual grammar does not
-grow. Nodes that can't match any more are removed.
+To count calls, `counted` writes a copy of each node for each required count. If only one part of a sequence can contain a call, only that
+part is copied, so typical grammars don't grow. Nodes that can no longer match are removed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from unrender.schema.reader import Unsupported, read_schema
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identity:
-    """A grammar as a key of a cache. It equals only itself, not another grammar with equal content."""
+    """A cache key that compares grammars by identity instead of content."""
 
     grammar: Grammar
 
@@ -46,7 +45,7 @@ NEVER = Choice(())
 
 
 class CallCount(StrEnum):
-    """The number of calls that an answer shall have."""
+    """The required number of calls in an answer."""
 
     ANY = "any"
     NONE = "none"
@@ -78,13 +77,13 @@ _AT_MOST_ONE = {CallCount.ANY: CallCount.AT_MOST_ONE, CallCount.SOME: CallCount.
 
 
 def ends_of(turn: TurnTexts) -> tuple[str, ...]:
-    """Return the texts that end a turn, with and without the layout before them."""
+    """Return the texts that end a turn, both with and without the white space before them."""
     texts = (form for end in (turn.end, *turn.ends) if end.strip() for form in (end.rstrip(), end.strip()))
     return tuple(dict.fromkeys(texts))
 
 
 def literals_of(grammar: Grammar) -> Iterator[str]:
-    """Yield the texts that the grammar reads literally, and those at which free text stops."""
+    """Yield the literals of the grammar, and the stops of its free text."""
     for root in (grammar.root, *grammar.rules.values()):
         for node in nodes.walk(root):
             if isinstance(node, Literal):
@@ -94,7 +93,7 @@ def literals_of(grammar: Grammar) -> Iterator[str]:
 
 
 def stopped_at(grammar: Grammar, ends: tuple[str, ...]) -> Grammar:
-    """Return the grammar with its free text also stopping at the ends of a turn.
+    """Return the grammar with the end-of-turn texts as additional stops of free text.
 
     >>> stopped_at(Grammar(nodes.Until(("<call>",))), ("<end>",)).root
     Until(stops=('<call>', '<end>'))
@@ -108,9 +107,9 @@ def stopped_at(grammar: Grammar, ends: tuple[str, ...]) -> Grammar:
 
 
 def check_request(request: Request) -> None:
-    """Raise `GrammarError` for a request that no grammar made by hand can fulfil.
+    """Raise `GrammarError` if the request has a response schema or a reasoning format.
 
-    Such a grammar itself defines reasoning and content.
+    Handwritten grammars define content and reasoning themselves.
     """
     if request.response_schema is not None:
         raise GrammarError("response_format: not supported with a handwritten grammar, found a schema")
@@ -121,7 +120,7 @@ def check_request(request: Request) -> None:
 
 
 def check_references(grammar: Grammar) -> None:
-    """Raise `GrammarError` for a `Ref` that names no rule."""
+    """Raise `GrammarError` if a `Ref` refers to an undefined rule."""
     for node in (grammar.root, *grammar.rules.values()):
         for name in nodes.references(node):
             if name not in grammar.rules:
@@ -129,10 +128,10 @@ def check_references(grammar: Grammar) -> None:
 
 
 def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsupported, ...]]:
-    """Return what `grammar` may generate in one turn, and the keywords of schemas that its entries cannot express.
+    """Return the grammar for generating one turn, and the schema keywords that it can't enforce.
 
-    When any name counts as a tool, calls stay as they are. Raises `GrammarError` as `check_request` and `check_references`
-    do, when the grammar has no answer with the requested number of calls, and for an end of the output that is not last.
+    If any tool name is allowed, calls aren't changed. Raises `GrammarError` if `check_request` or `check_references` does, if no answer has
+    the required number of calls, or if an `End` isn't last.
     """
     check_request(request)
     check_references(grammar)
@@ -143,21 +142,21 @@ def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsu
         return found, ()
     named = request.tool(request.named_tool)
     writer = _Writer(found.rules, (named,) if named else request.tools)
-    writer.made.merge(found.rules)  # Copies take other names.
+    writer.made.merge(found.rules)  # Reserves the names of existing rules.
     for name, node in found.rules.items():
         writer.made.define(name, writer.around_calls(node))
     return Grammar(writer.around_calls(found.root), writer.made.table), tuple(dict.fromkeys(writer.unsupported))
 
 
 def _check_ends(grammar: Grammar) -> None:
-    """Raise `GrammarError` for an `End` that something may follow: no dialect can say that nothing does."""
+    """Raise `GrammarError` if text may follow an `End`. No grammar dialect can forbid that."""
     seen: set[tuple[str, bool]] = set()
-    # Each node with whether it is the last one; of `a end` the end is last, of `(a end)*` it is not.
+    # Each node with a flag: True if nothing follows it. In `a end` the end is last; in `(a end)*` it isn't.
     queue: list[tuple[Node, bool]] = [(grammar.root, True)]
     for node, last in queue:
         match node:
             case nodes.End() if not last:
-                raise GrammarError("end(): text may follow it, and grammars cannot forbid that; separate parts instead")
+                raise GrammarError("end(): text may follow it, which a grammar cannot forbid; use separators instead")
             case Ref(rule) if (rule, last) not in seen:
                 seen.add((rule, last))
                 queue.append((grammar.rules[rule], last))
@@ -178,21 +177,21 @@ class _Writer:
     tools: tuple[Tool, ...]
     made: Rules = field(default_factory=Rules)
     copies: dict[tuple[str, str], Ref] = field(default_factory=dict)
-    """Rules used inside calls: rule and tool → the copy for that tool."""
+    """Maps a rule and a tool name to the copy of the rule for that tool."""
     unsupported: list[Unsupported] = field(default_factory=list)
 
     def report(self, tool: Tool, path: str, keyword: str, reason: str) -> None:
         self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
     def around_calls(self, node: Node) -> Node:
-        """Return a node that is outside of calls."""
+        """Return the adapted copy of a node outside calls."""
         if isinstance(node, Tag) and node.role is Role.CALL:
             calls = [replace(node, node=self.inside(node.node, tool)) for tool in self.tools]
             return calls[0] if len(calls) == 1 else Choice(tuple(calls))
         return nodes.with_children(node, self.around_calls)
 
     def inside(self, node: Node, tool: Tool) -> Node:
-        """Return a node of a call of `tool`."""
+        """Return the adapted copy of a node inside a call of `tool`."""
         match node:
             case Ref(rule):
                 return self.copy(rule, tool)
@@ -201,7 +200,9 @@ class _Writer:
             case Tag(role=Role.ARGUMENT, node=inner):
                 return replace(node, node=self.whole(inner, tool))
             case Tag(role=Role.KEY):
-                self.report(tool, "#", "properties", "the grammar writes names of arguments apart from their values")
+                self.report(
+                    tool, "#", "properties", "the grammar does not pair the names of arguments with their values"
+                )
             case Sequence(parts) if _entry(parts):
                 return self.entries(parts, tool)
         return nodes.with_children(node, lambda child: self.inside(child, tool))
@@ -214,7 +215,7 @@ class _Writer:
         return self.copies[key]
 
     def whole(self, inner: Node, tool: Tool) -> Node:
-        """Return all arguments at once."""
+        """Return the node for a tool's complete arguments."""
         node = self.resolved(inner)
         if node not in _VALUES:
             self.report(tool, "#", "parameters", "the grammar does not write the arguments as a value")
@@ -223,7 +224,7 @@ class _Writer:
         return self.bound(node, {"type": "object", **parameters}, tool, "#")
 
     def bound(self, node: Node, schema: JsonSchema, tool: Tool, path: str) -> Node:
-        """Return a value that obeys the schema; where that is not a JSON Schema, any value passes."""
+        """Return a value node restricted by the schema, or an unrestricted one if the schema is invalid."""
         try:
             read_schema(schema)
         except GrammarError as error:
@@ -232,15 +233,15 @@ class _Writer:
         return nodes.PythonValue(schema) if isinstance(node, nodes.PythonValue) else JsonValue(schema)
 
     def entries(self, parts: tuple[Node, ...], tool: Tool) -> Node:
-        """Return a choice of the tool's arguments; where its schema names none, the entry stays as it is."""
+        """Return a choice of the tool's arguments. Without `properties`, the entry isn't changed."""
         parameters = tool.parameters
         properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
         if isinstance(parameters, bool) or not isinstance(properties, Mapping) or not properties:
             return Sequence(parts)
-        # Entries come in any order and number: which of them are required cannot be said of one alone.
+        # Entries may occur in any order and number, so keywords about several arguments can't be enforced.
         for keyword in sorted(_ABOUT_ENTRIES & parameters.keys()):
             if parameters[keyword]:
-                self.report(tool, "#", keyword, "each entry is written for itself")
+                self.report(tool, "#", keyword, "a grammar cannot relate entries to each other")
         return Choice(tuple(self.entry(parts, key, tool) for key in properties))
 
     def entry(self, parts: tuple[Node, ...], key: str, tool: Tool) -> Node:
@@ -255,16 +256,16 @@ class _Writer:
         return Sequence(tuple(map(written, parts)))
 
     def value(self, inner: Node, key: str, tool: Tool) -> Node:
-        """Return the value of one argument: by its schema where it is read as a value, or is text that says the same."""
+        """Return the node of one argument's value, restricted by its schema if possible."""
         assert isinstance(tool.parameters, Mapping)
         schema = tool.parameters["properties"][key]
-        if isinstance(schema, Mapping):  # `{"$ref": "#/$defs/day"}` is read alone, so it takes the definitions along.
+        if isinstance(schema, Mapping):  # A `{"$ref": "#/$defs/day"}` needs the definitions of the tool's schema.
             shared = {name: tool.parameters[name] for name in ("$defs", "definitions") if name in tool.parameters}
             schema = {**shared, **schema}
         path, node = f"#/properties/{key}", self.resolved(inner)
         if node in _VALUES:
             return self.bound(node, schema, tool, path)
-        # Where the grammar reads `days=3` as text, 3 is written by its schema, since its text is the same.
+        # If the grammar reads `days=3` as text, the schema still applies, since a number's text equals its JSON.
         said = _as_text(node, schema)
         if said is None and _says_more(schema):
             self.report(tool, path, "schema", "the grammar writes the value as text")
@@ -280,11 +281,11 @@ class _Writer:
 
 
 _VALUES = (JsonValue(), nodes.PythonValue())
-"""Nodes that read any value, and are written as a schema says."""
+"""Nodes that accept any value, so a schema can restrict them."""
 _ABOUT_ENTRIES = frozenset(("required", "dependentRequired", "dependentSchemas", "minProperties", "maxProperties"))
 """Keywords about several arguments at once."""
 _WORDS = frozenset(("integer", "number", "boolean", "null"))
-"""Types whose values are short, and the same as text."""
+"""Types whose JSON equals their text."""
 _OF_WORDS = frozenset("truefalsn0123456789+-.eE")
 _NOTHING_MORE = frozenset(("type", "title", "description", "default", "examples", "$defs", "definitions"))
 
@@ -295,7 +296,7 @@ def _entry(parts: tuple[Node, ...]) -> bool:
 
 
 def _as_text(node: Node, schema: JsonSchema) -> Node | None:
-    """Return how a value of the schema is written where the grammar reads text; None when its text may be anything."""
+    """Return a node for values of the schema written as text; None if the text can't be restricted."""
     if not isinstance(node, nodes.Until):
         return None
     try:
@@ -307,13 +308,13 @@ def _as_text(node: Node, schema: JsonSchema) -> Node | None:
     if len(words) == len(options) and all(isinstance(word, str) and word for word in words):
         free = not any(stop in word for word in words for stop in node.stops)
         return Choice(tuple(map(Literal, words))) if free else None
-    # A stop in the text of a value would cut it.
+    # A stop inside the text would truncate the value.
     safe = not any(_OF_WORDS.issuperset(stop) for stop in node.stops)
     return JsonValue(schema) if safe and kinds_of(reading.shape, reading.definitions) <= _WORDS else None
 
 
 def _says_more(schema: JsonSchema) -> bool:
-    """Return whether the schema says more than that a value is a string."""
+    """Return whether the schema has any restriction beyond `"type": "string"`."""
     if isinstance(schema, bool):
         return not schema
     return schema.get("type", "string") != "string" or not schema.keys() <= _NOTHING_MORE
@@ -323,9 +324,9 @@ def _says_more(schema: JsonSchema) -> bool:
 
 
 def counted(grammar: Grammar, count: CallCount) -> Grammar:
-    """Return the grammar of the answers with that many calls.
+    """Return the grammar restricted to answers with the given number of calls.
 
-    Raises `GrammarError` when there is no such answer, and for repetitions of calls that are too long to count.
+    Raises `GrammarError` if no such answer exists, or if a repetition of calls is too long to count.
 
     >>> from unrender.nodes import Literal
     >>> called = Tag(Role.CALL, Literal("<call>"))
@@ -384,7 +385,7 @@ class _Counter:
         return self.copies[key]
 
     def sequence(self, parts: tuple[Node, ...], count: CallCount) -> Node:
-        # "One call" in `call? "-" call?` is one in the first place and none in the second, or the other way round.
+        # "One call" in `call? "-" call?` means one in the first part and none in the second, or vice versa.
         callers = [at for at, part in enumerate(parts) if _may_call(part, self.calling)]
         first = callers[0]
         before, part, rest = parts[:first], parts[first], parts[first + 1 :]
@@ -404,11 +405,11 @@ class _Counter:
             return self.calls(node, count)
         if count is CallCount.NONE:
             return replace(node, node=self.node(inner, count))
-        # `(text / call){1,3}`: with bounds it matters which round has the call, so the rounds are written one by one.
+        # In a bounded repetition such as `(text / call){1,3}`, the position of the call matters, so it's unrolled.
         if high is not None or low > 1:
             return self.node(_unrolled(node), count)
         between = () if node.separator is None else (node.separator,)
-        # `(text / call)*` with one call: rounds of text, a call, rounds of text.
+        # `(text / call)*` with one call is text, then a call, then text.
         own, others = _SHARES[count][0]
         silent = Repeat(Sequence((self.node(inner, CallCount.NONE), *between)))
         rounds = Sequence((silent, self.node(inner, own), Repeat(Sequence((*between, self.node(inner, others))))))
@@ -417,7 +418,7 @@ class _Counter:
         return Choice((rounds, replace(node, node=self.node(inner, CallCount.NONE))))
 
     def calls(self, node: Repeat, count: CallCount) -> Node:
-        """Return a repetition each of whose rounds has a call."""
+        """Return a repetition in which each iteration contains a call."""
         low, high = node.minimum, node.maximum
         if count is CallCount.SOME:
             return NEVER if high == 0 else replace(node, minimum=max(low, 1))
@@ -428,11 +429,11 @@ class _Counter:
 
 
 def _unrolled(node: Repeat) -> Node:
-    """Return the repetition with its rounds one by one, as far as they are bounded."""
+    """Return the repetition with its bounded iterations written one by one."""
     low, high = node.minimum, node.maximum
     rounds = low if high is None else high
     if rounds > MAX_PARTS:
-        raise GrammarError(f"tool_choice: calls in more than {MAX_PARTS} rounds cannot be counted, found {rounds}")
+        raise GrammarError(f"tool_choice: calls in more than {MAX_PARTS} iterations cannot be counted, found {rounds}")
     between = () if node.separator is None else (node.separator,)
     # `a{1,3}` is `a (a (a)?)?`, with separators; `a{2,}` is `a a a*`.
     tail: Node = Repeat(Sequence((*between, node.node))) if high is None else nodes.EMPTY
@@ -443,7 +444,7 @@ def _unrolled(node: Repeat) -> Node:
 
 
 def _may_call(node: Node, calling: frozenset[str]) -> bool:
-    """Return whether what `node` consumes may hold a call, where `calling` are the rules that may."""
+    """Return whether the text of `node` may contain a call. `calling` contains the rules whose text may."""
     match node:
         case Tag(role=Role.CALL):
             return True
@@ -459,7 +460,7 @@ def _is_silent(node: Node, rules: frozenset[str]) -> bool:
 
 
 def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
-    """Return whether `node` matches some text, with calls in it or not, where `rules` do."""
+    """Return whether `node` can match, with or without calls. `rules` contains the rules that can match."""
     match node:
         case Tag(role=Role.CALL) if not calls:
             return False
@@ -478,8 +479,8 @@ def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bo
 
 
 def _without_impossible(grammar: Grammar) -> Grammar | None:
-    """Return the grammar without options that match nothing; None when nothing is left."""
-    # "No call" leaves nothing of `a = call`, and so nothing of `b = a "x"`, which is taken out as well.
+    """Return the grammar without options that can't match; None if nothing is left."""
+    # Without calls, `a = call` can't match, so `b = a "x"` can't match either.
     possible = nodes.smallest(grammar.rules, _is_possible)
     if not _is_possible(grammar.root, possible):
         return None

@@ -1,8 +1,8 @@
-"""Writes shapes as nodes, in JSON and in notations like it.
+"""Writes shapes as nodes, in JSON and similar notations.
 
-Strategy: a `Lexicon` holds the differences between notations: quotes, words, brackets and separators. Properties come in
-their declared order. So after each property one rule says what may still follow, and an object with n optional
-properties takes n rules instead of 2^n combinations (`chain`).
+Strategy: a `Lexicon` contains the differences between notations: quotes, words, brackets and separators. Properties keep their declared
+order. After each property, one rule describes the rest of the object. So an object with n optional properties takes n rules instead of 2^n
+combinations (`chain`).
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_
 
 @dataclass(slots=True)
 class Speller:
-    """Writes shapes with the tokens of one lexicon; `rules` collects what they refer to."""
+    """Writes shapes with the tokens of one lexicon, and collects their rules in `rules`."""
 
     lexicon: Lexicon
     rules: Rules
     definitions: Mapping[str, Shape]
     scope: str = ""
-    """Told apart in the names of recursive rules."""
+    """Prefix for the names of recursive rules."""
     report: Callable[[str, str], None] = lambda _keyword, _reason: None
-    """Takes a keyword that is not enforced, and why."""
+    """Called with each keyword that isn't enforced, and the reason."""
     memo: dict[int, tuple[Shape, Node]] = field(default_factory=dict)
     recursive: dict[str, str] = field(default_factory=dict)
 
     def spell(self, shape: Shape, hint: str = "value") -> Node:
-        """Return the node of all values of `shape`. Raises `ValueError` when there are none."""
-        # A shape that is shared is written once. The memo holds it, so that its id stays its own.
+        """Return the node of all values of `shape`. Raises `ValueError` if no value has this shape."""
+        # Shared shapes are written once. The memo keeps them alive, so that their ids aren't reused.
         known = self.memo.get(id(shape))
         if known is None:
             known = self.memo[id(shape)] = (shape, self.written(shape, hint))
@@ -89,17 +89,17 @@ class Speller:
         raise ValueError("no value has this shape")
 
     def common(self, name: str, build: Callable[[], Node]) -> Ref:
-        """Return the lexicon's rule with this name; it is built when it is first asked for."""
+        """Return a rule of the lexicon by name, built on first use."""
         full = f"{self.lexicon.name}-{name}"
         if full not in self.rules.table:
-            # The rule of a value refers to itself, by lists and objects: its name is taken before it is built.
+            # The name is reserved first, since the rule of a value refers to itself for arrays and objects.
             self.rules.table[full] = EMPTY
             self.rules.table[full] = build()
         return Ref(full)
 
     def reference(self, name: str) -> Node:
         if name not in self.recursive:
-            # The name comes before the body, which refers to it.
+            # The name is reserved first, since the body refers to it.
             self.recursive[name] = self.rules.reserve(f"{self.scope}-{name}")
             self.rules.define(self.recursive[name], self.spell(self.definitions[name], f"{self.scope}-{name}-body"))
         return Ref(self.recursive[name])
@@ -108,7 +108,7 @@ class Speller:
         return self.common("space", lambda: _SPACE) if self.lexicon.flexible else EMPTY
 
     def separator(self, text: str) -> Node:
-        """Return a separator, with free white space around it if the lexicon is flexible."""
+        """Return a separator, surrounded by any white space if the lexicon is flexible."""
         if not self.lexicon.flexible:
             return Literal(text)
         name = {",": "comma", ":": "colon"}[text]
@@ -148,11 +148,11 @@ class Speller:
         return Sequence((Literal(quotes.open), inside, Literal(quotes.close)))
 
     def unescaped(self, shape: Text, close: str) -> Node:
-        """Return the node of a string that ends at the first closing quote, with no escapes.
+        """Return the node of a string without escapes, which ends at the first closing quote.
 
-        Keywords of the schema that cannot be enforced in such a string are reported.
+        Keywords that can't be enforced in such a string are reported.
         """
-        # `<|a"b|>`: nothing is escaped, so a text may hold anything but the `|>` that ends it.
+        # In `<|a"b|>`, nothing is escaped, so the string may contain anything except `|>`.
         if shape.pattern is not None and cannot_contain(shape.pattern, close):
             return shape.pattern
         if shape.pattern is None and len(close) == 1:
@@ -160,18 +160,18 @@ class Speller:
             others = Alphabet(forbidden=((close, close),))
             return self.bounded(replace(shape, excluded=words), others, others.character)
         for keyword in keywords_of(shape):
-            self.report(keyword, "an unescaped string ends at its quote, whatever comes before it")
+            self.report(keyword, "a string without escapes ends at its first quote")
         return Until((close,))
 
     def text(self, shape: Text, alphabet: Alphabet) -> Node:
-        """Return the node of a string's text, written in `alphabet`."""
+        """Return the node of a string's content, written in `alphabet`."""
         if shape.pattern is not None:
             return encoded_node(shape.pattern, alphabet)
         name = f"character-{ord(alphabet.written(chr(34))[0])}"
         return self.bounded(shape, alphabet, lambda: self.common(name, alphabet.character))
 
     def bounded(self, shape: Text, alphabet: Alphabet, any_one: Callable[[], Node]) -> Node:
-        """Return the node of a text of some length that is none of some words; `any_one` returns that of a character."""
+        """Return the node of a text with bounded length and excluded words. `any_one` returns the node of one character."""
         least, most = shape.minimum, shape.maximum
         if not shape.excluded:
             return between(any_one(), least, most)
@@ -180,7 +180,7 @@ class Speller:
         deepest, character = min(max(map(len, shape.excluded)), MAX_EXCLUDED_WORD), any_one()
 
         def rest(read: int) -> Node:
-            # Many words are told apart at many places: what may follow is a rule for each length, each with the next in it.
+            # The text after each possible difference is one shared rule per length, which refers to the next one.
             low, high = max(least - read, 0), None if most is None else most - read
             if read > deepest or high == 0 or (low, high) == (0, None):
                 return between(character, low, high)
@@ -190,7 +190,7 @@ class Speller:
         return all_but(shape.excluded, alphabet, (least, most), rest)
 
     def constant(self, value: Any) -> Node:
-        """Return the node of one value, with white space as flexible as in other values."""
+        """Return the node of one value, with the same flexible white space as other values."""
         match value:
             case dict():
                 entries = [
@@ -207,7 +207,7 @@ class Speller:
         return Literal(json.dumps(value))
 
     def word(self, text: str, quotes: tuple[Quotes, ...] = ()) -> Node:
-        """Return the node of one string, with an option for each of `quotes`, by default all that can hold it."""
+        """Return the node of one string, with an option for each of `quotes`. By default, all quotes of the lexicon are used."""
         every = quotes or self.lexicon.quotes
         forms = [Literal(f"{q.open}{q.alphabet.written(text) if q.alphabet else text}{q.close}") for q in every]
         return any_pattern(list(dict.fromkeys(forms)))
@@ -215,7 +215,7 @@ class Speller:
     def key(self, name: str) -> Node:
         if self.lexicon.bare_keys:
             return Literal(name)
-        # `repr()` writes 'a', and "it's" where the text holds a single quote: one form for each key.
+        # `repr()` writes 'a', but "it's" if the text contains a single quote, so each key has only one form.
         quotes = self.lexicon.quotes
         if self.lexicon.keys_like_repr:
             quotes = tuple(quote for quote in quotes if repr(name).startswith(quote.open))
@@ -227,27 +227,27 @@ class Speller:
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
-        """Return a list or an object, whose body (None: nothing) may be left out if it is optional."""
+        """Return an array or object with this body. The body may be omitted if `optional`, and is None if there is none."""
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(self.row(*parts)),) if optional and parts else parts
         return self.row(Literal(opening), self.space(), *inside, Literal(closing))
 
     def row(self, *parts: Node) -> Node:
-        """Return parts one after the other; where there is white space between tokens, none of them are one word."""
+        """Return parts in sequence. Without white space between tokens, adjacent literals are merged."""
         return Sequence(parts) if self.lexicon.flexible else sequence_of(list(parts))
 
     def array(self, shape: shapes.Array, hint: str) -> Node:
         return self.bracketed("[", self.items(shape, hint), "]", optional=shape.minimum == 0)
 
     def items(self, shape: shapes.Array, hint: str) -> Node | None:
-        """Return the nodes of a list's items, at least one; None when there can be none."""
+        """Return the nodes of an array's items, at least one; None if it can't have any."""
         if shape.contained:
             return self.containing(shape, shape.contained, hint)
         fixed = len(shape.prefix)
         most = None if shape.maximum is None else shape.maximum - fixed
         body: Node | None = None
         if not isinstance(shape.items, shapes.Nothing) and most != 0:
-            # Built from the back: `[a, b?, c*]` is a, then optionally b, and only after b any number of c.
+            # The sequence is built from the end: `[a, b?, c*]` is a, then optionally b, and only after b any number of c.
             least = max(shape.minimum - fixed, 0 if fixed else 1)
             body = Repeat(self.spell(shape.items, f"{hint}-item"), least or 1, most, self.comma())
         for at in range(fixed - 1, -1, -1):
@@ -260,11 +260,11 @@ class Speller:
         return body
 
     def containing(self, shape: shapes.Array, contained: shapes.Contained, hint: str) -> Node:
-        """Return the nodes of at least one item, with the required number of wanted ones.
+        """Return the nodes of at least one item, with the required number of `wanted` items.
 
-        They are runs of other items that each end in a wanted one, and then the remaining items.
+        Each run consists of other items and one wanted item. The remaining items follow the last run.
         """
-        # Two wanted items (w) among others (o): o o w, o w, and then the rest, `[o, o, w, o, w, o]`.
+        # `[o, o, w, o, w, o]`, with w for wanted and o for other items: the runs are o o w and o w, followed by o.
         low, high = contained.minimum, contained.maximum
         wanted, others = self.spell(contained.wanted, f"{hint}-wanted"), self.spell(contained.others, f"{hint}-other")
         run = self.rules.add(f"{hint}-run", Sequence((Repeat(Sequence((others, self.comma()))), wanted)))
@@ -310,18 +310,18 @@ class Speller:
 
 
 def keywords_of(shape: Text) -> list[str]:
-    """Return the keywords of a schema that the shape of a text comes from."""
+    """Return the schema keywords that restrict a string of this shape."""
     said = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
     return [keyword for keyword, value in said.items() if value]
 
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
 _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""White space and what may be beside a key: none of it is read as part of one without quotes."""
+"""White space and punctuation. A key without quotes contains none of these characters."""
 
 
 class Extra(NamedTuple):
-    """Entries with other names, and how many of them."""
+    """Entries with undeclared names, and their minimum and maximum number."""
 
     node: Node
     minimum: int = 0
@@ -331,16 +331,16 @@ class Extra(NamedTuple):
 def chain(
     entries: List[tuple[Node, bool]], extra: Extra | None, separator: Node, rules: Rules, hint: str
 ) -> Node | None:
-    """Return one or more entries in their order, each optional one present or not, then the extra ones.
+    """Return one or more entries in order, then the extra ones. Optional entries may be missing.
 
-    `entries` are named, each with whether it must be there. None when there is nothing to write. The nodes are linear in the number of entries, since what may follow an entry
-    is a rule.
+    `entries` are nodes, each with a flag for required ones. Returns None if there is nothing to write. The number of nodes is linear, since
+    the rest after each entry is a rule.
     """
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:
         tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
-    # No separator comes before the first entry that is written: any entry up to the first required one, or an extra
-    # one where none is required. Of a? b! c?, a and b may be first ("heads"), c never.
+    # The first written entry has no separator. It's any entry up to the first required one, or an extra entry if none is required. Of a? b!
+    # c?, only a and b can be first ("heads").
     apart = separator != EMPTY
     heads: list[Node] = []
     last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))
@@ -368,7 +368,7 @@ def _sequence(first: Node, second: Node) -> Node:
 
 
 class SchemaRules(NamedTuple):
-    """A node, the rules it refers to, and the keywords that it does not enforce."""
+    """A node, the rules that it refers to, and the keywords that it doesn't enforce."""
 
     node: Node
     rules: Mapping[str, Node]
@@ -376,11 +376,10 @@ class SchemaRules(NamedTuple):
 
 
 def schema_grammar(schema: JsonSchema) -> SchemaRules:
-    """Return the grammar of the JSON texts that obey `schema`, with any white space between tokens.
+    """Return the grammar of the JSON texts that match `schema`, with any white space between tokens.
 
-    Properties come in the order in which the schema declares them; optional ones may be left out. Keywords that a
-    grammar cannot express are in `unsupported`, and the grammar is wider there. Raises `GrammarError` when `schema` is
-    not a JSON Schema.
+    Properties keep the order of the schema, and optional ones may be omitted. Keywords that a grammar can't express are in `unsupported`,
+    and the grammar is wider. Raises `GrammarError` if `schema` isn't a JSON Schema.
 
     >>> found = schema_grammar({"type": "integer", "minimum": 1, "maximum": 3})
     >>> found.node

@@ -1,7 +1,7 @@
-"""Finds how each node may start: its first characters, whether it may be empty, and the rules it enters at once.
+"""Computes how each node may start: its first characters, whether it may be empty, and the rules it enters first.
 
-The machine decides choices with it, and the compiler finds left recursion. Rules: the characters are an upper bound (a
-node may still fail on one of them), so ruling an option out is always right.
+The machine uses this to decide choices, and the compiler uses it to find left recursion. Rules: the set of characters is an upper bound,
+since a node may still fail after one of them. It's therefore always safe to rule out an option.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from unrender.errors import GrammarError
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 LAST = 0x10FFFF
-"""The last code point of Unicode."""
+"""The last Unicode code point."""
 CodeRanges = tuple[tuple[int, int], ...]
-"""Inclusive ranges of code points, sorted, without overlap."""
+"""Sorted, non-overlapping, inclusive ranges of code points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,30 +26,30 @@ class Start:
     """Ways in which a node may start."""
 
     ranges: CodeRanges = ()
-    """Its possible first characters."""
+    """Possible first characters."""
     empty: bool = False
-    """It may match without consuming a character."""
+    """True if the node may match without consuming a character."""
     rules: frozenset[str] = frozenset()
-    """Rules that it may enter before it consumes a character."""
+    """Rules that the node may enter before it consumes a character."""
 
     def either(self, other: Start) -> Start:
-        """Return the start of a choice between the two."""
+        """Return the start of a choice between this node and another."""
         ranges = merged_ranges((*self.ranges, *other.ranges))
         return Start(ranges=ranges, empty=self.empty or other.empty, rules=self.rules | other.rules)
 
     def then(self, other: Start) -> Start:
-        """Return the start of the two in sequence."""
-        # `"a"? "b"` starts with a or b, `"a" "b"` with a alone.
+        """Return the start of this node followed by another."""
+        # `"a"? "b"` starts with a or b; `"a" "b"` only starts with a.
         if not self.empty:
             return self
         return replace(self.either(other), empty=other.empty)
 
     def or_nothing(self) -> Start:
-        """Return the start of the same node when it is optional."""
+        """Return the start of this node made optional."""
         return replace(self, empty=True)
 
     def pattern(self) -> re.Pattern[str] | None:
-        """Return a pattern for the next character; None when any character, or none, may come."""
+        """Return a pattern for the next character; None if it's unrestricted or may be missing."""
         if self.empty or self.ranges == ANY_START.ranges:
             return None
         return re.compile(class_of(self.ranges) if self.ranges else "(?!)")
@@ -61,7 +61,7 @@ _NEVER = Start()
 
 
 def merged_ranges(ranges: Iterable[tuple[int, int]]) -> CodeRanges:
-    """Return the same code points in sorted ranges without overlap.
+    """Return the same code points as sorted, non-overlapping ranges.
 
     >>> merged_ranges([(5, 9), (1, 4), (20, 30)])
     ((1, 9), (20, 30))
@@ -77,14 +77,14 @@ def merged_ranges(ranges: Iterable[tuple[int, int]]) -> CodeRanges:
 
 def other_characters(ranges: CodeRanges) -> CodeRanges:
     """Return the code points outside `ranges`."""
-    # The ends of ranges, shifted by one, are the ends of the gaps: 5-9 leaves 0-4 and from 10 on.
+    # Shifted by one, the ends of ranges are the ends of the gaps: 5-9 leaves 0-4, and 10 or more.
     edges = [-1, *(edge for pair in ranges for edge in pair), LAST + 1]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
 
 
 def class_of(ranges: CodeRanges) -> str:
-    """Return the character class of `ranges` as Python's `re` writes it."""
+    """Return the character class of `ranges` in the syntax of Python's `re`."""
     return "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges) + "]"
 
 
@@ -95,27 +95,27 @@ def ranges_of(chars: Chars) -> CodeRanges:
 
 
 def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
-    """Return how each rule may start.
+    """Return the start of each rule.
 
-    Raises `GrammarError` for left recursion, and for a node that is not a combinator.
+    Raises `GrammarError` for left recursion, and for nodes that aren't combinators.
     """
     known = dict.fromkeys(rules, _NEVER)
     changed = True
-    while changed:  # Each round adds code points or rules to some start, and both are bounded.
+    while changed:  # Terminates, since each iteration adds to a bounded set.
         changed = False
         for name, node in rules.items():
             start = start_of(node, known)
             if start != known[name]:
                 known[name], changed = start, True
     for name in rules:
-        # `a = "x"? b` with `b = a "y"`: to begin a, a has to have begun, and no character has been read.
+        # For example `a = "x"? b` with `b = a "y"`: `a` refers to itself before a character is consumed.
         if name in nodes.reached(known[name].rules, lambda rule: known[rule].rules):
             raise GrammarError(f"rule {name!r} may enter itself before it consumes a character (left recursion)")
     return known
 
 
 def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- a table, by kind of node
-    """Return how `node` may start; `known` holds the starts of the rules."""
+    """Return the start of `node`. `known` contains the starts of the rules."""
     match node:
         case Literal(text):
             return _text(text)
@@ -140,7 +140,9 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case nodes.Tag(_, inner) | nodes.Atomic(inner):
             return start_of(inner, known)
         case nodes.Cut():
-            return ANY_START.or_nothing()  # What follows must be tried even if it fails, since the cut counts.
+            return (
+                ANY_START.or_nothing()
+            )  # The next node must always be tried, since the cut takes effect even if it fails.
         case nodes.End() | nodes.Mark():
             return NOTHING
         case JsonValue():
@@ -150,7 +152,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case nodes.Quoted(quote):
             return _text(quote)
         case nodes.AnswerPart():
-            raise GrammarError("A part is made from a format and is the root of its grammar, or part of one")
+            raise GrammarError("a part of a Format's answer is not allowed in this grammar")
 
 
 def _text(text: str) -> Start:
@@ -166,7 +168,7 @@ def _repeat(node: Repeat, known: Mapping[str, Start]) -> Start:
     if node.maximum == 0:
         return NOTHING
     once = start_of(node.node, known)
-    # `(a? by ",")`: where the first round is empty, the next character is the separator's.
+    # If the first iteration of `(a? by ",")` is empty, the match starts with the separator.
     if node.separator is not None:
         once = once.then(start_of(node.separator, known).or_nothing())
     return once.or_nothing() if node.minimum == 0 else once

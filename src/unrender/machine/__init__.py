@@ -1,12 +1,11 @@
-"""Runs a program over text that arrives in pieces.
+"""Runs a program over text that arrives in chunks.
 
-In: a program, and text in any chunks. Out: events for text, calls, and violations of the format. Open `interpreter`
-first: the machine and what instructions may do to it. `frames` holds what is kept for a way back and what is known of a call,
-`past` the text that was read, and `call_events` begins and ends calls. `instructions` are those for text and markers, `control`
-for choices, loops and tags, `names` and `arguments` for the inside of a call, `envelope` for a call that is one JSON object, `tail`
-for what follows a call. `events`, `policy` and `ids` are the vocabulary that callers share. `compile` makes programs from the tree
-of an answer, and from grammars made by hand.
+Input: a program, and text in chunks of any size. Output: events for text, calls, and violations of the format. Read `interpreter` first: it
+defines the machine and the operations for instructions. `frames` defines backtracking points and the state of a call. `past` stores the
+text that was parsed. `call_events` starts and ends calls. `instructions` parse text and markers. `control` has choices, loops and tags.
+`names` and `arguments` parse the inside of a call. `envelope` parses a call that is one JSON object. `tail` parses the text after a call.
+`events`, `policy` and `ids` define types that callers use. `compile` makes programs from answer trees and from handwritten grammars.
 
-Rule: events are final, and results don't depend on the chunking. So a step that can't decide doesn't change the machine, and decisions
-depend on the text, never on its length so far.
+Rule: events are final, and results don't depend on the chunking. An instruction that can't decide yet leaves the machine unchanged.
+Decisions depend on the text itself, never on how much of it has arrived.
 """

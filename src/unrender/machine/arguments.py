@@ -1,7 +1,7 @@
-"""Instructions for the inside of a call: where it begins, its arguments' names, and their values in any codec.
+"""Instructions for the inside of a call: its start, and the names and values of its arguments.
 
-Rules: as in `instructions`. A scanner lives in `machine.scanner` from its first step until it is done, so that a suspended
-value resumes.
+Rules: same as in `instructions`. A scanner is stored in `machine.scanner` from its first step to its last, so that a suspended value can
+resume.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from unrender.values.unmarked_ends import Follow
 
 _CDATA = Finder((CDATA_END,))
 _GOES_ON = re.compile(r"[^\W_]|[\"':]")
-"""Text right after a value that nothing ends: the value was not all of it."""
+"""Text that can't directly follow a value without delimiters."""
 _QUOTES = ("'", '"')
-"""Signs that begin a string where a model writes Python though the format has raw text."""
+"""Quotation marks of Python strings, which models sometimes write even if the format has raw text."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeginCall:
-    """A call may begin here."""
+    """The possible start of a call."""
 
     whole: bool = False
-    """It counts only when it has been read to its end; until then it is held back."""
+    """True if the call is held back until it's complete."""
     hub: int = -1
-    """The address of the text around a call in another format's syntax; -1 for any other call."""
+    """Address of the text around a call in another format's syntax; otherwise -1."""
     section: str = ""
-    """The opener of the section around such calls."""
+    """Start marker of the section around calls in another format's syntax."""
 
     def step(self, machine: Machine) -> bool:
         if self.hub >= 0:
@@ -60,15 +60,15 @@ class BeginCall:
         return machine.go_on()
 
     def _sibling(self, machine: Machine) -> bool:
-        """Begin a call that is to begin a line, and that any text after it shows to be none."""
+        """Start a call that must be at the start of a line, with no text after it."""
         frame = machine.frames[-1]
-        # The first call of a run is held, and the others with it.
+        # The frame of the first call in a run holds the later calls too.
         if len(machine.frames) < 2 or machine.frames[-2].quotation is None:
-            # In "Write <calls>\n<call>", the opener was in a sentence: so is the call.
+            # In "Write <calls>\n<call>", the section is inside a sentence, and so is the call.
             before = machine.context(frame.at, frame.spans, MAX_BLANK).rstrip()
             opened = bool(self.section) and before.endswith(self.section)
             if opened or frame.holds or frame.role is not Role.CONTENT or not begins_line(machine, frame):
-                return machine.fail("a call as the format writes it")
+                return machine.fail("a call in the format's syntax")
             frame.hub, frame.quotation, frame.holds, frame.whole = self.hub, Quotation(any_text=True), True, True
         begin_call(machine).repaired = True
         return machine.go_on()
@@ -76,7 +76,7 @@ class BeginCall:
 
 @dataclass(frozen=True, slots=True)
 class MarkId:
-    """The text of the id begins here, or ends."""
+    """The start or end of an id."""
 
     ends: bool = False
 
@@ -90,14 +90,14 @@ class MarkId:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """From here on nothing before is taken back."""
+    """Makes the preceding text final."""
 
     recover: int = -1
-    """If not -1, it is a call, and reading goes on there when it breaks."""
+    """Address at which execution continues if a committed call breaks; -1 if no call is committed."""
     starts: bool = False
-    """The call has its id, if it has one: it starts here."""
+    """True if the start of the call can be emitted, because its id is known or it has none."""
     release: bool = False
-    """Calls that were held back are final, too."""
+    """True if held-back calls become final too."""
 
     def step(self, machine: Machine) -> bool:
         if self.release:
@@ -110,17 +110,17 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """An argument's name, up to one of `stops`."""
+    """An argument name, up to one of `stops`."""
 
     stops: Finder
     bare: bool
-    """The key ends at white space and brackets as well."""
+    """True if whitespace and brackets also end the name."""
     opener: str = ""
-    """The marker before a key, which may be doubled."""
+    """The marker before a name, which may be repeated."""
     heads: tuple[str, ...] = ()
-    """The beginnings of the syntax's markers: no other key than a declared one holds one."""
+    """Prefixes of the syntax's markers, which only declared names may contain."""
     closing: str = ""
-    """The beginning of a key that is a part of a closing tag, as in `</city>`."""
+    """Prefix of a name that is part of a closing tag, as in `</city>`."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start, call = machine.buffer, machine.at, machine.current
@@ -138,13 +138,13 @@ class ReadKey:
             call.key = buffer[start:declared]
             machine.take(Role.NAME, declared)
             return machine.go_on()
-        # `<parameter=city>` ends at the `>`; what is longer than any name is not a name.
+        # In `<parameter=city>`, the name ends at the `>`.
         end, literal = self.stops.find(buffer, start, start + MAX_NAME)
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True
         key = key_of(buffer[start:end]) if literal else ""
         if not self.closing and key not in call.types.declared and unescape(key) in call.types.declared:
-            key = unescape(key)  # `a&amp;b`
+            key = unescape(key)  # Unescape names such as `a&amp;b`.
         if not key or (self.bare and NAME_END.search(key)) or not self._may_be(key, call):
             return machine.fail("the name of an argument")
         call.key = key
@@ -152,7 +152,7 @@ class ReadKey:
         return machine.go_on()
 
     def _may_be(self, key: str, call: CallState) -> bool:
-        """Return whether `key` may be an argument's name. In a repaired call, only declared names are certain."""
+        """Return whether `key` may be an argument name. In a repaired call, only declared names are allowed."""
         if key in call.types.declared:
             return True
         marked = any(head in key for head in self.heads) or (self.closing and key.startswith(self.closing))
@@ -160,16 +160,13 @@ class ReadKey:
 
 
 def key_of(text: str) -> str:
-    """Return the argument's name in `text`, without space and quotation marks around it; "" where it cannot be one."""
+    """Return the argument name in `text`, without surrounding whitespace and quotation marks; "" if the name is invalid."""
     key = text.strip().strip("\"'")
     return "" if "\n" in key else key
 
 
-# Values.
-
-
 def run_scanner(machine: Machine) -> Status:
-    """Let the current scanner consume as much as it can, and emit its text; then fail or suspend, depending on its status."""
+    """Run the current scanner, and emit the consumed text. If the scanner isn't done, fail or suspend."""
     scanner = machine.scanner
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
@@ -179,13 +176,13 @@ def run_scanner(machine: Machine) -> Status:
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
     if status == MORE and not machine.final:
-        # Until something comes that may end the value, further chunks need no instruction.
+        # Text that can't end the value takes the fast path, without further instructions.
         machine.flow = scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else scanner.wanted)
         return FAILED
-    # Without a name it may still be text: the envelope reports the key once the name has come.
+    # A call without a name may still be text. The envelope reports the key once the name is known.
     if machine.current.name and (duplicate := scanner.duplicate):
         machine.malformed(duplicate, "another argument")
     machine.scanner = None
@@ -193,7 +190,7 @@ def run_scanner(machine: Machine) -> Status:
 
 
 def _return_to(machine: Machine, position: int) -> None:
-    """Read the text from `position` on again: it was taken as the latest span, or a part of that."""
+    """Parse the text from `position` on again, which must be in the latest span."""
     machine.recall(position)
     machine.at = position - machine.base
     roles, ends = machine.span_roles, machine.span_ends
@@ -214,7 +211,7 @@ class JsonArguments:
             if machine.at >= len(machine.buffer) and not machine.final:
                 return True
             head = machine.buffer[machine.at : machine.at + 1]
-            # `"{\"city\": \"Rome\"}"`: some formats write the arguments as a string that holds them.
+            # Some formats write the arguments as a JSON string: `"{\"city\": \"Rome\"}"`.
             if head not in ("{", '"'):
                 return machine.fail("a JSON object")
             machine.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
@@ -233,12 +230,12 @@ class ReadValue:
     suffix: Finder | Follow
     """The end of a raw value."""
     style: LiteralStyle
-    """The way to read values that end by themselves."""
+    """Notation of values that have their own delimiters."""
     tags: TagStyle | None = None
     ends: MarkedEnds | None = None
-    """Other ends of a raw value than its own marker."""
+    """Other ends of a raw value, if its end marker is missing."""
     between: int = 0
-    """The instruction after a value without its end marker."""
+    """Address of the instruction after a value without its end marker."""
     doubts: Doubts | None = None
     """Texts that values can't contain; None if values have their own delimiters."""
 
@@ -266,24 +263,24 @@ class ReadValue:
         return machine.go_on()
 
     def _crosses(self, machine: Machine, text: str) -> bool:
-        """Return whether a value that no marker ends has swallowed the end of the quotation around its call."""
+        """Return whether a value without an end marker contains the end of the quotation around its call."""
         ended = not isinstance(self.suffix, Follow) or self.suffix.closed
         return not ended and machine.quotation is not None and machine.quotation.closed_in(text)
 
     def _is_doubtful(self, machine: Machine, doubts: Doubts, text: str, *, closed: bool) -> bool:
-        """Return whether a marker around a value was damaged, so that its text is more than the value."""
+        """Return whether a marker around a value is damaged, so that the text includes more than the value."""
         buffer, at = machine.buffer, machine.at
         missing = machine.current.missing if doubts.between else ()
         if doubts.raised(text, closed=closed, missing=missing, tools=machine.request._tool_names):
             return True
         if not isinstance(self.suffix, Follow):
             return False
-        # `f(a=b(c)` at the end of the output: the bracket closes one that is in the value.
+        # In `f(a=b(c)` at the end of the output, the bracket closes another bracket inside the value.
         cut = machine.final and self.suffix.ends_in_part(buffer, at) and leaves_open(text)
         return cut or doubts.leads_on(text, buffer[at : at + MAX_NAME], missing)
 
     def _leave(self, machine: Machine, call: CallState, torn: int) -> bool:
-        """Continue after a value whose end marker is missing or, in the next `torn` characters, damaged."""
+        """Continue after a value whose end marker is missing, or damaged (the next `torn` characters)."""
         assert self.ends is not None
         machine.take(Role.LAYOUT, end_of(SPACE, machine.buffer, machine.at))
         end = machine.at + torn
@@ -297,12 +294,12 @@ class ReadValue:
             return False
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
-        # Whether a value begins with a quotation mark decides how it is read.
+        # Wait for the first character: a quotation mark determines how the value is parsed.
         if isinstance(self.suffix, Follow) and machine.at == len(machine.buffer) and not machine.final:
             return False
-        # `<city>Rome</city><city>Oslo</city>`
+        # Duplicate argument, as in `<city>Rome</city><city>Oslo</city>`.
         if call.key in call.keys:
-            # What the first one says is out: JSON keeps both, and most readers the last.
+            # The first value was already emitted. JSON objects may have duplicate keys, and most parsers use the last value.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
         machine.arguments(key_text(call))
@@ -314,7 +311,7 @@ class ReadValue:
         return True
 
     def _drop_opener(self, machine: Machine, ends: MarkedEnds) -> bool:
-        """Drop a value's opener that is doubled; False where more text is needed."""
+        """Drop a repeated start marker of a value. Return False if more text is needed."""
         size = ends.repeated(machine.buffer, machine.at, final=machine.final)
         if size:
             end = machine.at + size
@@ -331,15 +328,15 @@ class ReadValue:
         return machine.final or not CDATA_START.startswith(rest)
 
     def scanner(self, call: CallState, tools: tuple[str, ...], *, quoted: bool, patient: bool = True) -> Scanner:
-        """Return a new scanner for the current value of `call`; `quoted` means that it begins with a quotation mark.
+        """Return a new scanner for the current value of `call`.
 
-        `patient` means that its text may be read again.
+        `quoted` means that the value starts with a quotation mark, and `patient` that its text may be parsed again.
         """
-        # `f(city=Rome, or Oslo, days=3)`: with the tool's names known, only `days` begins an argument.
+        # In `f(city=Rome, or Oslo, days=3)`, only `days` is an argument of the tool, so only `days` starts a new argument.
         suffix = self.suffix
         if isinstance(suffix, Follow):
             suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
-        # In code a model may quote a raw string, `f(city="Rome")`: the text after the quotation decides.
+        # In code, a model may quote a raw string, as in `f(city="Rome")`. The text after the quoted string determines its meaning.
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
             return CodeValueScanner(RawScanner(suffix, self._types(call)), suffix)
         if call.kind == CDATA_START:
@@ -371,16 +368,19 @@ class ReadValue:
 
 
 def key_text(call: CallState) -> str:
-    """Return the JSON before the value of the argument that begins."""
+    """Return the JSON text before the value of the current argument."""
     return ("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": '
 
 
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
-    """Return how to read values of `codec` that need no end marker; `suffix` follows them, `in_code` a comma or bracket."""
+    """Return the notation of values of `codec` that need no end marker.
+
+    `suffix` is the text after the value, or a comma or bracket with `in_code`.
+    """
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
-    # `3</v>` ends at the `<`; but before `e>` the first letter might be in a number, so more of the marker is needed.
+    # In `3</v>`, the number ends at the `<`. If the end marker starts with a letter, as in `e>`, that letter might be part of the number.
     cores = sorted({core for literal in literals if (core := literal.strip())})
     return LiteralStyle(
         stops=tuple(dict.fromkeys(head for core in cores if not may_be_in_word(head := _head_of(core)))),
@@ -396,24 +396,24 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
 
 
 def _head_of(marker: str) -> str:
-    """Return the beginning of `marker` that shows the end of a word before it: one letter may be in the word."""
+    """Return the shortest prefix of `marker` that ends a preceding word. A single letter may be part of the word, so it isn't enough."""
     return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CloseTag:
-    """A call without arguments, in a tag that closes itself: `<invoke name="now"/>`. Without one, what is next is read."""
+    """A call without arguments in a self-closing tag: `<invoke name="now"/>`. Without such a tag, execution continues."""
 
     quote: str
-    """Between the name and the end of the tag."""
+    """Text between the name and the end of the tag."""
     tail: int
-    """The instruction after the call."""
+    """Address of the instruction after the call."""
     closers: int
-    """The number of markers that close a call that this one is in place of."""
+    """Number of end markers that the tag replaces."""
     is_last: bool
-    """No other marker closes a call."""
+    """True if a call has no other end marker."""
     arguments: Finder
-    """Beginnings of arguments: none may follow the tag."""
+    """Start markers of arguments, which must not follow the tag."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -429,8 +429,8 @@ class CloseTag:
         commit(machine, self.tail)
         start_call(machine)
         if self.arguments.at(buffer, after) or not call.types.fit("{}"):
-            return machine.fail("the end of the tag that begins a call")
-        machine.malformed(buffer[machine.at : end + 2], "arguments, and what closes the call")
+            return machine.fail("the end of the call's start tag")
+        machine.malformed(buffer[machine.at : end + 2], "arguments and the end of the call")
         machine.take(Role.MALFORMED, end + 2)
         machine.arguments("{}")
         call.closed, machine.closed = True, self.closers
@@ -442,16 +442,16 @@ class CloseTag:
 
 @dataclass(frozen=True, slots=True)
 class DropEmpty:
-    """Drops a call, or a section, that is empty: it has no meaning."""
+    """Drops an empty call or section."""
 
     closers: int
-    """The number of markers that close a call and a run of calls."""
+    """Number of end markers of a call and a run of calls."""
     ends: Finder
-    """Ends of a turn."""
+    """Markers that end a turn."""
 
     def step(self, machine: Machine) -> bool:
         commit(machine)
-        if machine.quotation:  # "`<call></call>`": an example, and not one that was forgotten.
+        if machine.quotation:  # In "`<call></call>`", the empty call is an example.
             around = going_on(machine.quotation)
             quoted = around and around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
             if around and quoted is not False:
@@ -464,17 +464,17 @@ class DropEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """The text written in place of arguments when there are none, if it differs from the usual text around them."""
+    """The text for empty arguments, if it differs from the usual text around arguments."""
 
     text: str
     begins: Finder
-    """Beginnings of arguments."""
+    """Start markers of arguments."""
     after: int
-    """The instruction after the arguments."""
+    """Address of the instruction after the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, at = machine.buffer, machine.at
-        # With no text, as in "f()", what shows that there are no arguments is that none begins here.
+        # Without such a text, as in "f()", the arguments are empty if no argument starts here.
         absent = not self.text and not self.begins.at(buffer, at)
         written = bool(self.text) and buffer.startswith(self.text, at)
         if (not written and self.text and machine.may_begin(self.text)) or (
@@ -491,33 +491,33 @@ class NoArguments:
 
 
 def _end_with_output(machine: Machine, *, marked: bool) -> None:
-    """End arguments that nothing but the end of the output ends, unless they are `marked`: they have to be what the tool takes."""
+    """Arguments that only the end of the output ends must match the tool's schema, unless they are `marked`."""
     machine.current.repaired |= not marked and machine.final and machine.at == len(machine.buffer)
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """After an argument: another one follows, or the arguments end."""
+    """The text after an argument: the start of another one, or the end of the arguments."""
 
     entry: int
     done: int
     opener: str
-    """The text that every argument begins with; empty when it begins with its name."""
+    """Start marker of each argument; empty if an argument starts with its name."""
     separator: str
     marks: Finder
-    """The opener, and everything that may end the arguments."""
+    """The start marker, and all texts that may end the arguments."""
     closed: bool = True
-    """A marker ends the arguments; else they end where no other follows."""
+    """True if a marker ends the arguments. If False, the arguments end where no other argument follows."""
     further: Follow | None = None
     """Checks whether another argument follows, if there are no markers or separators."""
     follow: Follow | None = None
     """Checks whether the output is cut off in another argument, if no marker ends the arguments."""
     repeated: frozenset[str] = frozenset()
-    """Markers that end a value, which may be doubled."""
+    """End markers of a value that may be repeated."""
     after_key: str = ""
-    """The text that follows an argument's name."""
+    """Text after an argument name."""
     bracketed: bool = False
-    """A bracket or a marker follows that ends the arguments."""
+    """True if a bracket or a marker follows the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -525,9 +525,9 @@ class Entries:
             return self._after_white_space(machine, self.further, first=call.count == 0)
         at = end_of(SPACE, buffer, machine.at)
         separable = bool(self.separator) and call.separated < call.count
-        # "a=1, , b=2": one separator after each argument. Of " and ", a chunk may bring "a" alone.
+        # In "a=1, , b=2", only one separator may follow each argument. A chunk may end inside the separator " and ".
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
-        # A second separator in a row is not taken: what follows it is no argument.
+        # Text after a second separator isn't an argument.
         if begun and buffer.startswith(self.separator, at):
             call.separated = call.count
             machine.take(Role.LAYOUT, at)
@@ -551,9 +551,9 @@ class Entries:
         return machine.fail(f"{self.opener!r} or the end of the arguments")
 
     def _named_like(self, machine: Machine, at: int, mark: str) -> bool | None:
-        """Return whether an argument starts here whose name is the start of a marker; None if more text is needed.
+        """Return whether an argument starts here whose name is a prefix of a marker; None if more text is needed.
 
-        Where calls begin with `<call to="`, `<call>` begins the argument `call`.
+        If calls start with `<call to="`, `<call>` starts the argument `call`.
         """
         if not self.opener or not self.after_key or not mark.startswith(self.opener):
             return False
@@ -572,8 +572,8 @@ class Entries:
         return machine.go_to(self.entry) if found else self._end(machine)
 
     def _end(self, machine: Machine, mark: str = "") -> bool:
-        """End the arguments, unless the output is cut off in another."""
-        # `a="x"y"`: unless a quotation ends here, the value has gone on.
+        """End the arguments, unless the output is cut off in another argument."""
+        # In `a="x"y"`, the value doesn't end at the second quotation mark.
         goes_on = not mark and machine.span_roles[-1] is Role.ARGUMENT and _GOES_ON.match(machine.buffer, machine.at)
         if self.follow and goes_on and not machine.quotation:
             return machine.fail("the end of the arguments")

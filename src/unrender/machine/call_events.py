@@ -1,4 +1,4 @@
-"""Begins and ends calls: a call's name, its start and end, the quotation around it, and where the text of a failed call goes."""
+"""Handles the start, name and end of calls, quotations around them, and the text of failed calls."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import end_of
 
 NAMESPACE = "functions."
-"""The namespace before all names of tools in some formats; models of other formats write it as well."""
+"""Namespace that some formats, and sometimes models of other formats, write before tool names."""
 ABANDONED = 1 << 30
-"""Counts as more closing markers than any call has: none is missed."""
+"""More end markers than any call has, so that none counts as missing."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of text that may be between content and a call."""
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.:/-]{1,128}")
-"""The look of the name of a tool that is not offered."""
+"""Pattern of the name of a tool that isn't offered."""
 _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
-"""Text that may be most of a tool's name, at the end of the output."""
+"""Text at the end of the output that may be the start of a tool name."""
 
 
 def begin_call(machine: Machine) -> CallState:
-    """Start to read a call."""
-    # The way back was opened at the call's first marker: the text of a call that fails begins there.
+    """Create the state of a new call."""
+    # The backtracking point is at the call's first marker, where the text of a failed call starts.
     machine.call = CallState(start=machine.frames[-1].at if machine.frames else machine.position)
     machine.closed = 0
     return machine.call
@@ -45,7 +45,7 @@ def offers(machine: Machine, name: str) -> bool:
 
 
 def name_call(machine: Machine, name: str) -> bool:
-    """Give the call its name; return False, and leave it unchanged, when no such tool is offered."""
+    """Set the name of the call. Return False, without changes, if no such tool is offered."""
     if not offers(machine, name):
         return False
     call, tools, tool = machine.current, machine.request.tools, machine.request.tool(name)
@@ -57,8 +57,8 @@ def name_call(machine: Machine, name: str) -> bool:
 def name_meant(machine: Machine, name: str, position: int) -> int:
     """Correct a misspelled tool name at `position`, and report it.
 
-    Such a name has a namespace before it. With the policy `repair="offered"`, its letters may be in another case. Return the length of the
-    text before the name; -1 if no tool or several match.
+    A namespace before the name is allowed, and with the policy `repair="offered"`, a different case too. Return the length of the text
+    before the name; -1 if no tool or several match.
     """
     if machine.policy.repair == "none" or machine.strict or not name:
         return -1
@@ -75,7 +75,7 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
 
 
 def glued(request: Request, text: str) -> str:
-    """Return the tool whose name is `text` but for the name of one of its arguments at the end; "" where there is none, or several."""
+    """Return the tool whose name, followed by one of its argument names, is `text`; "" if there is none, or several."""
     named = [name for name in request._tool_names if name and text.startswith(name)]
     found = [name for name in named if text[len(name) :] in ArgumentTypes.of(request.tool(name)).declared]
     return found[0] if len(found) == 1 else ""
@@ -88,7 +88,7 @@ def start_call(machine: Machine) -> None:
 
 
 def _emit_start(machine: Machine) -> None:
-    """Emit the start of the call, and the arguments that waited for it."""
+    """Emit the start of the call, and its buffered arguments."""
     call = machine.current
     if call.begun:
         return
@@ -96,26 +96,26 @@ def _emit_start(machine: Machine) -> None:
     call.id = machine.ids.give(machine.calls, call.name, call.id)
     machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.offered, call.start))
     if expected := instead_of_call(machine.request, call.name):
-        # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
+        # This event may still be undone, so a strict parser raises only once it's final.
         machine.events.append(Malformed(call.name, call.start, expected))
-    # `{"arguments": {…}, "name": "f"}`: the arguments were read before there was a call to give them to.
+    # In `{"arguments": {…}, "name": "f"}`, the arguments precede the name.
     if waiting := "".join(call.arguments):
         machine.events.append(ArgumentsText(machine.calls, waiting))
     machine.calls += 1
 
 
 def end_call(machine: Machine, status: CallStatus, text: str = "") -> None:
-    """Emit the end of the call, and all of it that has waited."""
+    """Emit the end of the call, and everything that was buffered."""
     _emit_start(machine)
     machine.events.append(ToolCallFinished(machine.calls - 1, status, text, machine.position))
     machine.call = None
 
 
 def complete_call(machine: Machine) -> None:
-    """Give a call that was read to its end, unless the request allows no more."""
+    """Emit a complete call, unless the request allows no more calls."""
     call = machine.current
     if call.unoffered:
-        machine.frames.clear()  # It is text, quoted or not.
+        machine.frames.clear()  # The text of the call is content, whether quoted or not.
         fail_call(machine, "invalid", "", "")
         machine.closed = ABANDONED
     elif machine.surplus(call):
@@ -125,15 +125,15 @@ def complete_call(machine: Machine) -> None:
 
 
 def seal(machine: Machine) -> None:
-    """End a call that was held: its text is final, unless several calls are held together, or it may be quoted."""
+    """Close the frame that holds one complete call, unless the call may be quoted."""
     if machine.frames and machine.frames[-1].whole and not machine.frames[-1].quotation:
         machine.frames.pop()
 
 
 def open_call(machine: Machine) -> ToolCall | None:
-    """Return the call that is being read, as far as the caller was not told of it."""
+    """Return the current call as far as it was parsed; None if its start was already emitted."""
     call = machine.call
-    # With a way back from before the call still open, it may yet be text: nobody is told of it.
+    # As long as a backtracking point before the call is open, the call may still be text.
     if call is None or not call.name or call.begun or call.unoffered:
         return None
     if machine.frames and machine.frames[0].at <= call.start:
@@ -141,22 +141,22 @@ def open_call(machine: Machine) -> ToolCall | None:
     return _read_so_far(call, "open")
 
 
-# Ways back, and calls that may be quoted.
+# Backtracking points, and calls that may be quoted.
 
 
 def commit(machine: Machine, recover: int = -1) -> None:
-    """Commit all backtracking points except those with a complete call; `recover` is the target if a call breaks."""
+    """Close all backtracking points except those that hold a call. `recover` is the target if a call breaks."""
     if recover >= 0:
         machine.recover = recover
         if machine.call:
             machine.call.committed = True
-    # A call inside reasoning is committed, and still may turn out to be a thought: its holding frame stays.
+    # A call inside reasoning may still turn out to be part of the reasoning, so its frame stays open.
     while machine.frames and not is_quoted(machine, machine.frames[-1]) and not machine.frames[-1].holds:
         machine.frames.pop()
 
 
 def is_quoted(machine: Machine, frame: Frame) -> bool:
-    """Return whether a quotation is open where the way back was opened; then it holds what follows."""
+    """Return whether a quotation is open at the backtracking point. If so, make the frame hold the following text."""
     if frame.hub < 0 or frame.quotation:
         return frame.quotation is not None
     (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
@@ -172,14 +172,14 @@ def is_quoted(machine: Machine, frame: Frame) -> bool:
 
 
 def _text_before(machine: Machine, frame: Frame) -> tuple[str, bool]:
-    """Return the free text before a way back, and whether it is a thought that has ended."""
+    """Return the free text before a backtracking point, and whether that text is completed reasoning."""
     position, spans, line = frame.at, frame.spans, ""
     while spans:
         role = machine.span_roles[spans - 1]
         before = "" if role in _BETWEEN else machine.context(position, spans, MAX_CONTEXT)
         if before.strip() or (role not in _BETWEEN and not before):
             return before + line, role is not frame.role
-        # Of "`<|im_start|>assistant <call>`" the header is dropped: it hides no quotation.
+        # Skip the header in "`<|im_start|>assistant <call>`", so that the quotation before it is found.
         spans -= 1
         begin = machine.span_ends[spans - 1] if spans else 0
         line = "\n" if "\n" in machine.recent(max(begin, position - MAX_CONTEXT), position) else line
@@ -188,7 +188,7 @@ def _text_before(machine: Machine, frame: Frame) -> tuple[str, bool]:
 
 
 def begins_line(machine: Machine, frame: Frame) -> bool:
-    """Return whether nothing but white space is before a way back on its line."""
+    """Return whether only whitespace precedes a backtracking point on its line."""
     if not frame.spans or machine.span_ends[frame.spans - 1] != frame.at:
         return True
     before, after = (
@@ -201,20 +201,17 @@ def begins_line(machine: Machine, frame: Frame) -> bool:
 
 
 def unquote(machine: Machine) -> None:
-    """Let a call be a call that was held because it might have been quoted."""
+    """Accept a call that was held because it might have been quoted."""
     frame = machine.frames[-1]
     frame.quotation = None
     if machine.call is None or not frame.whole:
         machine.frames.pop()
 
 
-# Calls that fail.
-
-
 def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
-    """End a call that cannot be completed, and report it. `Policy.failed_calls` decides where its text goes.
+    """End a call that can't be completed, and report it. `Policy.failed_calls` determines the place of the call's text.
 
-    `at` is where it failed, if more was read since.
+    `at` is the position of the failure, if more text was consumed since.
     """
     call = machine.current
     if machine.strict and at is None:
@@ -223,12 +220,12 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
     cut = status == "truncated" and machine.cut_at(call)
     if cut:
         machine.take(Role.MALFORMED, len(machine.buffer))
-    # The caller has its beginning already: the same text is not given again as content.
+    # The start of the call was emitted already, so don't repeat its text as content.
     if machine.given_as_written(call):
         end_call(machine, status)
         machine.malformed(met, wanted, at=at)
         return
-    # A prompt may have written the call's first marker, which is then not a part of the model's text.
+    # The prompt may contain the call's first marker, which isn't part of the model's text.
     text = machine.since(max(call.start, 0) if machine.given else call.start)
     outcome = fate(machine, call, cut)
     if outcome == "call":
@@ -238,10 +235,10 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
         return
     machine.call = None
     failed = bool(call.name) or cut
-    if not call.unoffered:  # It was reported at its name.
+    if not call.unoffered:  # A call of an unoffered tool was already reported at its name.
         machine.malformed(met, wanted, _read_so_far(call, status, text) if failed else None, at)
     if outcome == "content":
-        # White space between the call before and this one is between content and content.
+        # Whitespace after the previous call is now between two pieces of content.
         if machine.carried:
             machine.bring()
         machine.answered = True
@@ -252,7 +249,7 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
 
 
 def call_failed(machine: Machine) -> bool:
-    """Return whether the latest call has failed, so that its closing markers are content."""
+    """Return whether the latest call failed, so that its end markers are content."""
     policy = machine.policy
     return (
         machine.closed == ABANDONED and policy.tool_calls == "complete" and policy.failed_calls in ("auto", "content")
@@ -260,7 +257,7 @@ def call_failed(machine: Machine) -> bool:
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:
-    """End the output here: the rest of the text is a call cut off by the token limit; `call` is its parsed part."""
+    """End the output with a call that the token limit cut off; `call` is its parsed part."""
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
@@ -270,7 +267,7 @@ def cut_short(machine: Machine, call: CallState | None = None) -> bool:
 
 
 def drop_opener(machine: Machine) -> None:
-    """End the output inside a marker of a call: it's dropped and reported."""
+    """End the output inside a call marker: the marker is dropped and reported."""
     if machine.length_limited:
         cut_short(machine)
         return
@@ -279,14 +276,14 @@ def drop_opener(machine: Machine) -> None:
 
 
 def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) -> bool:
-    """Read on in a call of a tool that is not offered, whose text is content to its end, and report it.
+    """Start a call of a tool that isn't offered, and report it. The call's text is content up to its end.
 
-    Return False where what is before the name may be prose, unless a call is `shown` there: then what follows is read for itself.
+    Return False if the text before the name may be prose. `shown` means that this text certainly starts a call.
     """
     frame = machine.frames[-1] if machine.frames else None
     others = machine.policy.repair == "offered" and frame is not None and bool(frame.targets)
     if others or (machine.policy.repair != "none" and glued(machine.request, name)):
-        return False  # Another syntax may have the name at another place, or what repairs calls reads it.
+        return False  # Another syntax may have the name at another place, or a repair may find it.
     shown = shown or (frame is not None and frame.reported and frame.alone)
     if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
         return False
@@ -302,19 +299,21 @@ def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
     chosen = machine.policy.failed_calls
     if call.unoffered or machine.given_as_written(call):
         return "content"
-    if machine.surplus(call):  # Who asked for one call does not get another in its place.
+    if machine.surplus(call):  # If the request allows only one call, don't return a second one.
         return "content" if chosen == "content" else "apart"
     if chosen == "auto":
         return "apart" if cut else "content"
-    # Before the call has its name, it is text that began like one, unless the limit has cut it off.
+    # A call without a name is ordinary text, unless the limit cut it off.
     if not call.name:
         return "apart" if cut and chosen == "call" else chosen if cut else "content"
     return chosen
 
 
 def begins_call(machine: Machine, frame: Frame) -> bool:
-    """Return whether the text from a way back on, where the limit has cut it off, shows the call that it begins."""
-    if frame.holds and not (frame.whole or frame.quotation):  # In reasoning that goes on it is a thought.
+    """Return whether the text from a backtracking point to the end of the output, cut off by the limit, is certainly a call."""
+    if frame.holds and not (
+        frame.whole or frame.quotation
+    ):  # A call inside reasoning that continues is part of the reasoning.
         return False
     if frame.call or frame.at == machine.separated or (frame.reported and frame.alone):
         return True
@@ -325,7 +324,7 @@ def begins_call(machine: Machine, frame: Frame) -> bool:
 
 
 def _read_so_far(call: CallState, status: CallStatus, text: str = "") -> ToolCall:
-    """Return a call as far as it was read; `text` is its own, where it failed."""
+    """Return the call as far as it was parsed. `text` is the source text of a failed call."""
     arguments = "".join(call.arguments)
     return ToolCall(
         name=call.name, arguments_json=arguments, id=call.id, status=status, offered=call.offered, text=text

@@ -1,6 +1,6 @@
-"""Instructions of control: choices, loops, rules, lookaheads and tags in any nesting, which combinators are compiled to.
+"""Control-flow instructions of handwritten grammars: choices, loops, rules, lookaheads and tags.
 
-Rules: as in `instructions`. Open nodes are on the machine's stack, and a backtracking point saves the stack.
+Rules: same as in `instructions`. Open nodes are on the machine's stack, and a backtracking point saves the stack.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 UNLIMITED = 1 << 60
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
-"""Texts that end the arguments, by how they were written."""
+"""Closing text of the arguments for each value of `CallState.written`."""
 _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
 _BEFORE_START = frozenset((Role.NAME, Role.ID))
 _TEXTS = (Role.CONTENT, Role.REASONING)
 
 OptionGuard = re.Pattern[str] | None
-"""A pattern that the next character must match for an option to be tried; None for anything, the end of the output included."""
+"""Pattern that the next character must match for an option to be tried. None allows anything, including the end of the output."""
 
 
 def at_edge(machine: Machine) -> bool:
-    """Return whether more text is needed to decide."""
+    """Return whether all text is consumed, and more may follow."""
     return machine.at == len(machine.buffer) and not machine.final
 
 
@@ -42,7 +42,7 @@ class CharRun:
     """`[a-z]{minimum,maximum}`: as many characters as match."""
 
     pattern: re.Pattern[str]
-    """Zero or more of the characters."""
+    """Pattern that matches zero or more of the characters."""
     minimum: int
     maximum: int
     wanted: str
@@ -53,22 +53,22 @@ class CharRun:
         machine.counted += end - machine.at
         machine.take(Role.MARKER, end)
         if at_edge(machine) and machine.counted < self.maximum:
-            return True  # The next chunk goes on counting.
+            return True  # Continue with the next chunk.
         count, machine.counted = machine.counted, 0
         return machine.fail(self.wanted) if count < self.minimum else machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
 class UpTo:
-    """`(!stop .)*`: all text before the first of the finder's literals."""
+    """`(!stop .)*`: all text before the first of the literals."""
 
     finder: Finder
     flow: Flow
-    """Text that goes straight through."""
+    """Fast path for text without literals."""
 
     @classmethod
     def first_of(cls, stops: tuple[str, ...]) -> UpTo:
-        """Return the instruction that reads up to the first of `stops`."""
+        """Return an instruction that consumes text up to the first of `stops`."""
         return cls(Finder(stops), Flow(stops))
 
     def step(self, machine: Machine) -> bool:
@@ -92,7 +92,7 @@ class Value:
     style: LiteralStyle
     wanted: str
     first: str = ""
-    """If given, the character with which the value must begin."""
+    """The first character that the value must have; "" for any."""
 
     def step(self, machine: Machine) -> bool:
         if machine.scanner is None:
@@ -109,20 +109,20 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`a / b / c`: try the options in turn, without those that the next character rules out."""
+    """`a / b / c`: try the options in order, except those that the next character excludes."""
 
     options: tuple[tuple[OptionGuard, int], ...]
     wanted: str
     guarded: bool = False
-    """Some option depends on the next character."""
+    """True if an option depends on the next character."""
     holds: bool = False
-    """A cut inside ends there: the way back leads out of a lookahead, or of what is read as a whole."""
+    """True for a lookahead or an atom, whose backtracking point isn't closed by cuts inside it."""
 
     def step(self, machine: Machine) -> bool:
         here = machine.at
         if self.guarded and at_edge(machine):
             return True
-        # `"<a>" / [0-9]+` at a "7": only the second is tried, so no way back is open and text streams.
+        # With one viable option, as for `"<a>" / [0-9]+` and the text "7", no backtracking point is needed and the text streams.
         viable = tuple(target for guard, target in self.options if guard is None or guard.match(machine.buffer, here))
         if not viable or _too_deep(machine):
             return machine.fail(self.wanted)
@@ -139,18 +139,18 @@ def _too_deep(machine: Machine) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The end of an option: the others are no longer tried."""
+    """The end of an option, after which the other options are no longer tried."""
 
     target: int
     again: bool = False
-    """True for a lookahead, whose text is parsed again."""
+    """True for a lookahead, whose text has to be parsed again."""
 
     def step(self, machine: Machine) -> bool:
         way = machine.pop().way
         if not self.again:
             machine.close(way)
         elif machine.rewind(way):
-            machine.pop()  # The way back has the entry of its choice on the stack.
+            machine.pop()  # Backtracking restored the entry of the choice on the stack.
         else:
             return False
         return machine.go_to(self.target)
@@ -163,19 +163,19 @@ class Loop:
     minimum: int
     maximum: int
     guards: tuple[OptionGuard, OptionGuard]
-    """For the first round, and for those that begin with the separator."""
+    """Guards for the first round, and for later rounds, which start with the separator."""
     targets: tuple[int, int]
     otherwise: int
 
     ends: bool = False
-    """It is the end of a round: another one follows, unless this one took no text."""
+    """True at the end of a round. An empty round isn't repeated."""
 
     def step(self, machine: Machine) -> bool:
         if not self.ends:
             return self._round(machine, 0)
         stack, entry = machine.stack, machine.pop()
         machine.close(entry.way)
-        # `(a?)*` matches nothing at all any number of times: one such round is enough.
+        # In `(a?)*`, one empty round is enough; otherwise, the loop would never end.
         if machine.position == entry.start:
             return machine.go_to(self.otherwise)
         waits = self._round(machine, entry.count + 1)
@@ -184,11 +184,11 @@ class Loop:
         return waits
 
     def _round(self, machine: Machine, count: int) -> bool:
-        """Begin a round after `count` others, if one is here; return True to suspend."""
+        """Start a round after `count` others, if the text allows one. Return True to suspend the machine."""
         again, serial = min(count, 1), 0
         if count == self.maximum:
             return machine.go_to(self.otherwise)
-        # A round that has to come needs no way back.
+        # A mandatory round needs no backtracking point.
         if count >= self.minimum:
             guard = self.guards[again]
             if guard is not None:
@@ -196,7 +196,7 @@ class Loop:
                     return True
                 if not guard.match(machine.buffer, machine.at):
                     return machine.go_to(self.otherwise)
-            # A way back for each round: `("a" "b")* "a"` reads "aba" only by giving the second round up.
+            # Each optional round needs a backtracking point: `("a" "b")* "a"` matches "aba" only if the second round is undone.
             serial = machine.open((self.otherwise,))
         machine.push(count=count, start=machine.position, way=serial)
         return machine.go_to(self.targets[again])
@@ -212,25 +212,25 @@ class Subroutine:
         if self.target < 0:
             return machine.go_to(machine.pop().address)
         if _too_deep(machine):
-            return machine.fail(f"at most {MAX_STACK} rules inside each other")
+            return machine.fail(f"at most {MAX_STACK} nested rules")
         machine.push(address=machine.pc + 1)
         return machine.go_to(self.target)
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The beginning of a tag, whose text has its role, or its end. A call's name fails unless a tool of that name is offered.
+    """The start or end of a tag, which sets the role of its text. The tag of a tool name doesn't match if no such tool is offered.
 
-    Any part of a call may be taken back: a way back inside a call keeps a copy of the call. Streamed calls start when the name is known
-    (and the id, if the grammar has ids); earlier arguments are buffered. A value read
-    as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema. A call is complete
-    when its parts add up to a name and one JSON object.
+    Backtracking may undo any part of a call, so a backtracking point inside a call stores a copy of the call. Streamed calls start when the
+    name is known (and the id, if the grammar has ids); earlier arguments are buffered. A value parsed as JSON streams. Text of other tags
+    is buffered until the tag ends. The text of an argument is then converted according to the tool's schema. A complete call has a name and
+    one JSON object.
     """
 
     role: Role
     ends: bool = False
     waits: bool = False
-    """Calls may have ids of their own, and begin with both."""
+    """True if calls may have their own ids, so that a call starts only after its name and id."""
 
     def step(self, machine: Machine) -> bool:
         if self.ends:
@@ -278,20 +278,20 @@ def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: b
             _end(machine, call)
             return
     call.tags |= {role}
-    # A grammar with ids gives a call when it has both, in any order.
+    # If the grammar has ids, a call starts when its name and id are known, in any order.
     if role in _BEFORE_START and call.name and (not waits or Role.ID in call.tags):
         start_call(machine)
 
 
 def _end(machine: Machine, call: CallState) -> None:
-    """End a call that was read to its end; without a name it is invalid."""
+    """End a fully parsed call. A call without a name is invalid."""
     if call.name:
         machine.arguments(_CLOSING[call.written])
-    # `arguments(json_value())` reads `[1]` as well, which are no arguments.
+    # `arguments(json_value())` also accepts `[1]`, which isn't an object.
     if call.name and _is_object("".join(call.arguments)):
         complete_call(machine)
         return
-    wanted = "arguments that are one JSON object" if call.name else "the name of a tool in the call"
+    wanted = "arguments in the form of one JSON object" if call.name else "the name of a tool in the call"
     fail_call(machine, "invalid", wanted, "", machine.position)
 
 
@@ -304,16 +304,16 @@ def _is_object(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BreakOff:
-    """The reading broke off here: the rest is plain content."""
+    """Handles a failure without a backtracking point: the rest of the text is plain content."""
 
     def step(self, machine: Machine) -> bool:
         if at_edge(machine):
             return True
         machine.tag = None
-        # What a caller sees depends on the text alone: one character is the same in any chunks.
+        # Report only one character, so that the result doesn't depend on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
         if machine.call is None:
             machine.malformed(met, machine.wanted)
-        else:  # The call that is open ends.
+        else:
             fail_call(machine, "invalid" if met else "truncated", machine.wanted, met)
         return machine.go_on()

@@ -1,8 +1,8 @@
-"""Reads a call that is one JSON object: name, id and arguments from their fields, in any order.
+"""Parses a call that is one JSON object. The fields of name, id and arguments may be in any order.
 
-Strategy: the object's own structure is walked here; values go to scanners. The name commits the call; arguments that
-come before it wait. A bare object (no marker before it) must begin with the name, or with the arguments where the format
-writes them first; else it is content.
+Strategy: this module parses the structure of the object, and scanners parse the values. The name commits the call. Arguments before the
+name are buffered. A bare object (without a marker before it) must start with the name, or with the arguments if the format writes them
+first. Any other bare object is content.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from unrender.values.json_text import duplicate_key
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
-# Single quotes as well: some models write `{'name': 'f'}`, as Python would.
+# Single quotes are accepted too: some models write `{'name': 'f'}`, as in Python.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 _QUOTE = Finder(('"',))
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
-"""The two names that models use for the arguments, whichever the template shows."""
+"""Names of the arguments field that models use, regardless of the template."""
 _NULLS = ("null", "None")
-"""Both of one length."""
+"""Spellings of null, which have the same length."""
 _HEADS = ("{", '"')
-"""Beginnings of arguments: an object, or the text of one."""
+"""First characters of arguments: an object, or a string that contains one."""
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
-"""Styles of reading values, strictly or not."""
+"""Notations of values: strict and lenient."""
 
 
 @dataclass(slots=True, eq=False)
 class EnvelopeState(Scanner):
-    """The part of the object that has been read. It reads a value now, with a scanner of its own."""
+    """The parse state of the object, with a scanner for the current value."""
 
     step: str = "_open"
-    """The method that reads on."""
+    """Name of the method to run next."""
     path: tuple[str, ...] = ()
-    """The keys of the objects around the present field, e.g. `function`."""
+    """Keys of the objects around the current field, such as `function`."""
     key: str = ""
     value: Scanner = field(default_factory=Scanner)
-    """Reads the current value."""
+    """Scanner for the current value."""
     ids: tuple[tuple[str, ...], ...] = ()
-    """The fields of ids that have been read."""
+    """Paths of the id fields parsed so far."""
     skips: bool = False
-    """The field has been read before: its value is skipped."""
+    """True if the current value is ignored, e.g. in a repeated field."""
     repeated: str = ""
-    """A repeated field before the name; it is reported once this is a call."""
+    """Name of a repeated field before the tool name, to be reported once the tool name is known."""
     others: tuple[RawField, ...] = ()
-    """The unknown fields so far."""
+    """Unknown fields parsed so far."""
     held: list[str] = field(default_factory=list)
-    """The value of an unknown field so far."""
+    """Text of the current value, if its field is unknown."""
 
     @property
     def flow(self) -> Taker | None:
@@ -77,25 +77,25 @@ class EnvelopeState(Scanner):
 
 @dataclass(frozen=True, slots=True)
 class ReadEnvelope:
-    """Reads a call that is one JSON object, from `{` to `}`."""
+    """A call that is one JSON object, from `{` to `}`."""
 
     fields: Envelope
     recover: int
     bare: bool
-    """No marker is before the object."""
+    """True if no marker precedes the object."""
     arguments_first: bool
-    """The format writes the arguments before the name."""
+    """True if the format writes the arguments before the name."""
     waits: bool
-    """The id comes after the arguments, which wait for it."""
+    """True if the id follows the name, so that arguments are buffered until both are known."""
     strict: bool
     ends: Finder
-    """Texts that close the call: where one comes, the object has ended, brace or not."""
+    """End markers of the call, which also end an object without a closing brace."""
     shown: bool = False
-    """A marker is before the object that is no fence: it is no answer in JSON."""
+    """True if a marker other than a fence precedes the object, so that it isn't an answer in JSON."""
     known: frozenset[str] = frozenset()
-    """Other fields that the format itself writes."""
+    """Other fields that the format contains."""
     left_out: bool = False
-    """The format writes nothing where there are no arguments: `{"name": "now", "arguments": }`."""
+    """True if the format omits empty arguments: `{"name": "now", "arguments": }`."""
 
     def step(self, machine: Machine) -> bool:
         state = machine.scanner
@@ -107,7 +107,7 @@ class ReadEnvelope:
             pc = machine.pc
             if getattr(self, state.step)(machine, state):
                 return True
-            # The object has ended or failed, and the machine is elsewhere.
+            # The object ended or failed, so execution continues elsewhere.
             if machine.pc != pc:
                 return False
         return False
@@ -139,12 +139,12 @@ class ReadEnvelope:
             return self._unfinished(machine, "a key")
         state.key = _unquote(found.group())
         state.skips = self._repeats(machine, state)
-        # Of `"name": "f", …, "name": "g"` the first counts: the call may be out already.
+        # In `"name": "f", …, "name": "g"`, the first name counts, because the call may already be emitted.
         if state.skips:
             self._report(machine, state)
         elif self.fields.name_is_key and not state.path:
             return self._name(machine, state, found.end(), state.key)
-        # `{"answer": 42}` is an answer in JSON, which `{"name": …` is not: the first key decides.
+        # The first key decides: `{"answer": 42}` is an answer in JSON, and `{"name": …` is a call.
         if self.bare and not self._may_precede_name(machine, state):
             return self._fail(machine, "the tool's name")
         machine.take(Role.MARKER, found.end())
@@ -152,7 +152,7 @@ class ReadEnvelope:
         return False
 
     def _repeats(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Return whether the field has been read before: of name, arguments and ids the first one counts."""
+        """Return whether the field is a repetition, and so ignored."""
         path = (*state.path, state.key)
         if self._is_name(path):
             return bool(machine.current.name)
@@ -167,7 +167,7 @@ class ReadEnvelope:
     def _is_name(self, path: tuple[str, ...]) -> bool:
         if self.fields.name_is_key:
             return len(path) == 1
-        # Models also write what they know from elsewhere: `{"type": "function", "function": {"name": "f"}}`.
+        # Models also write formats they know from elsewhere: `{"type": "function", "function": {"name": "f"}}`.
         return path == self.fields.name_field or path == ("function", *self.fields.name_field[-1:])
 
     def _may_precede_name(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -187,13 +187,13 @@ class ReadEnvelope:
         begun = head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME
         if begun and not machine.final:
             return True
-        # The output ends in a key of a call that has its name: the call is cut off, and its text is all read.
+        # The output ends in a key after the tool name, so the call is cut off.
         if begun and machine.current.name:
             machine.take(Role.MARKER, len(machine.buffer))
         return self._fail(machine, wanted)
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int, name: str) -> bool:
-        # Until the name is that of a tool, nothing has happened: the object may still be content.
+        # Until the name of a tool is found, the object may be content, so nothing is consumed before.
         before = 0 if name_call(machine, name) else name_meant(machine, name, machine.position + 1)
         if before < 0 and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
             return self._fail(machine, ONE_OF_THE_TOOLS)
@@ -220,19 +220,19 @@ class ReadEnvelope:
             return self._arguments(machine, state)
         if path in (fields.id_field, fields.gen_id_field):
             return self._id(machine, state)
-        # `{"type": "function", "function": {"name": …}}` is what other formats write: the fields inside count.
+        # Other formats use `{"type": "function", "function": {"name": …}}`, in which the inner fields count.
         wraps = self._is_wrapper(path) or path == ("function",)
         if wraps and machine.buffer.startswith("{", machine.at):
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = path, "_key"
             return False
         ids = (field[: len(path)] for field in (fields.id_field, fields.gen_id_field))
-        # What the format itself writes beside name and arguments says nothing.
+        # Additional fields of the format itself have no meaning.
         state.skips = state.key in self.known or path in ids
         return self._ignore(state)
 
     def _ignore(self, state: EnvelopeState) -> bool:
-        """The value is skipped; its meaning is decided at the end of the object."""
+        """Skip the value, whose meaning is determined at the end of the object."""
         state.value = LiteralScanner(_STYLES[self.strict])
         state.step = "_skip"
         return False
@@ -241,7 +241,7 @@ class ReadEnvelope:
         field = self.fields.args_field
         if self.fields.name_is_key:
             return len(path) == 1
-        # `parameters` in place of `arguments`, or the reverse, is a slip of many models.
+        # Many models confuse `parameters` and `arguments`.
         return path == field or (path[-1] in _ARGUMENT_NAMES and path[:-1] in (field[:-1], ("function",)))
 
     def _read_name(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -255,7 +255,7 @@ class ReadEnvelope:
     def _id(self, machine: Machine, state: EnvelopeState) -> bool:
         quoted = machine.buffer.startswith(('"', "'"), machine.at)
         found = (_STRING if quoted else _SCALAR).match(machine.buffer, machine.at, machine.at + MAX_NAME)
-        # `"id": 12` may go on as `123`.
+        # The id isn't complete yet: `"id": 12` may become `"id": 123`.
         if not found or (found.end() == len(machine.buffer) and not machine.final):
             return self._unfinished(machine, "the call's id") if not found else True
         machine.current.id = _unquote(found.group())
@@ -276,7 +276,7 @@ class ReadEnvelope:
         return False
 
     def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Read null, or nothing where the format writes that. A call without its arguments would be another call."""
+        """Parse null, or missing arguments if the format omits empty arguments."""
         if self.left_out and machine.buffer.startswith((",", "}"), machine.at):
             state.step = "_next"
             return False
@@ -287,7 +287,7 @@ class ReadEnvelope:
         return False
 
     def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
-        # It removes a scanner that is done, and here that is the object's own state, which has to go on.
+        # `run_scanner` removes a finished scanner, so restore the state of the object.
         status = run_scanner(machine)
         if status is not DONE:
             return status is MORE
@@ -316,7 +316,7 @@ class ReadEnvelope:
             return self._close(machine, state)
         if not machine.final and self.ends.may_grow(machine.buffer, machine.at):
             return True
-        # `{"name": "f", "arguments": {}</call>`: the outer brace is missing.
+        # In `{"name": "f", "arguments": {}</call>`, the outer brace is missing.
         if self.ends.at(machine.buffer, machine.at):
             machine.malformed("", "'}'")
             machine.current.repaired = True
@@ -331,7 +331,7 @@ class ReadEnvelope:
         return self._finish(machine, state, 1)
 
     def _finish(self, machine: Machine, state: EnvelopeState, size: int) -> bool:
-        """End the object; its closing brace has `size` characters."""
+        """End the object, whose closing brace has `size` characters."""
         call = machine.current
         if not call.name:
             return self._fail(machine, "the tool's name")
@@ -340,7 +340,7 @@ class ReadEnvelope:
             return self._fail(machine, repr(name))
         if _defines(call):
             if not call.begun:
-                call.name = ""  # Nobody was called: it is not even a call that failed.
+                call.name = ""  # An object without a tool isn't even a failed call.
             return self._fail(machine, "arguments, not the definition of a tool")
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:
@@ -352,7 +352,7 @@ class ReadEnvelope:
 
 
 def _defines(call: CallState) -> bool:
-    """Return whether the object is the definition of a tool, as in a prompt, with a JSON Schema instead of arguments."""
+    """Return whether the object is a tool definition, with a JSON Schema in place of arguments."""
     text = "".join(call.arguments)
     if '"properties"' not in text or (call.tool and call.types.schema("properties") is not None):
         return False
@@ -364,9 +364,9 @@ def _defines(call: CallState) -> bool:
 
 
 def _declared_end(machine: Machine) -> int | None:
-    """Return the end of a string with a declared name that no JSON string holds as it is: `"say "hi""`.
+    """Return the end of a string whose declared name isn't escaped as JSON requires: `"say "hi""`.
 
-    Returns `NOT_HERE` where there is none, and None where only more text can tell.
+    Return `NOT_HERE` if there is none, and None if more text is needed.
     """
     odd, at = odd_names(machine.request._tool_names), machine.at
     if not odd or not machine.buffer.startswith('"', at):
@@ -378,7 +378,7 @@ def _declared_end(machine: Machine) -> int | None:
 
 
 def _unquote(text: str) -> str:
-    # A name is a few letters: only one with escapes, as in `"caf\u00e9"`, is worth a reader of JSON.
+    # The JSON parser is only needed for escapes, as in `"caf\u00e9"`.
     if text[0] == '"' and "\\" in text:
         try:
             return str(json.loads(text, strict=False))
@@ -388,36 +388,36 @@ def _unquote(text: str) -> str:
 
 
 METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", "tool_call_id", "type"))
-"""Fields of calls in APIs other than name and arguments; their values are never objects."""
+"""API fields of a call that are ignored, unless their value is an object."""
 RawField = tuple[str, str]
 """A key, and its value as JSON text."""
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
 def known_fields(texts: Iterable[str], fields: Envelope) -> frozenset[str]:
-    """Return the keys in the `texts` of a call, except those of name and arguments; their values are ignored."""
+    """Return the keys in the `texts` of a call, except those of the name and arguments."""
     written = {json.loads(f'"{key}"') for text in texts for key in _WRITTEN_KEY.findall(text)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
 
 def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bool) -> bool:
-    """Decide at the end of a call with other fields what it is. Return False if it cannot be said for sure.
+    """Interpret unknown fields at the end of a call. Return False if the result would be ambiguous.
 
-    `name` is the name of the arguments in the format; `takes` means that they may have another.
+    `name` is the format's name of the arguments field. `takes` means that another name is accepted.
     """
     call = machine.current
-    # `{"name": "f", "args": {"a": 1}}`: one other field that holds an object can only be the arguments.
+    # In `{"name": "f", "args": {"a": 1}}`, the only field with an object must contain the arguments.
     objects = {key: found for key, value in others if (found := _object_in(value))}
-    # A field named like one of the tool's own arguments is that argument, in the wrong place.
+    # A field with the name of one of the tool's arguments is a misplaced argument.
     own = {key for key, _ in others if call.tool and call.types.schema(key) is not None}
-    # `id` may be wire data, or an argument of the tool: without arguments it has to be looked at.
+    # `id` may be metadata, or an argument of the tool; the difference matters only if there are no arguments.
     silent = METADATA if call.count else METADATA - own
     said = [key for key, _ in others if key in objects or key not in silent]
     if call.count or not said:
         for key in said:
             machine.malformed(key, "another field")
         return True
-    # Two such objects, or a field that is one of the tool's own arguments: guessing would call with half of it.
+    # If two fields contain objects, or an argument is misplaced, a guess might lose half of the arguments.
     if not takes or own or len([key for key in said if key in objects]) != 1:
         return False
     for key in said:
@@ -431,9 +431,9 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
 
 
 def _object_in(value: str) -> str:
-    """Return the object that a value is, or that it holds as text; "" when it is or holds none."""
+    """Return the object that a value is, or that a string value contains; "" if there is none."""
     if not value.startswith('"'):
         return value if value.startswith("{") else ""
-    # `"{\"a\": 1}"` is an object that was written as a string.
+    # `"{\"a\": 1}"` is an object written as a string.
     _, found, status = QuotedScanner(LiteralStyle()).scan(value, 0, final=True)
     return found if status is DONE and value.strip('" \t\n\r') else ""

@@ -78,6 +78,6 @@ Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCall
 
 @dataclass(frozen=True, slots=True)
 class BrokenText:
-    """Text with the shape of a call that could not be read as one. It leaves the parser as content, or is dropped."""
+    """Text that looks like a call but couldn't be parsed as one. The parser returns such text as content, or drops it."""
 
     text: str

@@ -21,77 +21,77 @@ IN_CALLS: Mapping[Role, Role] = {
     Role.VALUE: Role.ARGUMENT,
     Role.ARGUMENT: Role.ARGUMENT,
 }
-"""The tags that only a call has, and the role of their text in a span."""
+"""Tags that only a call has, each with the span role of its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackEntry:
-    """One entry of the stack of a grammar made by hand. The stack is a linked list, so ways back share the entries below."""
+    """One entry of the stack of a handwritten grammar. The stack is a linked list, so backtracking points share their entries."""
 
     below: StackEntry | None
     depth: int
     address: int = 0
-    """A rule: where to return to."""
+    """For a rule: the return address."""
     count: int = 0
-    """A loop: rounds made so far; a span: characters taken so far."""
+    """For a loop: the number of completed rounds. For a span: the number of consumed characters."""
     start: int = 0
-    """A loop: where this round began."""
+    """For a loop: the start of the current round."""
     way: int = 0
-    """A choice, loop, lookahead or atom: the serial number of its way back."""
+    """For a choice, loop, lookahead or atom: the serial number of its backtracking point."""
     tag: Role | None = None
-    """A tag: the one around it."""
+    """For a tag: the enclosing tag."""
 
 
 @dataclass(slots=True)
 class Frame(Resumable):
-    """A way back: the position in the text, and the alternatives that are left."""
+    """A backtracking point: a position in the text, and the remaining alternatives."""
 
     targets: tuple[int, ...]
-    """Program counters still to be tried."""
+    """Addresses of the remaining alternatives."""
     otherwise: int
-    """The instruction when none is left."""
+    """The instruction to run if no alternative is left."""
     at: int
-    """Characters from the output's beginning, as `Machine.base` counts."""
+    """Position in the output (see `Machine.base`)."""
     events: int
-    """The number of events that had been found, with those that are out."""
+    """Number of events found before this point, including those already released."""
     spans: int
     span_end: int
     calls: int
     holds: bool = False
-    """A commit does not close this frame; only its own end does."""
+    """True if a commit doesn't close this frame."""
     sealed: int = -1
-    """The instruction when all calls that this frame holds have been read: a program counter."""
+    """Address at which execution continues once all calls held by this frame are parsed."""
     reported: bool = True
     alone: bool = True
-    """True if the text identifies a call by itself, or if the name of a tool followed."""
+    """True if the text always indicates a call, or if a tool name followed."""
     whole: bool = False
-    """Holds one whole call, and closes with it."""
+    """True if the frame holds exactly one call and closes with it."""
     hub: int = -1
-    """The place where the free text goes on in which a call was found that may be quoted; -1 where none may be."""
+    """Address of the free text around the call, if the call may be quoted; otherwise -1."""
     role: Role = Role.CONTENT
-    """The role of that text."""
+    """The role of the free text around the call."""
     anchored: bool = False
-    """Nothing but its place on a line shows a call here."""
+    """True if only the position on a line indicates a call."""
     quotation: Quotation | None = None
-    """The quotation that is open before the call: the call is held until the text after it decides."""
+    """The open quotation before the call. The call is held back until the text after it decides whether it's quoted."""
     serial: int = 0
-    """Counts the ways back that a grammar made by hand opens."""
+    """Serial number, if the backtracking point belongs to a handwritten grammar."""
     stack: StackEntry | None = None
     tag: Role | None = None
     cut: bool = False
-    """Open where the token limit has cut the output off."""
+    """True if the frame was open when the token limit cut the output off."""
     limited: bool = False
-    """True if the last attempt from here has come up to that place."""
+    """True if the last attempt reached the end of the truncated output."""
     call: CallState | None = None
-    """The call that was cut off here, if its name was read."""
+    """The call that was cut off here, if its name is known."""
     saved: CallState | None = None
-    """The call that was open here, as it was."""
+    """A copy of the call that was open when the frame was created."""
 
     def next_target(self) -> int:
-        """Take the next alternative; it says itself whether it holds a call."""
+        """Remove and return the next alternative."""
         first, *rest = self.targets
         self.targets = tuple(rest)
-        # `Hold` is the first instruction of a target: the next one decides anew.
+        # The next alternative sets these fields again if necessary.
         if self.whole or self.quotation:
             self.holds = self.whole = False
             self.quotation = None
@@ -100,65 +100,65 @@ class Frame(Resumable):
 
 @dataclass(slots=True, eq=False)
 class CallState(Resumable):
-    """The call that is being read."""
+    """The state of the current call."""
 
     name: str = ""
     id: str = ""
     tool: Tool | None = None
     offered: bool = True
     unoffered: bool = False
-    """No such tool is offered: the call's text is content."""
+    """True if no such tool is offered, so that the call's text is content."""
     types: ArgumentTypes = field(default_factory=partial(ArgumentTypes, None))
     begun: bool = False
-    """`ToolCallStarted` is out."""
+    """True if `ToolCallStarted` was emitted."""
     arguments: list[str] = field(default_factory=list)
-    """Argument text so far; it waits for the call to begin."""
+    """Argument text so far, which is emitted after the start of the call."""
     count: int = 0
-    """Arguments read so far."""
+    """Number of arguments parsed so far."""
     key: str = ""
     keys: set[str] = field(default_factory=set)
-    """The arguments that have a value."""
+    """Names of the arguments that have a value."""
     kind: str = ""
-    """The TYPE slot's word for the current value."""
+    """Text of the TYPE slot for the current value."""
     value: int | None = None
-    """The beginning of the current value, if its text is looked at when it has ended."""
+    """Start of the current value, if the end of the value is needed to interpret its text."""
     mark: int = 0
-    """The beginning of the id's text, in characters from the output's beginning."""
+    """Start of the id, as an index in the output."""
     start: int = 0
-    """The beginning of the call's text, its opening markers included, in characters from the output's beginning."""
+    """Start of the call, including its start markers, as an index in the output."""
     separated: int = 0
-    """The number of arguments that came before the separator that was read last."""
+    """Number of arguments before the latest separator."""
     closed: bool = False
-    """The arguments are complete."""
+    """True if the arguments are complete."""
     ended: bool = False
-    """True if the marks around the arguments have been closed as well: a fence, or brackets."""
+    """True if the text around the arguments is closed too, e.g. a fence or brackets."""
     repaired: bool = False
-    """A marker that closes the call, or a value of it, is missing or torn."""
+    """True if an end marker of the call or of one of its values is missing or damaged."""
     committed: bool = False
-    """Nothing before the arguments is taken back."""
+    """True if the text before the arguments is final."""
     broken: tuple[str, str, int] | None = None
-    """The expectation where the call broke, the text that was met, and the position, while its end is looked for."""
+    """The expected text, the text found, and the position where the call broke. Set while the parser searches for the end of the call."""
     cut: bool = False
-    """Open where the token limit has cut the output off."""
+    """True if the call was incomplete when the token limit cut the output off."""
     written: str = ""
-    """With tags: how the arguments are written: "whole" in one value, or as "entries"; "" for not known yet."""
+    """With tags: "whole" if the arguments are one value, "entries" if they are separate, "" if that isn't known yet."""
     tags: frozenset[Role] = frozenset()
-    """The tags that were read."""
+    """The tags parsed so far."""
     pieces: list[str] = field(default_factory=list)
-    """Text of the tag that is open, where it was not read as a value."""
+    """Text of the open tag, if it wasn't parsed as a value."""
     streamed: bool = False
-    """The tag that is open was read as a value."""
+    """True if the text of the open tag was parsed as a value."""
     sizes: tuple[int, int] = (0, 0)
-    """The numbers of arguments and pieces when this copy was kept."""
+    """Lengths of `arguments` and `pieces` when this copy was made."""
 
     def kept(self) -> Self:
-        """Return a copy to come back to. It shares the texts, which only grow, so that a way back costs the same in a long call."""
+        """Return a copy for backtracking. The lists are shared, because they only grow; so copies of long calls are cheap."""
         made = self._same()
         made.sizes = len(self.arguments), len(self.pieces)
         return made
 
     def restored(self) -> Self:
-        """Return the call as it was when this copy was kept."""
+        """Return the call in the state of this copy, for backtracking."""
         del self.arguments[self.sizes[0] :], self.pieces[self.sizes[1] :]
         return self._same()
 

@@ -1,7 +1,7 @@
-"""Gives each call of a conversation a unique id that templates accept.
+"""Assigns a unique id to each call of a conversation, in a form that templates accept.
 
-Strategy: an id that the model wrote is kept if it's unique; otherwise, one is generated. Generated ids are random, so that requests,
-samples and turns never share one. If a format's ids are names and counters, as in `functions.now:3`, they count through the whole
+Strategy: an id that the model wrote is kept if it's unique; otherwise, a new id is generated. Generated ids are random, so that requests,
+samples and turns never share one. If a format's ids are names and counters, as in `functions.now:3`, they count through the complete
 conversation.
 """
 
@@ -19,7 +19,7 @@ from unrender.limits import MAX_LISTED
 from unrender.values.resumable import Resumable
 
 IdMaker = Callable[[int, str], str]
-"""The position of a call in the conversation, counted from 0, and the tool's name → its id."""
+"""Function that returns an id, given the index of a call in the conversation and the tool's name."""
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _TELLING = 6
@@ -29,21 +29,21 @@ _LENGTH = 9
 
 
 def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
-    """Return a random id of the given length; its last character encodes the position, see `is_made_for`."""
-    # Asking the system nine times would cost more than reading a short call.
+    """Return a random id of the given length, whose last character encodes the position (see `is_made_for`)."""
+    # Nine calls of the system's random generator would cost more than parsing a short call.
     number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
     while len(found) < length:
         number, at = divmod(number, len(_PAIRS))
         found += _PAIRS[at]
-    # A short id has no letter to spare: it has to be another one each time.
+    # A short id has no room for the encoded position; all of its characters have to be random.
     return found[: length - 1] + _told(found[: length - 1], position) if length >= _TELLING else found[:length]
 
 
 def is_made_for(id: str, position: int) -> bool:
     """Return whether `random_id` may have made an id for this position.
 
-    So a result finds its call in an answer that is read again, and gets other ids then. An id from elsewhere fits one
-    position of 62 by chance.
+    If an answer is parsed again, with new ids, a tool result is matched to its call in this way. An unrelated id matches one position in 62
+    by chance.
 
     >>> is_made_for(random_id(3, "now"), 3), is_made_for(random_id(3, "now"), 4)
     (True, False)
@@ -78,7 +78,7 @@ def _counted_id(parts: Sequence[Part], start: int, position: int, name: str) -> 
 
 
 class CallIds(Resumable):
-    """Gives the calls of one answer their ids; `known` are the ids of the calls before it.
+    """Assigns ids to the calls of one answer. `known` are the ids of earlier calls.
 
     >>> ids = CallIds(numbered_id, ["a"])
     >>> ids.give(0, "now", ""), ids.give(1, "now", "a"), ids.give(2, "now", "b")
@@ -90,19 +90,19 @@ class CallIds(Resumable):
     def __init__(self, make: IdMaker, known: Sequence[str] = ()) -> None:
         self.make: IdMaker = make
         self.offset: int = len(known)
-        """Calls of the conversation before this answer."""
+        """Number of calls in the conversation before this answer."""
         self.taken: dict[str, int] = dict.fromkeys(known, -1)
-        """The call of the answer that has an id; -1 for one before it."""
+        """Index of the call with each id; -1 for calls before this answer."""
         self.made: list[str] = []
-        """The generated ids, in order."""
+        """Generated ids, in order."""
 
     def give(self, index: int, name: str, written: str) -> str:
         """Return the id of the call at `index` in the answer; `written` is the id that the model wrote, if any.
 
-        Earlier calls at this index or later, which were read and taken back, lose their ids.
+        After backtracking, ids of calls at this index or later become available again.
         """
         found = written or self.make(self.offset + index, name)
-        # An id that this very call had before it was taken back is its own.
+        # After backtracking, a call may reuse its own id.
         if not found or self.taken.get(found, index) < index:
             offered = self._offered(index, name, written)
             found = next(id for id in offered if id and self.taken.get(id, index) >= index)
@@ -115,5 +115,5 @@ class CallIds(Resumable):
         yield written
         first = self.offset + index
         yield from (self.make(first + more, name) for more in range(MAX_LISTED))
-        # A caller's own maker may give one id again and again; random ones end that.
+        # A custom `make` may repeat an id forever, so fall back to random ids.
         yield from (random_id(first, name) for _ in count())

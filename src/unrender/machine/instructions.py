@@ -1,6 +1,6 @@
-"""The machine's instructions for text and markers: frozen data, each with the step that it takes.
+"""The machine's instructions for text and markers. Instructions are frozen data with a `step` method.
 
-Rules: a step that cannot decide returns True and leaves the machine as it was. One that fails returns what `machine.fail` does.
+Rules: a step that can't decide yet returns True and leaves the machine unchanged. A step that fails returns the result of `machine.fail`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SPACE = re.compile(r"\s*")
 NO_MARKERS = Finder(())
 BACKQUOTES = "```"
 FENCE = re.compile(r"```\w{0,32}+")
-"""Three backquotes and a language; the longest name of one that is known has 23 letters."""
+"""Three backquotes and a language. The longest known language name has 23 letters."""
 _LEAST_TORN = 3
-"""So many characters of a marker show it at the token limit: `<to` begins `<tool_call>`, and `<t` a table."""
+"""Minimum number of characters that identify a truncated marker: `<to` starts `<tool_call>`, but `<t` may start a table."""
 _SIGN = re.compile(r"[^\w\s]")
 _CLOSING = re.compile(r"\W+\Z")
 _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
@@ -42,15 +42,15 @@ class FreeText:
     table: Mapping[str, int]
     end: int
     ending: str
-    """Layout that ends a turn: no part of the text when nothing follows."""
+    """Layout at the end of a turn. If nothing follows, such layout isn't content."""
     flow: Flow
-    """Text that goes straight through."""
+    """Fast path for text without markers."""
     openers: tuple[str, ...] = ()
-    """The markers that show a call by themselves."""
+    """Markers that always indicate a call."""
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
-        # Most chunks hold not even the first character of a marker: no search, and the next chunk needs no instruction.
+        # Most chunks don't contain even the first character of a marker, so they need no search, and the next chunk needs no instruction.
         if not machine.final and self.finder.absent(buffer, machine.at):
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             machine.flow = self.flow
@@ -58,7 +58,7 @@ class FreeText:
         limit, literal = self._marker(machine)
         if literal:
             self._emit(machine, limit)
-            # `_emit` leaves white space at the start of an answer alone: before `<call>` it is layout.
+            # `_emit` doesn't consume whitespace at the start of an answer, which is layout if `<call>` follows.
             machine.take(Role.LAYOUT, limit)
             return machine.go_to(self.table[literal])
         if machine.final and self.openers and (torn := self._torn(machine)) >= 0:
@@ -70,26 +70,24 @@ class FreeText:
         if not machine.final:
             machine.flow = self.flow
             return True
-        # The output ends here. Of "Hi\n", where templates write "\n" before the end of the turn, the content
-        # is "Hi".
+        # At the end of the output, if templates write "\n" before the end of the turn, the content of "Hi\n" is "Hi".
         machine.take(Role.LAYOUT, len(buffer))
         return machine.go_to(self.end)
 
     def _marker(self, machine: Machine) -> tuple[int, str]:
-        """Return where the first marker begins, and the marker; (n, "") when there is none, and text up to n."""
+        """Return the position of the first marker, and the marker. Without a marker, return the end of the text and ""."""
         buffer = machine.buffer
         if not machine.final:
-            # `<t>` may go on as the marker `<t>\n`, which leads elsewhere: it waits for one more
-            # character.
+            # Wait for one more character, because `<t>` may be the start of the marker `<t>\n`, which has another target.
             return self.finder.decided(buffer, machine.at, whole=True)
         at, literal = self.finder.find(buffer, machine.at)
         return (at, literal) if literal else (len(buffer), "")
 
     def _torn(self, machine: Machine) -> int:
-        """Return where a call's marker begins that the end of the output has torn; -1 where there is none.
+        """Return the position of a call marker that is truncated at the end of the output; -1 if there is none.
 
-        A few characters show it where the token limit has cut the output off. Else they are text, unless the answer is
-        nothing but such a marker, torn after its last word.
+        If the token limit cut the output off, a few characters of a marker are enough. Otherwise, a truncated marker is text, unless the
+        answer is nothing but the marker, truncated after its last word.
         """
         buffer, end = machine.buffer, len(machine.buffer)
         for size in range(min(max(map(len, self.openers)), end - machine.at), _LEAST_TORN - 1, -1):
@@ -100,22 +98,24 @@ class FreeText:
         return -1
 
     def _shows(self, machine: Machine, opener: str, tail: str) -> bool:
-        """Return whether the end of the output shows the marker that it begins."""
-        if machine.length_limited:  # ` to=f` does; `fun`, which begins `functools[` as well, does not.
+        """Return whether `tail` counts as a truncated `opener`."""
+        if (
+            machine.length_limited
+        ):  # ` to=f` is a truncated marker. `fun` is a word, although `functools[` starts with it.
             return len(tail.strip()) >= _LEAST_TORN and _SIGN.search(tail) is not None
         alone = not machine.answered and not machine.buffer[machine.at :].removesuffix(tail).strip()
-        # A word, such as `functions` of `functions.`, is an answer.
+        # A plain word such as `functions` is a valid answer, although it's also the start of `functions.`.
         return alone and not tail.isalpha() and len(tail) >= len(_CLOSING.sub("", opener))
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
-        # With "\n" as the ending, the line break of "Hi\n" waits: at the end of the output it is layout, else it is text.
+        # With "\n" as the ending, hold back the line break of "Hi\n", which is layout at the end of the output, otherwise text.
         sizes = (len(self.ending),) if machine.final else range(len(self.ending), 0, -1)
         found = (size for size in sizes if machine.buffer.endswith(self.ending[:size], machine.at))
         return min(limit, len(machine.buffer) - next(found, 0))
 
     def _emit(self, machine: Machine, end: int) -> None:
         if not machine.answered and self.role is Role.CONTENT:
-            # White space alone has not begun an answer: a call may follow it, as in "\n\n<call>", and then it is layout.
+            # Whitespace doesn't start an answer. If a call follows, as in "\n\n<call>", the whitespace is layout.
             if end - machine.at < MAX_BLANK and not machine.buffer[machine.at : end].strip():
                 return
             machine.answered = True
@@ -130,25 +130,25 @@ class Attempt:
     otherwise: int
     reported: bool
     sealed: int = -1
-    """If not -1: hold back everything until all calls are read, then go there."""
+    """If not -1, hold back everything until all calls are parsed, then continue at this address."""
     alone: bool = True
-    """True if the marker identifies a call by itself; others are reported only if the name of a tool follows."""
+    """True if the marker always indicates a call. Other markers are reported only if a tool name follows."""
     hub: int = -1
-    """The free text in which the marker was found, where a call in it may be quoted."""
+    """The free text around the marker, if a call in it may be quoted; otherwise -1."""
     role: Role = Role.CONTENT
-    """The role of that text."""
+    """The role of the free text around the marker."""
     weak: bool = False
-    """The marker is a bracket, which prose and code write as well."""
+    """True if the marker is a bracket, which also occurs in prose and code."""
     on_line: bool = False
-    """Such a marker begins a call only where nothing but white space is before it on its line."""
+    """True if the marker starts a call only at the start of a line, after optional whitespace."""
 
     def step(self, machine: Machine) -> bool:
         if machine.left is not None:
             return self._leave(machine, machine.left)
-        # "<think>I could <call>…</call>, but no</think>": only what follows the call shows whether it was meant.
+        # In "<think>I could <call>…</call>, but no</think>", only the text after the call shows that it isn't meant to run.
         holds = self.sealed >= 0
         if holds and machine.policy.calls_in_reasoning == "ignore":
-            # Nothing was tried here, so nothing failed further on: only the marker itself is text.
+            # No target was tried, so no attempt failed at a later position, and only the marker is text.
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
         frame = machine.way_back(self.targets[1:], machine.pc)
@@ -167,18 +167,18 @@ class Attempt:
         return machine.go_to(self.targets[0])
 
     def _leave(self, machine: Machine, frame: Frame) -> bool:
-        """Continue after all attempts have failed."""
+        """Continue after all targets have failed."""
         machine.left = None
         if frame.limited:
             machine.cut_from = frame.at
             if begins_call(machine, frame):
                 return cut_short(machine, frame.call)
         if quotation := machine.quotation:
-            # Text follows a call that may be quoted, and not another call.
+            # A call that may be quoted is followed by text, not by another call.
             if quotation.any_text:
                 return machine.quote()
             unquote(machine)
-        # Prose does not write `<tool_call>`, nor `<function=now`: where no call follows it, somebody should know.
+        # Prose doesn't contain `<tool_call>` or `<function=now`, so report such a marker if no call follows.
         if frame.reported and frame.alone:
             failed = machine.buffer[machine.at : machine.failed_at] or machine.buffer[machine.at : machine.at + 1]
             machine.malformed(failed, machine.wanted)
@@ -187,24 +187,23 @@ class Attempt:
 
 
 def tool_at(machine: Machine, at: int) -> bool | None:
-    """Return whether the name of a tool begins at `at`; None while that is not certain.
+    """Return whether a tool name starts at `at`; None if more text is needed.
 
-    When any name counts as a tool, it is any word.
+    If all tool names are allowed, any word counts as one.
     """
     tools = machine.request.tools
     text = machine.buffer[at : at + MAX_NAME]
     if tools is not None and any(text.startswith(tool.name) for tool in tools):
         return True
-    # `get_we` may go on as `get_weather`; in `get_wet` no name of a tool can begin any more.
+    # `get_we` may become `get_weather`. `get_wet` can't become the name of a tool.
     if not machine.final and (not text or any(tool.name.startswith(text) for tool in tools or ())):
         return None
     return tools is None and text[:1].isidentifier()
 
 
 def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> None:
-    """Take a marker, or layout beside it; where its role is read as text (and the model wrote it), it is text too."""
-    # Where the caller wants reasoning as content, `<think>` is content too, unless the prompt wrote it (before
-    # 0).
+    """Consume a marker, or the layout around it. A marker becomes text if its role is mapped to text and the model wrote it."""
+    # If the caller maps reasoning to content, `<think>` is content too, unless it's part of the prompt (before 0).
     if role in machine.roles and machine.base + machine.at >= 0:
         machine.answered = True
         machine.text(role, end)
@@ -214,17 +213,17 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """`"text"`: a marker. A marker of reasoning is text where reasoning stays in the content."""
+    """A literal marker, `"text"`. A reasoning marker is text if reasoning is mapped to content."""
 
     text: str
     role: Role = Role.MARKER
     others: tuple[str, ...] = ()
-    """Other spellings."""
+    """Other spellings of the marker."""
     optional: bool = False
     instead: tuple[str, ...] = ()
-    """Markers that show that it is missing; they are left for the next instruction."""
+    """Markers that follow if this one is missing, and that the next instruction parses."""
     slot: Slot | None = None
-    """The text is the tool's name, or the argument's, once more, as in `</city>`."""
+    """The slot to repeat as the marker's text, e.g. the argument name in `</city>`."""
 
     def step(self, machine: Machine) -> bool:
         texts = (self._text(machine), *self.others)
@@ -232,7 +231,7 @@ class Lit:
             if machine.buffer.startswith(text, machine.at):
                 _take_marker(machine, self.role, Role.MARKER, machine.at + len(text))
                 return machine.go_on()
-        # `<city>Rome</f></call>`: only the closer of the value was forgotten.
+        # In `<city>Rome</f></call>`, only the end marker of the value is missing.
         if machine.buffer.startswith(self.instead, machine.at):
             machine.malformed("", repr(self.text))
             return machine.go_on()
@@ -247,22 +246,22 @@ class Lit:
 
 
 def undecided(machine: Machine, markers: Finder, at: int) -> bool:
-    """Return whether only more text can tell which of the markers is at `at`: a longer one may be, or nothing is there yet."""
+    """Return whether more text is needed to identify the marker at `at`: the text ends there, or a longer marker is possible."""
     return not machine.final and (at >= len(machine.buffer) or markers.may_grow(machine.buffer, at))
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`&marker`: one of the markers must be here, or the name of a tool."""
+    """`&marker`: require one of the markers, or a tool name."""
 
     markers: Finder = NO_MARKERS
     target: int = -1
-    """If not -1, the target if there is one here; otherwise, execution continues."""
+    """Address at which execution continues if a marker is found; -1 if the marker is required."""
     ends: bool = False
-    """The end of the output will do, too."""
+    """True if the end of the output is accepted too."""
     takes: bool = False
     named: bool = False
-    """A call begins here with its tool's name, before any content."""
+    """True if a call must start here with its tool name, before any content."""
 
     def step(self, machine: Machine) -> bool:
         if self.named:
@@ -284,12 +283,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The opening of a Markdown fence, if there is one: three backquotes and a language."""
+    """The start of an optional Markdown fence: three backquotes and a language."""
 
     worded: bool = True
-    """A word on the fence is a language; else it is what comes next."""
+    """True if a word after the backquotes is a language; otherwise the next instruction reads it."""
     opens: bool = False
-    """It has to be here and opens the answer, with its line break."""
+    """True if the fence and its line break are required, at the start of the answer."""
 
     def step(self, machine: Machine) -> bool:
         if self.opens:
@@ -297,7 +296,7 @@ class Fence:
         bare = machine.at + len(BACKQUOTES) * machine.buffer.startswith(BACKQUOTES, machine.at)
         end = end_of(FENCE, machine.buffer, machine.at) if self.worded else bare
         found = end > machine.at
-        # "```js" may go on as "```json", and "``" as a fence.
+        # "```js" may become "```json", and "``" may become a fence.
         longer = self.worded and end == len(machine.buffer) and not machine.final
         if longer if found else machine.may_begin(BACKQUOTES):
             return True
@@ -310,7 +309,7 @@ class Fence:
         found = _FENCE_LINE.match(machine.buffer, machine.at)
         if not found or machine.answered:
             return machine.fail("a Markdown fence")
-        # Without its line break, "```js" may still become "```json".
+        # Without the line break, "```js" may become "```json".
         if found.end() == len(machine.buffer) and not machine.final and not found.group().endswith("\n"):
             return True
         machine.take(Role.MARKER, found.end())
@@ -320,9 +319,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """White space: all that is here, or as much as is here of the layout `text`. Next to verbatim text, it consumes not one character
-    more.
-    """
+    """Whitespace: all of it, or only the part that matches the layout `text`. Next to verbatim text, no further character is consumed."""
 
     text: str | None = None
     role: Role = Role.LAYOUT
@@ -335,7 +332,7 @@ class Space:
         text, buffer, at = self.text, machine.buffer, machine.at
         end = end_of(SPACE, buffer, at) if text is None else at + shared_length(buffer, at, text)
         waits = end == len(buffer) and not machine.final
-        # Of the layout "\n\n" this chunk may hold one line break, and the next chunk the other.
+        # The layout "\n\n" may be split over two chunks.
         if waits and text is not None and end < at + len(text):
             return True
         if self.kept:
@@ -346,7 +343,7 @@ class Space:
 
 
 def take_space(machine: Machine) -> bool:
-    """Take white space, if there is any; True where there may be more."""
+    """Consume whitespace, if any, and return True if more may follow."""
     buffer, at = machine.buffer, machine.at
     if at < len(buffer) and not buffer[at].isspace():
         return False
@@ -356,7 +353,7 @@ def take_space(machine: Machine) -> bool:
 
 
 def shared_length(text: str, start: int, layout: str) -> int:
-    """Return how many characters of `layout` are at `start`: of two line breaks, two, one or none."""
+    """Return the number of characters of `layout` at `start`, e.g. 0, 1 or 2 for a layout of two line breaks."""
     if text.startswith(layout, start):
         return len(layout)
     return next((size for size, char in enumerate(layout) if not text.startswith(char, start + size)), len(layout))
@@ -364,19 +361,19 @@ def shared_length(text: str, start: int, layout: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A marker in free text that may also be text; execution then continues at `hub`.
+    """A marker in free text that may itself be text, in which case execution continues at `hub`.
 
-    It ends reasoning unless a backquote before it is open on its line; made of words, it counts where only white space and one
-    of `ends` follow it. Of reasoning that the format does not have, a closer that was never opened counts once, at the end of a line.
+    A marker ends reasoning unless it follows an unclosed backquote on its line. A marker made of words counts only if whitespace and one of
+    `ends` follow it. If the format has no reasoning, an end marker without a start marker counts once, at the end of a line.
     """
 
     role: Role
     size: int
     hub: int
     ends: Finder | None = None
-    """Texts that may follow: other ends, and what begins a part."""
+    """Texts that may follow the marker: other end markers, and the starts of other parts."""
     undeclared: Literal["", "opener", "closer"] = ""
-    """It is a marker of reasoning that the format does not have."""
+    """Set if this is a reasoning marker and the format has no reasoning."""
 
     def step(self, machine: Machine) -> bool:
         if self.undeclared:
@@ -402,7 +399,7 @@ class Unsure:
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
 
     def _closes(self, machine: Machine) -> bool | None:
-        # "…</think>" may be followed by a line break, or by a comma: "</think>, the closer, is …".
+        # A real end marker ends its line, but a mention continues: "</think>, the closer, is …".
         end = machine.at + self.size
         counts = self.undeclared == "closer" and not machine.mentioned
         if counts and end == len(machine.buffer) and not machine.final:
@@ -411,17 +408,17 @@ class Unsure:
         ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
         if not counts or not ends_line or not _reads(machine):
             return False
-        machine.malformed(machine.buffer[machine.at : end], "what opens reasoning, before what closes it")
+        machine.malformed(machine.buffer[machine.at : end], "a start marker of reasoning before its end marker")
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Go on elsewhere."""
+    """Continue at another instruction."""
 
     target: int
     loose: bool = False
-    """The calls there have begun without their outermost marker."""
+    """True if the calls at the target start without their outermost marker."""
 
     def step(self, machine: Machine) -> bool:
         machine.loose |= self.loose
@@ -433,7 +430,7 @@ class Halt:
     """The end of the output."""
 
     wanted: str = ""
-    """The text that is missing when the output ends here."""
+    """The text that is missing if the output ends here."""
 
     def step(self, machine: Machine) -> bool:
         if self.wanted:
@@ -442,23 +439,23 @@ class Halt:
         return True
 
 
-# Markers of reasoning that the format does not have. An opener counts only at the very start of an answer. A closer without an opener
-# counts once, where a line ends with it and no such marker was mentioned before: prose and examples keep theirs.
+# The instructions below handle reasoning markers that the format doesn't have. A start marker counts only at the very start of an answer.
+# An end marker without a start marker counts only once, at the end of a line. Markers in prose and examples stay text.
 
 
 @dataclass(frozen=True, slots=True)
 class OpenUndeclared:
-    """The start of an answer: a known marker starts reasoning; otherwise, execution continues."""
+    """The start of an answer. A known marker starts reasoning; otherwise, execution continues."""
 
     finder: Finder
-    """The markers, and the format's own that begin like them."""
+    """The known markers, and the format's own markers that start like them."""
     table: Mapping[str, int]
     otherwise: int
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # `\n<think>`: white space before a marker says nothing yet, so it waits, but only so much of it.
+        # In `\n<think>`, whitespace precedes the marker. Only a limited amount of whitespace is buffered.
         blank = at == len(buffer) and at - machine.at < MAX_BLANK
         if not machine.final and (blank or self.finder.may_grow(buffer, at)):
             return True
@@ -466,8 +463,8 @@ class OpenUndeclared:
         machine.pc = self.table.get(marker, self.otherwise) if _reads(machine) else self.otherwise
         if machine.pc != self.otherwise:
             machine.take(Role.LAYOUT, at)
-            # From here on a second `<think>` or `</think>`, after this reasoning, is text.
-            machine.malformed(marker, "an answer without reasoning, or one that begins as the format has it")
+            # After this reasoning, `<think>` and `</think>` are text.
+            machine.malformed(marker, "an answer without reasoning, or with the format's own markers")
             machine.mentioned = True
         return False
 

@@ -1,16 +1,15 @@
-"""The machine: runs a program over text that arrives in pieces, and emits events that are final.
+"""Runs a program over text that arrives in chunks, and emits final events.
 
-Strategy: an LPeg-style machine whose whole state is plain data. An instruction that runs out of input leaves everything
-as it is and suspends; the next piece resumes it, so nothing is parsed twice. `steps` counts instructions, so that tests can
-assert linear work.
+Strategy: an LPeg-style machine whose state is plain data. An instruction that runs out of input leaves the state unchanged and suspends.
+The next chunk resumes the instruction, so nothing is parsed twice. `steps` counts instructions, so that tests can assert linear time.
 
 Rules:
-- An instruction moves `at` and `pc`, and returns True only to suspend. It never suspends once `final` is set.
-- Only `fail` goes back, and only to the latest frame; without one, reading goes on at `recover`. What is committed is never undone.
-- While a way back is open, what was found since waits with it; when it closes, that is final, and never taken back.
-- `buffer[:at]` is not needed. What a way back would read again waits in `past`, and going back puts it before the buffer again.
-- What is read again is bounded by the text's length. The bound depends on the text alone, never on its chunks.
-- White space between calls is carried: it is content if more content follows, and layout if none does; so it is not final before.
+- An instruction moves `at` and `pc`, and returns True only to suspend. No instruction suspends once `final` is set.
+- Only `fail` backtracks, and only to the latest frame. Without a frame, execution continues at `recover`. Committed text is never undone.
+- Events after an open backtracking point are buffered until the point is closed.
+- Consumed text, `buffer[:at]`, isn't needed in the buffer. `past` stores it for backtracking, and `go_back` prepends it to the buffer.
+- The amount of text parsed again is limited relative to the length of the text. The limit doesn't depend on the chunks.
+- Whitespace between calls is buffered ("carried"). Carried whitespace is content if more content follows, otherwise layout.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from unrender.nodes import Role
 from unrender.values.resumable import Resumable, Scanner, Taker
 
 OR = " or "
-"""Between what could have been at one place."""
+"""Separator between alternative expected texts."""
 CONTEXT = 40
-"""Characters of context on each side that an error shows."""
+"""Number of context characters on each side of the position in an error message."""
 _TEXTS = frozenset((Role.CONTENT, Role.REASONING))
 _VALUES = frozenset((Role.ARGUMENT, Role.VALUE))
 
 
 class Instruction(Protocol):
-    """One instruction: frozen data, with the step that it takes."""
+    """Interface of instructions: frozen data with a `step` method."""
 
     def step(self, machine: Machine) -> bool | None:
-        """Advance the machine; return True to suspend it until there is more text."""
+        """Advance the machine. Return True to suspend until there is more text."""
         ...
 
 
@@ -51,9 +50,9 @@ Program = tuple[Instruction, ...]
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Machine(Resumable):
-    """Runs a program over one answer. It suspends at the end of the text, and resumes with the next chunk.
+    """Runs a program over one answer. The machine suspends at the end of the text, and resumes with the next chunk.
 
-    Positions count characters from the beginning of the output; text that the prompt has written is before 0.
+    Positions count characters from the start of the output. Text in the prompt has negative positions.
     """
 
     program: tuple[Any, ...]
@@ -64,86 +63,86 @@ class Machine(Resumable):
     policy: Policy = USUAL
     strict: bool = False
     specials: tuple[str, ...] = ()
-    """Texts of special tokens, if the caller distinguishes them from text: such a marker is never a quotation."""
+    """Texts of special tokens, if the caller distinguishes them from text. A special token is never part of a quotation."""
     given: bool = False
-    """Text left of position 0 was written by a generation prompt: it is never content."""
+    """True if a generation prompt wrote the text before position 0, so that this text is never content."""
     length_limited: bool = False
     final: bool = False
     halted: bool = False
     pc: int = 0
     steps: int = 0
-    """Instructions executed so far."""
+    """Number of instructions executed so far."""
     buffer: str = ""
     at: int = 0
-    """The position of the reading in `buffer`."""
+    """Current index in `buffer`."""
     base: int = 0
-    """The position of `buffer[0]`."""
+    """Position of `buffer[0]` in the output."""
     past: ReadText = field(default_factory=ReadText)
     scanner: Scanner | None = None
     flow: Taker | None = None
     """Fast path for more text of the same kind; None if an instruction has to decide."""
     events: list[Event | BrokenText] = field(default_factory=list)
-    """Events that were found and have not been released."""
+    """Events that haven't been released yet."""
     released: int = 0
-    """The number of events, of those that `Frame.events` counts, that are out already."""
+    """Number of events that have been released."""
     span_roles: list[Role] = field(default_factory=list)
     span_ends: list[int] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
-    """White space between calls: content when more content follows them."""
+    """Whitespace between calls, which is content if more content follows."""
     carried_spans: list[int] = field(default_factory=list)
     answered: bool = False
     """True if content has started; until then, whitespace between parts is layout."""
     mentioned: bool = False
-    """A marker of reasoning that the format does not have has been met."""
+    """True if the text contained a reasoning marker that the format doesn't have."""
     fenced: bool = False
-    """A Markdown fence around a call is open."""
+    """True if a Markdown fence around a call is open."""
     frames: list[Frame] = field(default_factory=list)
-    """The ways back that are open, the latest last."""
+    """Open backtracking points, latest last."""
     serial: int = 0
-    """Ways back that were opened with a number."""
+    """Number of backtracking points with a serial number so far."""
     left: Frame | None = None
-    """The way back of an attempt that has failed, for the instruction that opened it."""
+    """The frame of a failed attempt, for the instruction that created it."""
     recover: int = 0
-    """The target if parsing fails without a backtracking point."""
+    """Address at which execution continues if parsing fails without a backtracking point."""
     broke: bool = False
-    """Reading has broken off."""
+    """True if parsing failed without a backtracking point."""
     failed_at: int = 0
-    """The furthest position of attempts at one place, in `buffer`."""
+    """Furthest index in `buffer` that the current attempts reached."""
     wanted: str = ""
     reread: int = 0
-    """Characters that were read for nothing, and then again."""
+    """Number of characters parsed again after backtracking."""
     searched: int = 0
-    """Characters of calls that were looked through for a repair."""
+    """Number of characters searched for repairs of calls."""
     barrier: int = 0
-    """The end of the latest failed call: its text opens no quotation."""
+    """End of the latest failed call. A quotation can't start before this position."""
     cut_from: int = -1
-    """The position of a marker after which the token limit has cut the output off."""
+    """Position of a marker after which the token limit cut the output off."""
     call: CallState | None = None
     calls: int = 0
     closed: int = 0
-    """Closing markers of the current call, or section, that have been consumed."""
+    """Number of end markers consumed for the current call or section."""
     loose: bool = False
     """True if the run of calls started without its outermost marker."""
     separated: int = -1
-    """The position after the latest separator between calls: nothing but a call may be there."""
+    """Position after the latest separator between calls, where only a call may follow."""
     refused: bool = False
-    """The end is read of a call that broke, and is content to its end."""
+    """True while the parser consumes the rest of a broken call as content."""
     stack: StackEntry | None = None
-    """The rules, choices, loops and tags that are open."""
+    """Open rules, choices, loops and tags."""
     tag: Role | None = None
     """The open tag, whose role applies to consumed text."""
     counted: int = 0
-    """Characters of a run that has not ended."""
+    """Number of characters consumed by the current `CharRun`."""
 
     def copy(self) -> Self:
-        """Return an independent reading in the same state."""
-        # `slots` makes a second class, of which a bare `super()` knows nothing.
+        """Return an independent copy of the machine."""
+        # `slots=True` creates a new class, so a bare `super()` fails.
         other = super(Machine, self).copy()
         other.frames = [frame.copy() for frame in self.frames]
         return other
 
     def feed(self, text: str) -> list[Event | BrokenText]:
-        """Run over more text until an instruction suspends or halts; return the events that are final."""
+        """Run over more text until an instruction suspends or halts, and return the final events."""
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         program, steps = self.program, 0
@@ -156,10 +155,10 @@ class Machine(Resumable):
         return self.take_final()
 
     def finish(self, text: str = "") -> list[Event | BrokenText]:
-        """Run to the end of the answer, over the last of the text: no more will come."""
+        """Run over the rest of the text, to the end of the answer."""
         events: list[Event | BrokenText] = []
         if self.length_limited:
-            # What is undecided after all of the text is what the limit has cut off.
+            # Text that is still undecided here was cut off by the limit.
             events, text = self.feed(text), ""
             for frame in self.frames:
                 frame.cut = True
@@ -167,7 +166,8 @@ class Machine(Resumable):
                 self.call.cut = True
         self.final = True
         events += self.feed(text)
-        # With `tool_choice="required"`, the answer "Hello!" is wrong only now. One that was cut off might have called later.
+        # With `tool_choice="required"`, only the end of the answer shows that a call is missing. A truncated answer might have called
+        # later.
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
@@ -175,11 +175,11 @@ class Machine(Resumable):
         return [*events, *self.take_final()]
 
     def take_final(self) -> list[Event | BrokenText]:
-        """Return the final events: those found before the first way back. Raises `ParseError` for the first deviation when strict."""
-        # `frame.events` counts all that was ever found, and `self.events` lacks what is out already.
+        """Return the final events: those before the first backtracking point. If strict, raise `ParseError` for the first deviation."""
+        # `frame.events` also counts released events, which `self.events` no longer contains.
         count = self.frames[0].events - self.released if self.frames else len(self.events)
         if not count:
-            return []  # The waiting events may be many: the list is not copied.
+            return []  # Don't copy a long list of buffered events.
         released, self.events = self.events[:count], self.events[count:]
         self.released += count
         if self.strict:
@@ -187,34 +187,31 @@ class Machine(Resumable):
         return released
 
     def go_on(self) -> bool:
-        """Continue with the next instruction; the result of a step."""
+        """Continue with the next instruction. Always return False, so that a step can end with `return machine.go_on()`."""
         self.pc += 1
         return False
 
     def go_to(self, target: int) -> bool:
-        """Continue at another instruction; the result of a step."""
+        """Continue at another instruction. Always return False, so that a step can end with `return machine.go_to(…)`."""
         self.pc = target
         return False
 
     def malformed(self, text: str, wanted: str, failed: ToolCall | None = None, at: int | None = None) -> None:
-        """Report text that the format does not allow, and the call that failed there; raises `ParseError` when strict.
+        """Report text that the format doesn't allow, and the call that failed there. Raises `ParseError` if the parser is strict.
 
-        `at` is where the text is, if it was read before: that is refused when it is final.
+        `at` is the position of the text if it was consumed earlier. In that case, a strict parser raises when the event becomes final.
         """
         position = self.position if at is None else at
         if self.strict and at is None:
-            # An earlier deviation that is already final comes first, as it would with smaller chunks.
-            # The events before the first way back are final: what was found there is older than this.
+            # Report the earliest final deviation first, as with smaller chunks. Events before the first backtracking point are final.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
             raise ParseError(position, wanted, around)
         self.events.append(Malformed(text, position, wanted, failed))
 
-    # Text.
-
     @property
     def position(self) -> int:
-        """The present position in the output."""
+        """Current position in the output."""
         return self.base + self.at
 
     def may_begin(self, text: str) -> bool:
@@ -224,7 +221,7 @@ class Machine(Resumable):
     def needed_from(self) -> int:
         """Return the position from which text is still needed.
 
-        Ways back need it, and so do a value whose end is in doubt, and a call that may fail, whose text may become content.
+        Text is needed by backtracking points, by a value whose end is uncertain, and by a call whose text becomes content if it fails.
         """
         first = self.base + self.at - (self.scanner.behind if self.scanner else 0)
         if self.frames:
@@ -237,27 +234,27 @@ class Machine(Resumable):
         return first
 
     def forget(self) -> None:
-        """Remove consumed text from the buffer; the part that is still needed is kept in `past`."""
+        """Remove consumed text from the buffer. Text that is still needed moves to `past`."""
         if size := self.at:
             self.past.add(self.buffer[:size], self.base, self.needed_from())
             self.buffer = self.buffer[size:]
             self._shift(-size)
 
     def recall(self, position: int) -> None:
-        """Put text back before the buffer, so that it begins no later than `position`."""
+        """Prepend earlier text to the buffer, so that the buffer starts at or before `position`."""
         if position < self.base:
             text = self.past.take_back(self.base - position)
             self.buffer = text + self.buffer
             self._shift(len(text))
 
     def _shift(self, size: int) -> None:
-        """The buffer begins `size` characters earlier than it did."""
+        """Adjust indices after `size` characters were prepended to the buffer, or removed if negative."""
         self.base -= size
         self.at += size
         self.failed_at += size
 
     def recent(self, begin: int, end: int) -> str:
-        """Return the text between two positions, as far as it's still stored. The buffer stays: places in it hold their meaning."""
+        """Return the text between two positions, as far as it's still stored. The buffer doesn't change, so indices stay valid."""
         if begin >= self.base:
             return self.buffer[begin - self.base : end - self.base]
         start, pieces = self.base, [self.buffer[: max(end - self.base, 0)]]
@@ -269,24 +266,24 @@ class Machine(Resumable):
         return "".join(reversed(pieces))[max(begin - start, 0) : max(end - start, 0)]
 
     def since(self, position: int) -> str:
-        """Return the text read from `position` on; it must still be needed."""
+        """Return the text from `position`, which must still be needed, to the current position."""
         return self.recent(position, self.position)
 
     def context(self, position: int, spans: int, limit: int) -> str:
-        """Return the free text that ends at `position`, after the first `spans` spans: at most `limit` characters.
+        """Return up to `limit` characters of the free text that ends at `position`. `spans` is the number of spans before `position`.
 
-        It is empty after a marker, layout or a call. Text from `position` on must still be needed.
+        The result is empty directly after a marker, layout or a call. Text from `position` on must still be needed.
         """
         ends, roles, first = self.span_ends, self.span_roles, spans
         while first and roles[first - 1] in _TEXTS and (first == spans or position - ends[first - 1] < limit):
             first -= 1
         begin = max(position - limit, ends[first - 1] if first else position - limit)
         begin = max(begin, self.barrier or begin)
-        if self.given:  # What a generation prompt wrote is no text of the answer.
+        if self.given:  # Text of a generation prompt isn't part of the answer.
             begin = max(begin, 0)
         return "" if first == spans or begin >= position else self.recent(begin, position)
 
-    # What is consumed: each character gets its role, and text becomes an event.
+    # Consuming text: each character gets a role, and text becomes an event.
 
     def take(self, role: Role, end: int) -> None:
         """Consume the text up to `end` as `role`, without an event."""
@@ -297,7 +294,7 @@ class Machine(Resumable):
             return
         self.at = end
         roles = self.span_roles
-        # As `add_span`, written out: most instructions end here.
+        # This inlines `add_span`, because most instructions end here.
         if self.carried_spans or not roles:
             self.add_span(role, self.base + end)
         elif roles[-1] is role:
@@ -307,7 +304,7 @@ class Machine(Resumable):
             self.span_ends.append(self.base + end)
 
     def take_value(self, end: int, value: str | None) -> None:
-        """Consume text of the tag that is open, if one is; `value` is its JSON, where it is read as a value."""
+        """Consume text up to `end`, inside an open tag if there is one. If the text is a value, `value` is its JSON."""
         if self.tag is None:
             self.take(Role.MARKER, end)
             return
@@ -334,7 +331,7 @@ class Machine(Resumable):
             role = self.roles.get(role, role)
         if self.carried and role is Role.CONTENT:
             self.bring()
-        # `<answer>` and `Sure, ` may both be the prompt's: only what the model wrote after them is content.
+        # If the prompt contains `<answer>` or `Sure, `, only the text after it is content.
         if self.given and role is Role.CONTENT and start < -self.base:
             start = -self.base
         if text := self.buffer[start:end]:
@@ -343,8 +340,8 @@ class Machine(Resumable):
         self.at = end
 
     def carry(self, end: int) -> None:
-        """Consume white space between calls. It is layout, unless there is content on both sides of the calls."""
-        # `A<call>\n<call>B`: the line break is content, which only the B shows. What the prompt wrote is no content.
+        """Consume whitespace between calls, which is layout unless there is content on both sides of the calls."""
+        # In `A<call>\n<call>B`, the line break is content because B follows. Text of the prompt is never content.
         begin = max(self.at, -self.base) if self.given else self.at
         if end <= begin or not self.answered or (self.frames and not self.frames[-1].quotation):
             self.take(Role.LAYOUT, end)
@@ -360,14 +357,14 @@ class Machine(Resumable):
         self.at = end
 
     def bring(self) -> None:
-        """Make the white space that was carried content."""
+        """Turn carried whitespace into content."""
         self.events.append(ContentText("".join(self.carried)))
         for index in self.carried_spans:
             self.span_roles[index] = Role.CONTENT
         self.carried, self.carried_spans = [], []
 
     def add_span(self, role: Role, end: int) -> None:
-        """Give the role to all text up to `end` that is not in a span. Carried white space is kept apart."""
+        """Assign the role to all text up to `end` that isn't in a span. Carried whitespace keeps its own spans."""
         roles = self.span_roles
         apart = not roles or roles[-1] is not role or (self.carried_spans and self.carried_spans[-1] == len(roles) - 1)
         if apart:
@@ -378,23 +375,23 @@ class Machine(Resumable):
 
     @property
     def span_end(self) -> int:
-        """The end of the latest span."""
+        """End of the latest span."""
         return self.span_ends[-1] if self.span_ends else 0
 
     def final_spans(self) -> list[tuple[Role, int]]:
-        """Return the role and the end of each final span; no way back begins before its end."""
+        """Return the roles and ends of the final spans, which backtracking never changes."""
         spans = list(zip(self.span_roles, self.span_ends, strict=True))
         if self.frames:
             frame = self.frames[0]
             del spans[frame.spans :]
             if spans:
-                # The last span may have grown since: `a <b` is one span of content, final only up to the `<`.
+                # The last span may be longer by now: in `a <b`, one span of content, only the text before `<` is final.
                 spans[-1] = (spans[-1][0], frame.span_end)
         return up_to(spans, self.final_end)
 
     @property
     def final_end(self) -> int:
-        """The end of the last final span. What is carried may become content, and so may a call that fails."""
+        """End of the last final span. Carried whitespace isn't final, nor is a call that becomes content if it fails."""
         first = self.frames[0] if self.frames else None
         end = self.span_end if first is None else first.span_end if first.spans else 0
         if self.carried_spans and not self.final:
@@ -402,13 +399,11 @@ class Machine(Resumable):
             end = min(end, self.span_ends[carried - 1] if carried else 0)
         return min(end, self.call.start) if self.call and self._may_become_content(self.call) else end
 
-    # Ways back.
-
     def way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
-        """Open a way back to this place, and return it: `targets` are tried in order, and finally `otherwise`."""
+        """Add and return a backtracking point at the current position. `targets` are tried in order, then `otherwise`."""
         events = self.released + len(self.events)
         frame = Frame(targets, otherwise, self.base + self.at, events, len(self.span_ends), self.span_end, self.calls)
-        # What was tried from here was cut off; if something else is tried from here, it is as well.
+        # After an attempt was cut off, other attempts from the same position are cut off too.
         frame.cut = frame.at == self.cut_from
         frame.saved = self.call.kept() if self.call else None
         frame.stack, frame.tag = self.stack, self.tag
@@ -416,47 +411,46 @@ class Machine(Resumable):
         return frame
 
     def open(self, targets: tuple[int, ...], *, holds: bool = False) -> int:
-        """Open a way back that only its own end closes; return its serial number."""
+        """Add a backtracking point that commits don't close, and return its serial number."""
         self.serial += 1
         frame = self.way_back(targets[:-1], targets[-1])
         frame.holds, frame.reported, frame.serial = holds, False, self.serial
         return self.serial
 
     def close(self, serial: int) -> None:
-        """Close the way back with this number, and all later ones; do nothing if a cut has closed it."""
-        # `("a" cut "b" / "c")`: the cut has closed the choice's way back before its end does.
+        """Close the backtracking point with this serial number and all later ones, unless a cut already closed them."""
+        # In `("a" cut "b" / "c")`, the cut closes the choice's backtracking point before the choice ends.
         while serial and self.frames and self.frames[-1].serial >= serial:
             self.frames.pop()
 
     def rewind(self, serial: int) -> bool:
-        """Undo everything read since the way back with this number was opened, and close it.
-
-        Return False when too much text was read again already.
-        """
+        """Return to the backtracking point with this serial number, and close it. Return False if the backtracking limit was exceeded."""
         while self.frames[-1].serial > serial:
             self.frames.pop()
         frame = self.frames.pop()
         self.failed_at = max(self.failed_at, self.at)
-        # What a lookahead has read is read again after it, so it counts like an attempt that failed.
+        # The text of a lookahead is parsed again, so it counts like a failed attempt.
         self.reread += 1 + self.position - frame.at
         self.go_back(frame)
         return not self.exhausted()
 
     def fail(self, wanted: str) -> bool:
-        """Handle a mismatch: go back to the latest frame, or break off if there is none. Return False, as a step does."""
+        """Handle a mismatch: return to the latest frame, or break off if there is none. Always return False, so that a step can end with
+        `return machine.fail(…)`.
+        """
         call = self.call
-        if not (self.frames and call and call.unoffered):  # It failed at its name, before this.
+        if not (self.frames and call and call.unoffered):  # A call of an unoffered tool has already failed at its name.
             self.failed_here(wanted)
         if not self.frames:
             return self.break_off(wanted)
         frame = self.frames[-1]
         if frame.quotation and not frame.whole and call and call.committed:
-            if self.calls - call.begun > frame.calls:  # Nobody knows whether the calls before this one are quoted.
+            if self.calls - call.begun > frame.calls:  # The calls before this one may be quoted too.
                 return self.quote()
-            # The call may be quoted, and breaks: it fails like any other.
+            # A call that may be quoted fails like any other call.
             self.frames.pop()
             return self.break_off(wanted)
-        # Each attempt is paid for, even where it has read nothing.
+        # Every attempt counts towards the limit, even if it consumed no text.
         self.reread += 1 + self.position - frame.at
         if self.exhausted():
             return False
@@ -464,9 +458,9 @@ class Machine(Resumable):
         frame.limited = self.cut_at(frame)
         if frame.limited and call and call.name:
             frame.call = call
-            call.begun = False  # If it has begun, going back takes that back as well.
+            call.begun = False  # Backtracking also removes the call's start event.
         self.go_back(frame)
-        # Two syntaxes may begin with `<call>`: the other one is tried from the same place.
+        # Two syntaxes may start with `<call>`, so try the other one from the same position.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.left = None if frame.serial else self.frames[-1]
@@ -475,7 +469,7 @@ class Machine(Resumable):
 
     def failed_here(self, wanted: str) -> None:
         """Record the expected text at the position of a failure."""
-        # Of several attempts the one that came furthest says what was wanted; those at one place are joined: "'{' or '<f='".
+        # The attempt that got furthest determines the expected text. Attempts that failed at the same position are joined: "'{' or '<f='".
         if self.at > self.failed_at or not self.wanted:
             self.wanted = wanted
         elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
@@ -483,11 +477,11 @@ class Machine(Resumable):
         self.failed_at = max(self.at, self.failed_at)
 
     def go_back(self, frame: Frame) -> None:
-        """Undo everything read and found since the way back was opened."""
+        """Undo everything since the backtracking point was added."""
         del self.events[frame.events - self.released :]
         del self.span_roles[frame.spans :]
         del self.span_ends[frame.spans :]
-        # `a <b` is one span of content: what was read after the way back may have made the last span longer.
+        # In `a <b`, one span of content, text after the backtracking point may have extended the last span.
         if self.span_ends:
             self.span_ends[-1] = frame.span_end
         self.recall(frame.at)
@@ -497,28 +491,28 @@ class Machine(Resumable):
         self.stack, self.tag = frame.stack, frame.tag
 
     def break_off(self, wanted: str) -> bool:
-        """Continue without a backtracking point. Return False, as a step does."""
+        """Continue at `recover`, without a backtracking point. Always return False, so that a step can return the result."""
         self.wanted, self.broke = wanted, True
         self.stack = self.scanner = None
         return self.go_to(self.recover)
 
     def exhausted(self) -> bool:
-        """Return whether the backtracking limit was exceeded; the failure is then at the first backtracking point."""
+        """Return whether the backtracking limit was exceeded. If so, break off at the first backtracking point."""
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
             self.go_back(self.frames[0])
             self.frames.clear()
-        self.break_off("text that the grammar reads in fewer attempts")
+        self.break_off("text that needs less backtracking")
         return True
 
     @property
     def rereads(self) -> bool:
-        """True if text that broke off may be searched for another beginning: that is allowed a bounded number of times."""
+        """True if more text may be parsed again after a failure, within the limit."""
         return self.reread <= self.position + FREE_REREADS
 
     def cut_at(self, opened: Frame | CallState) -> bool:
-        """Return whether the token limit cut the output off inside the part that starts there."""
+        """Return whether the token limit cut the output off inside the part that `opened` starts."""
         return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
 
     # Calls that may be quoted.
@@ -529,20 +523,18 @@ class Machine(Resumable):
         return self.frames[-1].quotation if self.frames else None
 
     def quote(self) -> bool:
-        """Make all that was read since the quotation began text. Return False, as a step does."""
+        """Treat the text since the start of the quoted call as free text. Always return False, so that a step can return the result."""
         frame, end = self.frames.pop(), self.position
         self.go_back(frame)
-        self.malformed(self.buffer[self.at : end - self.base], "a call that is not quoted")
+        self.malformed(self.buffer[self.at : end - self.base], "an unquoted call")
         self.answered = self.answered or frame.role is Role.CONTENT
         self.scanner, self.fenced = None, False
         self.carried, self.carried_spans = [], []
         self.text(frame.role, end - self.base)
         return self.go_to(frame.hub)
 
-    # The stack.
-
     def push(self, **held: int | Role | None) -> None:
-        """Put an entry on the stack."""
+        """Push an entry onto the stack."""
         depth = self.stack.depth + 1 if self.stack else 1
         self.stack = StackEntry(self.stack, depth, **held)  # type: ignore[arg-type]
 
@@ -553,30 +545,28 @@ class Machine(Resumable):
         self.stack = entry.below
         return entry
 
-    # Calls.
-
     @property
     def current(self) -> CallState:
-        """The current call, for code that runs only inside one."""
+        """The current call, which must exist."""
         assert self.call is not None
         return self.call
 
     def given_as_written(self, call: CallState) -> bool:
-        """Return whether the caller has been told of the call's beginning, or will be before its end."""
+        """Return whether the call is streamed, i.e. its start is emitted before it ends."""
         given = self.policy.tool_calls == "streamed" and not call.unoffered
         return given and bool(call.name) and not self.surplus(call)
 
     def _may_become_content(self, call: CallState) -> bool:
         """Return whether the text of a call is content if the call fails."""
-        # `{"name": "f", "arguments": {"a": 1}, "id":`: with its name a call that is given as it is written stays one.
+        # A streamed call such as `{"name": "f", "arguments": {"a": 1}, "id":` remains a call once its name is known.
         return not call.begun and not self.given_as_written(call)
 
     def surplus(self, call: CallState) -> bool:
-        """Return whether a call comes after the only one that the request allows."""
+        """Return whether the request allows only one call, and this isn't the first one."""
         return not call.begun and self.calls > 0 and self.request._one_call
 
     def arguments(self, text: str) -> None:
-        """Keep argument text, and emit it if the caller was told of the call."""
+        """Store argument text, and emit it if the start of the call was emitted."""
         call = self.current
         if not text:
             return

@@ -1,6 +1,6 @@
-"""Instructions for the words of a call: its tool's name, its id, and meaningless words.
+"""Instructions for the words of a call: its tool name, its id, and meaningless words.
 
-Rules: as in `instructions`. A declared name is looked for first (`values.declared`); any other name is a word.
+Rules: same as in `instructions`. Declared names with unusual characters take precedence (`values.declared`). Any other name is a word.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 
 @dataclass(frozen=True, slots=True)
 class ReadName:
-    """The tool's name, up to one of `stops` or white space. It fails when no such tool is offered."""
+    """The tool name, up to one of `stops` or whitespace. Fails if no such tool is offered."""
 
     stops: Finder
 
     def step(self, machine: Machine) -> bool:
-        # `get weather(` is the tool of that name, though a word ends at the space.
+        # A tool may be called `get weather`, although a word ends at the space.
         odd, at = odd_names(machine.request._tool_names), machine.at
         declared = odd.end_at(machine.buffer, at, self.stops, final=machine.final, ends=NAME_END) if odd else NOT_HERE
         if declared is None:
@@ -47,7 +47,7 @@ class ReadName:
         after = machine.buffer[ends[0] : ends[0] + 2] if ends else ""
         if before < 0 and ends and len(after) < 2 and not machine.final:
             return True
-        # "<call>I will now": words are the name of no tool.
+        # In "<call>I will now", the words aren't a tool name.
         prose = _WORDS.match(after) is not None
         if ends and (before >= 0 or (not prose and unoffered(machine, name, ONE_OF_THE_TOOLS))):
             machine.take(Role.MALFORMED, machine.at + before)
@@ -57,12 +57,12 @@ class ReadName:
 
 
 def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
-    """Return where the word that is here may end, nearest first; None when that needs more text."""
+    """Return the possible ends of the word at the current position, nearest first; None if more text is needed."""
     buffer, start = machine.buffer, machine.at
     horizon = start + MAX_NAME
     limit = NAME_END.search(buffer, start, horizon)
     edge = limit.start() if limit else min(len(buffer), horizon)
-    # "now(" ends at the bracket, unless "(" is also how a stop begins, as in "now(args".
+    # "now(" ends at the bracket, unless "(" also starts a stop, as in "now(args".
     if limit and not machine.final and stops.undecided_from(buffer, start) < edge:
         return None
     ends: list[int] = []
@@ -75,20 +75,20 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
         return [*ends, edge] if edge not in ends else ends
     if edge == horizon:
         return ends
-    # With ":" as a stop, "ns:now:" may be the tool "ns", or "ns:now": each end is tried, the nearest first.
+    # With ":" as a stop, "ns:now:" may be the tool "ns" or "ns:now". Try each end, nearest first.
     known = [end for end in ends if machine.request.tool(buffer[start:end])]
-    # A stop that begins before these may still come.
+    # A stop that starts earlier may still be incomplete.
     return known if known and stops.undecided_from(buffer, start) >= known[0] else None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadWord:
-    """A counter, an id, or the word for a value's type, up to one of `stops` or white space."""
+    """A counter, an id, or the word for the type of a value, up to one of `stops` or whitespace."""
 
     slot: Slot
     stops: Finder
     types: tuple[str, ...] = ()
-    """The words for types that the format has."""
+    """Allowed words for types."""
 
     def step(self, machine: Machine) -> bool:
         ends = _word_ends(machine, self.stops)
@@ -110,7 +110,7 @@ class ReadWord:
 
 @dataclass(frozen=True, slots=True)
 class SkipWords:
-    """Words without meaning, up to one of `stops`, on one line."""
+    """Meaningless words on one line, up to one of `stops`."""
 
     stops: Finder
     barred: Finder
@@ -122,8 +122,7 @@ class SkipWords:
         end, literal = self.stops.find(buffer, start, limit)
         if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
             return True
-        # What may be the beginning of a stop is not one of the words yet.
-        # `assistant to=f`: of a stop ` to=`, the text may hold ` to` so far.
+        # Exclude a possible start of a stop from the words. For example, the text ` to` may become the stop ` to=` in `assistant to=f`.
         words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
         barred = self.barred.find(words, 0)[1]
         if len(words) > MAX_WORDS or "\n" in words or barred or (not literal and machine.final):

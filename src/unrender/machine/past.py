@@ -1,4 +1,4 @@
-"""Keeps the text read so far as long as it's needed, with the role of each part."""
+"""Stores the text parsed so far as long as it's needed, with the role of each part."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Span:
 
 @dataclass(slots=True, eq=False)
 class ReadText(Resumable):
-    """Text before a machine's buffer, in pieces, so that nothing is copied with each chunk."""
+    """Text before a machine's buffer, stored in pieces to avoid copies."""
 
     needed: deque[str] = field(default_factory=deque)
-    """Text that may have to be read again."""
+    """Text that may have to be parsed again."""
     start: int = 0
-    """The position of the first piece."""
+    """Position of the first piece."""
     looked: int = 0
-    """The position from which text was needed at the last look."""
+    """Position from which text was needed at the last call of `add`."""
     gone: deque[str] = field(default_factory=deque)
-    """The last of the text that is not needed, as context."""
+    """The end of the text that is no longer needed, kept as context."""
     gone_size: int = 0
 
     def add(self, text: str, start: int, first: int) -> None:
-        """Keep `text`, which begins at the position `start`; text from `first` on is still needed."""
+        """Store `text`, which starts at the position `start`. Text from `first` on is still needed."""
         if first != self.looked:
             self._drop(first, start)
         kept = first - start
@@ -49,9 +49,9 @@ class ReadText(Resumable):
             self.start = max(first, start) if len(self.needed) == 1 else self.start
 
     def _drop(self, first: int, end: int) -> None:
-        """Drop the pieces before the position `first`; the last one ends at `end`."""
+        """Drop the pieces before the position `first`; the last piece ends at `end`."""
         self.looked = first
-        # A piece in which `first` lies stays whole: to cut it would copy it again with each chunk.
+        # Don't cut a piece that contains `first`: that would copy it again with each chunk.
         while self.needed and (first >= end or self.start + len(self.needed[0]) <= first):
             text = self.needed.popleft()
             self.start += len(text)
@@ -65,7 +65,7 @@ class ReadText(Resumable):
             self.gone_size -= len(gone.popleft())
 
     def take_back(self, size: int) -> str:
-        """Remove at least the last `size` characters, and return them."""
+        """Remove and return at least the last `size` characters."""
         pieces: list[str] = []
         while size > 0:
             pieces.append(self.needed.pop())
@@ -73,7 +73,7 @@ class ReadText(Resumable):
         return "".join(reversed(pieces))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the pieces, the latest first."""
+        """Yield the pieces, latest first."""
         return chain(reversed(self.needed), reversed(self.gone))
 
 
@@ -85,7 +85,7 @@ def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role
     >>> ends
     [2, 4, 6, 9]
     """
-    # All spans from `first` to `last` are replaced; what stands out of them on either side keeps its role.
+    # Replace all spans from `first` to `last`. Parts outside the given range keep their role.
     first, last = bisect_right(ends, start), bisect_left(ends, end)
     begins = ends[first - 1] if first else 0
     new = [(roles[first], start)] if start > begins else []

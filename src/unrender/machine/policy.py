@@ -22,36 +22,43 @@ Repairs = Literal["format", "offered", "none"]
 class Policy:
     """Rules for parsing ambiguous text. The defaults are for agents that execute calls.
 
-    By default, a call of a tool that wasn't offered is content: it can't be executed, and is most often a quoted example. A call at the end
-    of unclosed reasoning counts, because models sometimes forget the end marker. A call inside reasoning that continues is part of the
-    reasoning. Reasoning markers at the start of an answer count even if the template has no reasoning, because some models reason anyway. A
-    call is sent when it's complete, so that nobody executes half of one. If a grammar guarantees the calls, or to show calls while they are
-    written, use "streamed".
+    By default, a call of a tool that wasn't offered is content, because it can't be executed, and is usually a quoted example. A call at
+    the end of unclosed reasoning counts, because models sometimes forget the end marker. A call inside reasoning that continues is part of
+    the reasoning. Reasoning markers at the start of an answer count even if the template has no reasoning, because some models reason
+    anyway. A call is sent when it's complete, so that nobody executes half of one. Use "streamed" if a grammar guarantees valid calls, or
+    to display calls while they are generated.
 
     Raises `ValueError`, naming the field, for an invalid value.
     """
 
     unknown_tools: UnknownTools = "content"
-    """Treatment of a call of a tool that wasn't offered. "content": unchanged content, with a `Malformed` event. "call": a call whose
-    `offered` is False."""
+    """Treatment of a call of a tool that wasn't offered. With "content", the text of the call is content, with a `Malformed` event. With
+    "call", the call is returned with `offered=False`.
+    """
     calls_in_reasoning: CallsInReasoning = "rescue"
-    """Treatment of a call inside unclosed reasoning. "rescue": a call if only end markers follow it; until then, it's buffered. "ignore":
-    reasoning."""
+    """Treatment of a call inside unclosed reasoning. With "rescue", such a call is buffered, and counts if only end markers follow. With
+    "ignore", such a call is part of the reasoning.
+    """
     tool_calls: CallRelease = "complete"
-    """Time at which calls are sent. "complete": when they are complete. "streamed": while they are written; a call that fails then stays in
-    the
-    message with its status, and its text isn't repeated."""
+    """Time at which calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's
+    generated. A streamed call that fails stays in the message with its status, and its text isn't repeated.
+    """
     failed_calls: FailedCalls = "auto"
-    """Place for the text of a failed call, unless the call was streamed. "apart": only in `Message.failed_calls` and the `Malformed` event.
-    "content": in the content as well. "call": in the arguments of a call, with its status, so that an agent treats it like invalid JSON
-    arguments; a call cut off before its name is "apart". "auto": "apart" if the token limit cut the call off, otherwise "content"."""
+    """Place for the text of a failed call, unless the call was streamed. With "apart", the text is only in `Message.failed_calls` and the
+    `Malformed` event. With "content", the text is also in the content. With "call", the text is in the arguments of a call with its status,
+    so that an agent treats it like invalid JSON arguments. If such a call is cut off before its name, "call" means "apart". With "auto", a
+    call that the token limit cut off is "apart", and any other failed call is "content".
+    """
     undeclared_reasoning: UndeclaredReasoning = "read"
-    """Treatment of a common reasoning marker at the start of an answer, if the format doesn't have it. "read": reasoning, up to the end
-    marker, with a `Malformed` event. "content": content, including the markers."""
+    """Treatment of a common reasoning marker at the start of an answer, if the format doesn't have it. With "read", the text up to the end
+    marker is reasoning, with a `Malformed` event. With "content", the text is content, including the markers.
+    """
     repair: Repairs = "format"
-    """Damaged calls to repair, each with a `Malformed` event. "format": calls with missing, repeated, broken or misspelled markers, if the
-    result is unambiguous and matches the schema. "offered": also calls in another well-known syntax, if they start a line, end the answer,
-    and match the schema of an offered tool; for callers who confirm calls before running them. "none": no calls."""
+    """Damaged calls to repair, each with a `Malformed` event. With "format", calls with missing, repeated, broken or misspelled markers are
+    repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in another well-known syntax, if they start a
+    line, end the answer, and match the schema of an offered tool. Use "offered" only if calls are confirmed before they run. With "none",
+    no calls are repaired.
+    """
 
     def __post_init__(self) -> None:
         for field, words in _WORDS.items():
@@ -61,7 +68,7 @@ class Policy:
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
-"""The words of each field."""
+"""Allowed values of each field."""
 USUAL = Policy()
 """The default policy."""
 

@@ -1,9 +1,9 @@
-"""Decides from the text around a call whether it is quoted: the text before opens a quotation, and the text after closes it.
+"""Decides whether a call is quoted: the text before it opens a quotation, and the text after it closes the quotation.
 
 Rules:
-- Both sides are needed. Where no quotation is open before a call, nothing after it is looked at.
-- The text after a call is looked at up to its first word. At the end of the output, and of the turn, a call is a call.
-- A decision depends on the text alone: what is decided about a beginning of the text is decided for all of it.
+- A quotation must be open before the call and closed after it. Without an open quotation, the text after the call doesn't matter.
+- Only the text up to the first word after a call matters. A call at the end of the output or turn isn't quoted.
+- A decision depends on the text alone, and more text doesn't change it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _PAIRS = {
 }
 """Quotation marks, each with its closing mark."""
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
-"""Texts that may be between a call and the mark that closes its quotation: a backslash inside a string, or a stop."""
+"""Texts that may be between a call and the closing quotation mark: a backslash inside a string, or punctuation."""
 _IN_STRING = ("\\n", "\\r", "\\t")
-"""Escapes of white space in a string: after a call that a mark precedes, one shows the string."""
+"""Escaped whitespace, which indicates that a call next to a quotation mark is inside a string."""
 _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
@@ -46,33 +46,33 @@ _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
 _BRACKET = re.compile(r"[\[\]{}]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
 _CALLS = re.compile(r"calls?$", re.IGNORECASE)
-"""The end of a tag's name that names calls: models write it around calls that the format writes without one."""
+"""End of the names of tags that models write around calls, even if the format has none."""
 _GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
-"""Continuations of a sentence: its punctuation, a remark, or a word; the word must be in small letters."""
+"""Patterns that continue a sentence: punctuation, the start of a remark, or a lowercase word."""
 _SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotation:
-    """The open quotation before a call, with the text after the call that closes it."""
+    """The open quotation before a call, and the texts after the call that close it."""
 
     closers: tuple[str, ...] = ()
-    """Texts of which one closes the quotation, with any white space before it."""
+    """Texts that close the quotation, optionally after whitespace."""
     apart: tuple[str, ...] = ()
-    """The same for what opens further up, which counts right after the call alone."""
+    """Texts that close a quotation opened on an earlier line, if they directly follow the call."""
     fence: str = ""
-    """The fence on the line before the call; a line with the same closes it."""
+    """The fence on the line before the call, which also closes the quotation."""
     alone: bool = False
-    """Nothing is before that fence: with nothing after it either, the fenced call is the answer."""
+    """True if no text precedes the fence. Without text after the fence either, the fenced call is the answer."""
     sentence: bool = False
     """True if the call is inside a line: it's quoted if the sentence continues."""
     line: bool = False
-    """The same, and it is quoted if any text is after it on the line."""
+    """True if the call is inside a line, and any text after it on the line shows that it's quoted."""
     any_text: bool = False
-    """Whatever text follows is in the same quotation, or after it: in a comment, or in a block of code with text before the call."""
+    """True if any text after the call shows that it's quoted, e.g. in a comment, or in a code block with text before the call."""
     certain: bool = False
-    """A line that begins with `>`, with text before it: nothing more is needed."""
+    """True if the text before the call is enough, e.g. a line that starts with `>` below other text."""
 
     @property
     def spans_lines(self) -> bool:
@@ -80,9 +80,9 @@ class Quotation:
         return bool(self.closers or self.apart or self.fence or self.any_text)
 
     def closed(self, text: str, at: int, ends: Finder, *, final: bool) -> bool | None:
-        """Return whether the text after the call, from `at`, shows a quotation; None if more text is needed.
+        """Return whether the text after the call, from `at`, closes a quotation; None if more text is needed.
 
-        `ends` are the markers that end a turn. `final` means that no more text will come.
+        `ends` are the markers that end a turn. `final` means that no more text will follow.
         """
         if self.certain:
             return True
@@ -102,7 +102,7 @@ class Quotation:
             return None
         if broken or self.line or not self.sentence:
             return not broken and self.line
-        # "|" may be a cell of a table, and "|>" closes a marker.
+        # "|" may end a table cell, and "|>" ends a marker.
         return None if not final and text[after:] == "|" else _goes_on(text, after)
 
     def closed_in(self, value: str) -> bool:
@@ -119,7 +119,7 @@ class Quotation:
         end = end_of(run, text, at)
         if end == len(text) and not final:
             return None
-        # "```" closes, and "```python" opens another block.
+        # "```" closes a block, and "```python" opens another one.
         if end - at < len(self.fence) or not (end == len(text) or text[end].isspace()):
             return False
         after = end_of(_SPACE, text, end, end + MAX_BLANK)
@@ -141,7 +141,7 @@ def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
 def _marked(closers: tuple[str, ...], text: str, at: int, final: bool) -> bool | None:
     """Return whether one of `closers` is at `at`; None if more text is needed."""
     run = end_of(_BACKQUOTES, text, at)
-    if run > at:  # Of two backquotes, one closes nothing that one has opened.
+    if run > at:  # Two backquotes don't close a quotation that one backquote opened.
         closes = text[at:run] in closers
         return (
             None
@@ -162,7 +162,7 @@ def _goes_on(text: str, at: int) -> bool:
 def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | None:
     r"""Return the open quotation at the end of the text `before` a call; None if there is none.
 
-    `cut` means that the text began earlier than `before`, and `anchored` that an open bracket before the call is enough.
+    `cut` means that `before` isn't all of the text before the call. `anchored` means that an open bracket before the call is enough.
 
     >>> opened("Write `", cut=False).closers
     ('`',)
@@ -190,7 +190,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     sentence = (
         in_line and not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
     )
-    # `I look.{"name": …}`: a bracket right after a sentence is where a format may write it.
+    # In `I look.{"name": …}`, the bracket directly follows a sentence, which the format allows, so the call isn't quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
     if not (fence or closers or apart or any_text or sentence or bare):
         return None
@@ -200,7 +200,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
 
 
 def going_on(found: Quotation) -> Quotation | None:
-    """Return the quotation in reasoning that continues after the call; a sentence ends with the reasoning."""
+    """Return the quotation, or None if it's inside a sentence, which ends with the reasoning."""
     return replace(found, sentence=False, line=False) if found.spans_lines else None
 
 
@@ -224,7 +224,7 @@ def _marks(shown: str) -> tuple[str, ...]:
 
 
 def _marks_above(shown: str) -> tuple[str, ...]:
-    """Return the closing marks for open marks in a text: "`## Use", and then a call on a line of its own."""
+    """Return the closing marks for marks that are open in a text, as in "`## Use" with the call on a later line."""
     runs, marks = _RUN.findall(shown), _MARK.findall(shown)
     quoted = tuple(mark for mark in ("'", '"') if marks.count(mark) % 2)
     found = [run for run in dict.fromkeys(runs) if len(run) < len(_LEAST_FENCE) and runs.count(run) % 2]
@@ -248,14 +248,14 @@ def _tags(before: str) -> tuple[str, ...]:
 
 
 def _fence_before(before: str, cut: bool) -> tuple[str, bool, bool]:
-    """Return the fence on the last line of a text, whether nothing is before it, and whether another block is open around the end."""
+    """Return the fence on the last line of a text, whether no text precedes it, and whether another block is open at the end."""
     fence, start, end = "", 0, 0
     for found in _FENCE.finditer(before):
         run, words = found.group(1), found.group(2).strip()
         if fence:
             if run.startswith(fence) and not words:
                 fence = ""
-        # Of a text that began earlier, the first fence closes a block, unless it names a language.
+        # If the start of the text is missing, the first fence closes a block, unless it has a language.
         elif (words or not cut) and not (run[0] == "`" and "`" in words):
             fence, start, end = run, found.start(), found.end()
         cut = False

@@ -1,8 +1,8 @@
 """Parses the text after a call's arguments: the end of the call or of the run, the next call, or invalid text.
 
 Rules:
-- Closers may be missing or doubled, and a run that breaks off is left to the text; nothing that closes a call is lost.
-- Text that broke off is searched for another beginning a bounded number of times.
+- End markers may be missing or repeated. A run that breaks off is content, except for its end markers.
+- After a failure, text is searched for another start marker a limited number of times.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from unrender.values.finder import Finder, end_of
 
 _WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_WORD}}}")
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
-"""A closing tag, or the beginning of one."""
+"""A closing tag, or a prefix of one."""
 _CALLS_END = ("call>", "calls>")
 _GOES_ON = (",", ":", "}", "]")
 """Characters that continue JSON."""
@@ -45,43 +45,43 @@ _NOWHERE, _UNDECIDED = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Reads the closers of a call and of a run of calls, and then the next call."""
+    """Consumes the end markers of a call and of a run of calls, and then starts the next call."""
 
     closers: tuple[str, ...]
-    """Texts that must follow a call, in order."""
+    """End markers of a call, in order."""
     section: tuple[str, ...]
-    """Texts that must follow the last call."""
+    """End markers after the last call, in order."""
     openers: Mapping[str, tuple[int, int]]
-    """Markers that begin another call: where to go, and where to try when a failure must leave it text."""
+    """Start markers of calls, each with two targets. At the second target, a failed call becomes text."""
     optional: frozenset[str]
-    """Closers that are also ends of turn."""
+    """End markers of a call that also end the turn."""
     excess: frozenset[str]
-    """Brackets that models write once too often before a closer."""
+    """Brackets that models sometimes repeat before an end marker."""
     separator: str
     after: str
-    """Layout that may follow the last call."""
+    """Optional layout after the last call."""
     marks: Finder
     hub: int
     ends: Finder
-    """Ends of a turn."""
+    """Markers that end a turn."""
     stops: Finder
-    """Ends of a call that broke: what closes it, and what begins the next one."""
+    """Markers at which a broken call ends: its end markers, and the start markers of the next call."""
     refused: Finder
-    """Ends of the text of a broken call that is content: what closes it, what begins a call, and what ends the turn."""
+    """Markers at which the text of a broken call ends if it's content: end markers, start markers of calls, and ends of the turn."""
     unmarked: bool = False
-    """Nothing but a tool's name shows a call: one whose JSON breaks the tool's schema is text."""
+    """True if only a tool name indicates a call. A call whose arguments violate the tool's schema is text."""
     repair: Repair | None = None
-    """The reader of a call that is not written as the format has it."""
+    """Settings for repairing damaged calls; None to disable repairs."""
 
     def step(self, machine: Machine) -> bool:
         if (suspended := self._end_failed(machine)) is not None:
             return suspended
-        # `f(a=1)`: nothing closes such a call, so it is complete at once.
+        # A call such as `f(a=1)` has no end marker, so it's already complete.
         if not self.closers and not self._limited(machine):
             self._complete(machine)
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # So many blank lines are not the layout between two calls.
+        # The layout between two calls isn't that long.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine, machine.at)
         if undecided(machine, self.marks, at):
@@ -91,7 +91,7 @@ class Tail:
             return self._next_call(machine, at, mark)
         if mark == BACKQUOTES and machine.fenced:
             machine.fenced = False
-            if machine.call:  # The fence around `{"a": 1}` has closed, so the arguments are all there.
+            if machine.call:  # The fence around `{"a": 1}` is closed, so the arguments are complete.
                 machine.call.ended = True
             _take(machine, at + len(mark))
             return False
@@ -100,7 +100,7 @@ class Tail:
         if mark and (mark in self.closers or mark in self.section) and self._close(machine, at, mark):
             return False
         if not mark and (self.section or not self.separator) and "" in self.openers:
-            # Nothing but its name shows the next call: "now {…}\nthen {…}"; in a list the comma may be missing: `[f()g()]`.
+            # In "now {…}\nthen {…}", only the name `then` indicates the next call. In a list such as `[f()g()]`, the comma may be missing.
             named = tool_at(machine, at)
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
@@ -110,13 +110,13 @@ class Tail:
         """End a committed call at invalid text; the rest of the text is parsed separately."""
         machine.broke = False
         call, wanted = machine.call or begin_call(machine), machine.wanted
-        # `{"a": ` at the end of the output was cut off; `{"a": ;` was broken before it ended.
+        # At the end of the output, `{"a": ` is truncated, but `{"a": ;` is invalid.
         truncated = machine.final and machine.failed_at >= len(machine.buffer)
-        # Only one character: how many more have come depends on the chunks.
+        # Report only one character, so that the result doesn't depend on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
         status: CallStatus = "truncated" if truncated or machine.cut_at(call) else "invalid"
         mendable = may_be_repaired(machine, self.repair) and not machine.length_limited
-        # A value that nothing closes takes all that follows, and with it what closes the call.
+        # A value without an end marker also contains the end markers of the call.
         if status == "truncated" and mendable and self._repaired(machine, ""):
             return
         held = fate(machine, call, False) != "content" or mendable
@@ -130,7 +130,7 @@ class Tail:
         machine.closed, machine.refused = ABANDONED, status == "invalid"
 
     def _end_failed(self, machine: Machine) -> bool | None:
-        """Read on to the end of a call that failed; return None where there is none, or its end is reached."""
+        """Consume the rest of a failed call. Return None if there is no failed call, or if its end was reached."""
         if machine.broke:
             self._break(machine)
         if machine.call and machine.call.broken:
@@ -138,14 +138,14 @@ class Tail:
         return True if machine.refused and self._end_refused(machine) else None
 
     def _end_broken(self, machine: Machine, wanted: str, met: str, position: int) -> bool:
-        """Read on to the end of a call that broke; there it is repaired, or fails. Return True to suspend."""
+        """Consume a broken call up to its end, then repair it or fail. Return True to suspend the machine."""
         search = self.stops.find if machine.final else self.stops.decided
         at, mark = search(machine.buffer, machine.at) if self.stops.literals else (machine.at, "")
         mendable = may_be_repaired(machine, self.repair)
-        # Without a marker that ends a call, the repair itself finds its end.
+        # If calls have no end markers, the repair determines the end of the call.
         if not mark and (machine.final or (mendable and not self.stops.literals)):
             at = len(machine.buffer)
-        # `{"a": 1</call>, "b": 2}`: a closer is not the end where JSON goes on after it.
+        # In `{"a": 1</call>, "b": 2}`, JSON continues after the end marker, so the call continues too.
         after = end_of(SPACE, machine.buffer, at + len(mark), at + len(mark) + MAX_BLANK)
         if mendable and mark and undecided(machine, self.marks, after):
             return True
@@ -176,19 +176,21 @@ class Tail:
         return False
 
     def _repaired(self, machine: Machine, mark: str) -> bool:
-        """Repair the call whose text ends here, before `mark`; return whether it was."""
+        """Try to repair the call that ends before `mark`. Return whether the repair succeeded."""
         ended = repaired(machine, self.repair, mark, self.hub) if self.repair else ""
         if ended:
             machine.closed = len(self.closers) + (len(self.section) if ended == "run" else 0)
         return bool(ended)
 
     def _end_refused(self, machine: Machine) -> bool:
-        """Read on to the end of a call whose text is content: markers in it are content, too. Return True to suspend."""
+        """Consume the rest of a call whose text is content, including its markers. Return True to suspend the machine."""
         buffer, mark = machine.buffer, ""
         if self.refused.literals:
             search = self.refused.find if machine.final else self.refused.decided
             at, mark = search(buffer, machine.at)
-            while mark == BACKQUOTES and not machine.fenced:  # No fence is open that these would close.
+            while (
+                mark == BACKQUOTES and not machine.fenced
+            ):  # Without an open fence, these backquotes don't close anything.
                 at, mark = search(buffer, at + len(mark))
             end = at if mark or not machine.final else len(buffer)
             closed = call_failed(machine) and (mark in self.closers or mark in self.section)
@@ -199,12 +201,12 @@ class Tail:
         return False
 
     def _ends_this(self, machine: Machine, mark: str) -> bool:
-        """Return whether a mark that begins a call ends this one: where both are the same marker, the second one ends."""
+        """Return whether a start marker ends the current call. If calls start and end with the same marker, the second one is the end."""
         awaited = (*self.closers, *self.section)[machine.closed :]
         return not mark or mark in awaited or (mark == BACKQUOTES and machine.fenced)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:
-        # `{"a": 1}}}</call>`: one brace too many is forgiven where a whole marker follows it.
+        # In `{"a": 1}}}</call>`, one extra brace is allowed before a complete marker.
         after = end_of(SPACE, machine.buffer, at + 1, at + 1 + MAX_BLANK)
         if undecided(machine, self.marks, after):
             return True
@@ -212,21 +214,22 @@ class Tail:
             return self._leave(machine, at)
         if machine.call and machine.call.keys:
             machine.call.repaired = True
-        machine.malformed(mark, "a closer")
+        machine.malformed(mark, "an end marker")
         _take(machine, at + 1)
         return False
 
     def _foreign(self, machine: Machine, at: int, mark: str) -> bool:
-        """Take another format's closing tag for the one that is due, as in `{"a": 1}</arg_value>`, or a part of it at the end.
+        """Accept another format's closing tag as the next end marker, as in `{"a": 1}</arg_value>`, or a partial end marker at the end of
+        the output.
 
-        The run is left where neither is here.
+        If neither is found, leave the run of calls.
         """
         expected = (*self.closers, *self.section)[machine.closed :] if not mark else ()
         due = expected[0] if expected else ""
         found = _FOREIGN.match(machine.buffer, at) if due else None
         if found and not machine.final and found.end() == len(machine.buffer) and found.end() - at < MAX_BLANK:
             return True
-        # What closes a section names calls: any other tag may be the text's own.
+        # At the end of a section, only closing tags for calls are accepted, because other tags may belong to the text.
         ends = ">" if machine.closed < len(self.closers) else _CALLS_END
         text = found.group() if found and found.group().endswith(ends) else ""
         rest = machine.buffer[at : at + len(due)] if machine.final and not machine.length_limited else ""
@@ -247,16 +250,16 @@ class Tail:
         expected = (*self.closers, *self.section)
         seen = machine.closed
         ahead = [i for i in range(seen, len(expected)) if expected[i] == mark]
-        # A closer that came already is doubled, and dropped; but a single `]` again may be text.
+        # A repeated end marker is dropped, but a repeated single character such as `]` may be text.
         if not ahead and len(mark) == 1:
             return False
         if call_failed(machine):
             machine.text(Role.CONTENT, at + len(mark))
             return True
         machine.take(Role.LAYOUT, at)
-        # Of `</call></call>` the second one stands for the first again.
+        # In `</call></call>`, the second marker repeats the first one.
         index = ahead[0] if ahead else seen - 1
-        # `</section>` without `</call>` before it closes both.
+        # `</section>` without a preceding `</call>` ends both.
         if index > seen:
             self._repair(machine, expected[seen])
         machine.take(Role.MARKER, at + len(mark))
@@ -268,7 +271,7 @@ class Tail:
     def _complete(self, machine: Machine) -> None:
         call = machine.call
         if call and (call.repaired or self.unmarked) and not self._fits(call):
-            fail_call(machine, "invalid", "arguments that the tool takes", "")
+            fail_call(machine, "invalid", "arguments that match the tool's schema", "")
             machine.closed = ABANDONED
         elif call:
             complete_call(machine)
@@ -276,7 +279,7 @@ class Tail:
             seal(machine)
 
     def _repair(self, machine: Machine, missing: str) -> None:
-        """Report a closer that is missing: such a call counts only with arguments that the tool takes."""
+        """Report a missing end marker. A call without it is valid only if the arguments match the tool's schema."""
         machine.malformed("", repr(missing))
         if machine.call is not None:
             machine.call.repaired = True
@@ -285,7 +288,7 @@ class Tail:
         arguments = "".join(call.arguments)
         if not call.repaired:
             return call.begun or call.types.admit(arguments)
-        # In `{city:"Paris,opts:{"a": 1}}` a quotation mark is missing, and `a` is no argument.
+        # In `{city:"Paris,opts:{"a": 1}}`, a quotation mark is missing, and the tool has no argument `a`.
         known = not self.excess or all(map(call.types.knows, call.keys))
         return known and call.types.fit(arguments)
 
@@ -297,7 +300,7 @@ class Tail:
             return self._leave(machine, at)
         if undecided(machine, self.marks, after):
             return True
-        # "f(), and …": a comma that no call follows is text.
+        # In "f(), and …", the comma is text because no call follows it.
         following = self.marks.at(buffer, after)
         if following not in self.openers:
             return self._leave(machine, at)
@@ -310,7 +313,7 @@ class Tail:
         return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
-        # "`<f/>`" in `<output>`: what begins like a call may close a quotation. In a comment there may be several calls.
+        # In "`<f/>`" inside `<output>`, the closing tag of the quotation starts like a call. A comment may contain several calls.
         around = going_on(machine.quotation) if mark and machine.quotation else None
         if around and not around.any_text:
             quoted = around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
@@ -319,15 +322,14 @@ class Tail:
         if machine.closed < len(self.closers):
             self._repair(machine, self.closers[machine.closed])
         self._complete(machine)
-        # Inside a section white space is layout; between calls that stand alone it may turn out to be content.
+        # Whitespace inside a section is layout, but whitespace between standalone calls may become content.
         if self.section:
             machine.take(Role.LAYOUT, at)
             if not machine.loose:
                 machine.separated = machine.position
         else:
             machine.carry(at)
-        # With a way back open, a call that fails now takes the whole run back; without, it alone becomes
-        # text.
+        # With an open backtracking point, a failure undoes the complete run of calls; otherwise, only the failed call becomes text.
         direct, tried = self.openers[mark]
         return machine.go_to(direct if machine.frames and not machine.quotation else tried)
 
@@ -348,21 +350,18 @@ class Tail:
         if machine.closed < len(expected):
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
-            # A call that counts only whole, as bare `{"name": …}` in an answer, is text where its end is
-            # missing.
+            # A call that must be complete, such as bare `{"name": …}`, is text if its end is missing.
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 return machine.fail(wanted)
             if cut_off:
                 fail_call(machine, "truncated", wanted, "")
                 machine.closed = ABANDONED
-            # At the end of the output a closer that also ends the turn is not missing: the engine has
-            # stripped it.
+            # Engines strip end markers that also end the turn from the end of the output, so such a marker isn't missing.
             elif not ended or expected[machine.closed] not in self.optional:
                 self._repair(machine, expected[machine.closed])
         self._complete(machine)
-        if not call_failed(machine):  # After a call that is text, white space is text as well.
-            # Before more text only the layout that the format writes is taken: a third line break is the
-            # text's own.
+        if not call_failed(machine):  # After a call that is text, whitespace is text too.
+            # If text follows, consume only the format's layout, because any further line break belongs to the text.
             shared = shared_length(machine.buffer, machine.at, self.after)
             machine.take(Role.LAYOUT, at if ended else machine.at + shared)
         if torn and machine.at < len(machine.buffer):
@@ -370,13 +369,13 @@ class Tail:
         return machine.go_to(machine.frames[-1].sealed if machine.frames else self.hub)
 
     def _torn(self, machine: Machine, at: int) -> bool:
-        """Return whether the token limit has cut the output off in a marker that begins at `at`."""
+        """Return whether the token limit truncated a marker that starts at `at`."""
         rest = machine.buffer[at:]
         limited = machine.final and machine.length_limited and rest
         return bool(limited) and any(mark.startswith(rest) for mark in self.marks.literals)
 
     def _drop(self, machine: Machine) -> None:
-        """Report a marker that was cut off after a call: it begins the next call, or closes what is complete."""
+        """Report a marker that was truncated after a call, and that starts the next call or ends a complete one."""
         rest = machine.buffer[machine.at :]
         closers = (*self.closers, *self.section)
         if any(closer.startswith(rest) for closer in closers):
@@ -386,18 +385,16 @@ class Tail:
             cut_short(machine)
 
     def _limited(self, machine: Machine) -> bool:
-        """Return whether the token limit has cut the output off before the call has ended."""
-        # What closes no call by a marker is complete where something follows, which nothing does here. A first closer shows
-        # that the arguments are all there.
+        """Return whether the token limit cut the output off before the end of the call."""
+        # Without an end marker, a call is complete only if text follows. After the first end marker, the arguments of a call are complete.
         cut = machine.call is not None and machine.call.cut and not machine.closed
         return machine.length_limited and machine.final and cut
 
     def _was_cut_off(self, machine: Machine) -> bool:
-        """Judge a call whose arguments are complete, at the end of the output.
+        """Return whether a call with complete arguments was cut off at the end of the output.
 
-        Engines strip the marker that stopped the model, and models that omit the start marker also omit the end marker. Otherwise something
-        must show that the arguments are all there: a closing marker, or the fence or
-        the bracket around them. A call that shows nothing of the kind was cut off.
+        Engines strip the marker that stopped the model, and models that omit the start marker also omit the end marker. In other cases, a
+        call is complete only after an end marker, or after the fence or bracket around its arguments.
         """
         if self._limited(machine):
             return True
@@ -408,31 +405,31 @@ class Tail:
 
 
 def _take(machine: Machine, end: int) -> None:
-    """Take a closing marker; after a call that has failed it is content like the call."""
+    """Consume an end marker, which is content after a failed call."""
     if call_failed(machine):
         machine.text(Role.CONTENT, end)
     else:
         machine.take(Role.MARKER, end)
 
 
-# Text that could not be read as a call.
+# Text that isn't a valid call.
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
     """Treats text that isn't a valid call as content.
 
-    The text goes up to the place where reading failed, or to the next beginning of the same marker. Where `ends` are given, text
-    with the shape of a call goes up to a closing brace and the call's closers.
+    The text ends where parsing failed, or at the next occurrence of the same marker. With `ends`, text that looks like a call ends after a
+    closing brace and the call's end markers.
     """
 
     role: Role
     hub: int
     finder: Finder
     stops: Finder
-    """Ends of the text wherever it is, also where a call was looked for."""
+    """Markers that always end the text, even inside an attempted call."""
     openers: frozenset[str] = frozenset()
-    """Markers that show a call by themselves, without white space: an answer that is nothing else says nothing."""
+    """Start markers that always indicate a call, without whitespace. If an answer is only such a marker, it has no content."""
     ends: Finder | None = None
     """The closing brace, and start markers of another call."""
     closers: Finder = NO_MARKERS
@@ -440,18 +437,18 @@ class Unread:
     def step(self, machine: Machine) -> bool:
         if self.ends is not None and (end := self._brace(machine, self.ends)) != _NOWHERE:
             return end == _UNDECIDED or self._drop(machine, end)
-        # At least one character becomes text, or the same marker would be found here for ever.
+        # Consume at least one character; otherwise, the same marker would be found again forever.
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         end = self._again(machine, failed) if machine.rereads else failed
-        # "…with <call> and</think>": what failed as a call must not swallow the end of the reasoning.
+        # In "…with <call> and</think>", the failed call must not include the end of the reasoning.
         closed, closer = self.stops.find(machine.buffer, machine.at + 1, end + self.stops.longest)
         end = closed if closer and closed < end else end
-        # `<call> <ca`: whether the marker comes again, and ends this text, is not known yet.
+        # In `<call> <ca`, the marker may occur again and end this text.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
         alone = machine.final and not machine.answered and end == len(machine.buffer)
         if alone and "".join(machine.buffer[machine.at :].split()) in self.openers:
-            if machine.wanted:  # It led to no call, and that was not reported.
+            if machine.wanted:  # Report the marker, unless it was reported earlier.
                 machine.malformed(machine.buffer[machine.at : end], machine.wanted)
             machine.take(Role.MALFORMED, end)
             return machine.go_to(self.hub)
@@ -461,10 +458,10 @@ class Unread:
         return machine.go_to(self.hub)
 
     def _again(self, machine: Machine, failed: int) -> int:
-        """Return where, before `failed`, the marker comes again, or one that outlasts it begins in it, as in `>>>>`."""
+        """Return the position before `failed` at which the marker occurs again, or at which an overlapping one starts, as in `>>>>`."""
         buffer, start = machine.buffer, machine.at
         marker = self.finder.at(buffer, start)
-        # "<call> is how <call>{…}</call> begins": the first marker is text, up to the second.
+        # In "<call> is how <call>{…}</call> begins", the first marker and the text before the second marker are content.
         core = marker.strip()
         inside = start + len(marker)
         limit = max(failed, inside)
@@ -477,7 +474,7 @@ class Unread:
         return failed
 
     def _drop(self, machine: Machine, end: int) -> bool:
-        """Take text with the shape of a call, whose brace closes before `end`, and its closers."""
+        """Consume text that looks like a call, up to `end` after its closing brace, and the end markers that follow."""
         buffer, closer = machine.buffer, "}"
         while closer:
             after = end_of(SPACE, buffer, end, end + MAX_BLANK)
@@ -485,14 +482,14 @@ class Unread:
                 return True
             closer = self.closers.at(buffer, after)
             end = after + len(closer) if closer else end
-        # What a generation prompt wrote is never content.
+        # Text of a generation prompt is never content.
         if text := buffer[max(machine.at, -machine.base) if machine.given else machine.at : end]:
             machine.events.append(BrokenText(text))
         machine.take(Role.MALFORMED, end)
         return machine.go_to(self.hub)
 
     def _brace(self, machine: Machine, ends: Finder) -> int:
-        """Return where the brace has closed that opens after the marker, with at most a word between."""
+        """Return the end of a brace that opens after the marker, with at most a word in between."""
         buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
         opened = buffer.find("{", machine.at, failed)
         if opened < 0:
@@ -501,7 +498,7 @@ class Unread:
                 return _UNDECIDED
             if not buffer.startswith("{", opened):
                 return _NOWHERE
-        # Up to the place of the failure all was JSON: no brace before it closes the outer one.
+        # The text before the failure was valid JSON, so no brace before it closes the outer one.
         inside = max(opened + 1, failed)
         limit = inside + MAX_WORD
         search = ends.find if machine.final else ends.decided

@@ -1,4 +1,4 @@
-"""Defines messages, tools and requests as frozen values, for everything that reads or writes answers.
+"""Messages, tools and requests as frozen values.
 
 `wire` defines them with their OpenAI formats, and limits the size of input. `conversation` parses other formats.
 """

@@ -1,4 +1,4 @@
-"""Defines messages, tools and requests as frozen values, with their OpenAI formats.
+"""Messages, tools and requests as frozen values, with their OpenAI formats.
 
 These values don't depend on a template, a format or a model.
 """
@@ -15,13 +15,13 @@ from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-"""Fields in which callers pass reasoning; the first one with text counts."""
+"""Fields in which callers pass reasoning. The first one with text is used."""
 ReasoningField = Literal["reasoning_content", "reasoning"]
-"""The name of the reasoning field: DeepSeek's, which most servers and templates use, or OpenRouter's."""
+"""Name of the reasoning field: DeepSeek's, which most servers and templates use, or OpenRouter's."""
 
 
 class FunctionCallBody(TypedDict):
-    """The function that is called: the tool's name, and the arguments as JSON text."""
+    """The called function: the tool's name, and the arguments as JSON text."""
 
     name: str
     arguments: str
@@ -37,7 +37,7 @@ class ToolCallBody(TypedDict):
 
 
 class ToolMessageBody(TypedDict):
-    """The message that answers a call with its result."""
+    """A message with the result of a call."""
 
     role: Literal["tool"]
     tool_call_id: str
@@ -45,7 +45,7 @@ class ToolMessageBody(TypedDict):
 
 
 class MessageFields(TypedDict, total=False):
-    """Fields that an assistant's message may have beside content: reasoning under one of two names, and calls."""
+    """Optional fields of an assistant message: reasoning, under one of two names, and tool calls."""
 
     reasoning_content: str
     reasoning: str
@@ -89,7 +89,7 @@ class ToolCall:
 
     name: str
     arguments_json: str
-    """The arguments as JSON text, as far as they were parsed; incomplete unless `status` is "complete"."""
+    """The arguments as JSON text. Complete only if `status` is "complete"."""
     id: str
     status: CallStatus = "complete"
     offered: bool = True
@@ -101,7 +101,7 @@ class ToolCall:
 
     @property
     def arguments(self) -> dict[str, Any] | Any:
-        """The arguments as a new dict; None if the call isn't complete, or if Python can't parse them as an object."""
+        """The arguments as a new dict. None if the call isn't complete, or if Python can't parse the arguments as an object."""
         if self.status != "complete":
             return None
         try:
@@ -124,7 +124,7 @@ class ToolCall:
         from unrender.schema.reader import read_schema  # noqa: PLC0415
 
         if not self.offered:
-            return (f"expected a call of a tool that was offered, found {self.name!r:.60}",)
+            return (f"expected the name of an offered tool, found {self.name!r:.60}",)
         if self.tool is None:
             return ()
         try:
@@ -134,7 +134,7 @@ class ToolCall:
         return problems_of(read_schema(self.tool.parameters), arguments)
 
     def to_openai(self) -> ToolCallBody:
-        """Return the call as an element of an OpenAI message's `tool_calls`. An incomplete call has a `status`."""
+        """Return the call as an element of an OpenAI message's `tool_calls`. A call that isn't complete has a `status`."""
         function: FunctionCallBody = {"name": self.name, "arguments": self.arguments_json}
         call: ToolCallBody = {"id": self.id, "type": "function", "function": function}
         if self.status != "complete":
@@ -179,10 +179,10 @@ class Message:
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
-        """Return the message in OpenAI's format, to execute and to send back in the next turn. A stream's deltas add up to it.
+        """Return the message in OpenAI's format, to execute and to send back in the next turn. It equals the sum of a stream's deltas.
 
         Unfinished calls are left out. A failed call is included only if it was streamed, and has its `status`, "truncated" or "invalid".
-        `content` is always a string; reasoning and calls are present only if they aren't empty, as templates expect.
+        `content` is always a string. Reasoning and calls are present only if they aren't empty, as templates expect.
         """
         message: MessageBody = {"role": "assistant", "content": self.content}
         if self.reasoning:
@@ -207,7 +207,7 @@ class Tool:
 
     @cached_property
     def _key(self) -> bytes:
-        """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
+        """Cache key. Different tools have different keys; empty if `parameters` isn't plain data."""
         parameters = content_key(self.parameters)
         return content_key((self.name, self.description, parameters, self.strict)) if parameters else b""
 
@@ -215,7 +215,7 @@ class Tool:
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
         """Read `{"type": "function", "function": {…}}` or the bare function.
 
-        Raises `RequestError`, naming `where`, if the name or the parameters are malformed.
+        Raises `RequestError` with the path `where` if the name or the parameters are malformed.
         """
         function = checked_object(checked_object(tool, where).get("function", tool), f"{where}.function")
         check_values(tool, where=where)
@@ -276,17 +276,17 @@ class Request:
 
     @property
     def _call_required(self) -> bool:
-        """True if the answer must hold a call."""
+        """True if the answer must contain a call."""
         return self.tool_choice in ("required", "named")
 
     @property
     def _one_call(self) -> bool:
-        """True if an answer may hold at most one call."""
+        """True if the answer may contain at most one call."""
         return not self.parallel_tool_calls or self.tool_choice == "named"
 
     @cached_property
     def _key(self) -> Hashable | None:
-        """A value for caches that differs for any two different requests; None when a schema is not plain data."""
+        """Cache key. Different requests have different keys; None if a schema isn't plain data."""
         tools = None if self.tools is None else tuple(tool._key for tool in self.tools)
         schema = content_key(self.response_schema)
         if not schema or (tools and not all(tools)):
@@ -305,22 +305,21 @@ class Request:
 
     @cached_property
     def _by_name(self) -> Mapping[str, Tool]:
-        """The tools by name; of those with one name, the first."""
+        """The tools by name. If a name is repeated, the first tool is used."""
         return {tool.name: tool for tool in reversed(self.tools or ())}
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
-    """Turn OpenAI's `tools` into `Tool` values. Raises `RequestError` that names the place of a mistake."""
+    """Convert OpenAI's `tools` to `Tool` values. Raises `RequestError` with the path of a malformed tool."""
     listed = () if tools is None else checked_list(tools, "tools")
     return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(listed))
 
 
 def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
-    """Return a `tool_choice` without its list of allowed tools, and the allowed tools: without a list, all of them.
+    """Return a `tool_choice` without its list of allowed tools, and the allowed tools (all tools if there is no list).
 
-    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or
-    the same flat, as in Responses. Raises `RequestError`, naming the place, when it is malformed or names an unknown
-    tool.
+    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or the flat form of
+    Responses. Raises `RequestError`, with the path, if it is malformed or contains an unknown tool.
     """
     if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
         return choice, tuple(tools)
@@ -337,7 +336,7 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
 
 
 def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
-    """Return the name in a reference to a tool, which must be one of the `known`."""
+    """Return the name in a reference to a tool. Raises `RequestError` if it isn't one of `known`."""
     function = item.get("function", item) if isinstance(item, Mapping) else item
     name = function.get("name") if isinstance(function, Mapping) else None
     if name not in known:
@@ -346,7 +345,7 @@ def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
 
 
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
-    """Turn OpenAI's `tool_choice` into a `ToolChoice` and the name of a required tool, "" if none is named.
+    """Convert OpenAI's `tool_choice` to a `ToolChoice` and the name of a required tool, "" if none is named.
 
     Raises `RequestError` for an unknown word, an unknown tool, or a required call without tools.
     """
@@ -365,7 +364,7 @@ def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, st
 
 
 def read_response_schema(response_format: Any) -> JsonSchema | None:
-    """Return the JSON Schema in OpenAI's `response_format`, or None when the answer is free text.
+    """Return the JSON Schema in OpenAI's `response_format`, or None if the answer is free text.
 
     Raises `RequestError` for a malformed or unknown response format.
     """

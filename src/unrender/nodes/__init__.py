@@ -1,12 +1,11 @@
-"""Defines the grammar's nodes, PEG combinators as frozen data, and the table of rules that collects them.
+"""Defines grammar nodes, which are PEG combinators as frozen data, and `Rules`, which collects named nodes.
 
-In: patterns, texts and alphabets. Out: nodes. Open this module first: it defines all kinds of nodes, and functions to walk and rewrite
-them. `patterns` reads, writes and matches the regular expressions of JSON Schema, and `texts` writes formats, forbidden words and escaped
-characters.
+Open this module first: it defines all node types, and functions to walk and rewrite nodes. `patterns` reads, writes and matches the regular
+expressions of JSON Schema. `texts` builds nodes for string formats, excluded words and escaped characters.
 
 A handwritten grammar is used both for parsing and for writing dialects. If the two differ, the node's docstring describes it: `Layout` is
-generated as its text and parsed as any whitespace. An answer of a Format is a tree of parts instead (`answer.nodes`). Each node's docstring
-starts with its PEG form, in which `.` is any character. Rule: nodes are immutable data, equal if their parts are equal.
+generated as its text and parsed as any white space. Answers of a `Format` are trees of other nodes (`answer.nodes`). Each node's docstring
+starts with its PEG form, in which `.` is any character. Rule: nodes are immutable, and equal if their parts are equal.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Role(StrEnum):
     VALUE = "value"
     """The value of one argument."""
     CALL = "call"
-    """One whole call."""
+    """One complete call."""
     MARKER = "marker"
     LAYOUT = "layout"
     MALFORMED = "malformed"
@@ -45,7 +44,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A kind of node that holds no other node."""
+    """Base class of nodes without child nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +56,14 @@ class Literal(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Layout(Leaf):
-    """White space: generated as `text`, read as any white space."""
+    """White space: generated as `text`, parsed as any white space."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chars(Leaf):
-    """`[a-z]{min,max}`: characters within `ranges` (inclusive code points), or outside them when `negated`."""
+    """`[a-z]{min,max}`: characters in `ranges` (inclusive code points). If `negated`, all other characters."""
 
     ranges: tuple[tuple[str, str], ...]
     negated: bool = False
@@ -74,7 +73,7 @@ class Chars(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Until(Leaf):
-    """`(!stop .)*`: all text before the first of `stops`, which is not consumed; without stops, the rest."""
+    """`(!stop .)*`: all text before the first of `stops`, which isn't consumed. Without stops, the rest of the output."""
 
     stops: tuple[str, ...] = ()
 
@@ -102,7 +101,7 @@ class Optional:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`a{minimum,maximum}`; no maximum when None. `separator` is between two repetitions."""
+    """`a{minimum,maximum}`, unbounded if `maximum` is None. `separator` occurs between iterations."""
 
     node: Node
     minimum: int = 0
@@ -112,14 +111,14 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The rule of that name in `Grammar.rules`."""
+    """A reference to a rule in `Grammar.rules`."""
 
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """`&a`: `a` must follow, and is not consumed."""
+    """`&a`: `a` must follow, but isn't consumed."""
 
     node: Node
 
@@ -138,7 +137,7 @@ class End(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """`a`, whose text has this role."""
+    """`a`, with a role in the message."""
 
     role: Role
     node: Node
@@ -146,14 +145,14 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """`a`, whose text is held back until it has matched."""
+    """`a`, with its text buffered until all of it has matched."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Cut(Leaf):
-    """No backtracking from here: the matched text is final."""
+    """A cut: commits to the text matched so far, without backtracking."""
 
 
 MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
@@ -162,14 +161,14 @@ MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 
 @dataclass(frozen=True, slots=True)
 class Mark(Leaf):
-    """An empty place to be found again: the sampler draws `text` there, one of `MARKS`, and removes it later."""
+    """Matches no text. The sampler inserts `text`, one of `MARKS`, as a position marker and removes it later."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class JsonValue(Leaf):
-    """One JSON value that obeys the schema (None: any), which is copied and frozen."""
+    """One JSON value that matches the schema, or any value if it's None. The schema is copied and frozen."""
 
     schema: JsonSchema | None = None
 
@@ -179,9 +178,9 @@ class JsonValue(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class PythonValue(Leaf):
-    """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`.
+    """One value in Python syntax, including JSON's spelling: `'a'`, `None`, `{"b": True}`.
 
-    It obeys the schema (None: any), which is copied and frozen.
+    The value must match the schema, unless that is None. The schema is copied and frozen.
     """
 
     schema: JsonSchema | None = None
@@ -192,25 +191,25 @@ class PythonValue(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Quoted(Leaf):
-    """A string between two `quote` characters; a backslash escapes a character in it."""
+    """A string between two `quote` characters. A backslash escapes the next character."""
 
     quote: str = '"'
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart(Leaf):
-    """A part of an answer of a Format, between markers: see `answer.nodes`."""
+    """A part of a Format's answer, between markers. See `answer.nodes`."""
 
 
 _Special = Layout | Until | Peek | Negate | End | Tag | Atomic | Cut | Mark
 Refused = _Special | Chars | Optional | Repeat | Ref | JsonValue | PythonValue | Quoted | AnswerPart
-"""Kinds of nodes that some dialect, or a regular expression, can't express, including repetitions with a separator."""
+"""Node types that some dialect, or a regular expression, can't express. Repetitions with a separator are one of them."""
 Node = Literal | Sequence | Choice | Refused
-"""A node of a grammar. Code that distinguishes kinds of nodes lists them all, so that mypy finds the places to change for a new kind."""
+"""A node of a grammar. Code that distinguishes node types lists all of them, so mypy reports where a new type is missing."""
 
 
 def refusal(node: Refused, why: str) -> GrammarError:
-    """Return the error for a node that may not be where it is.
+    """Return the error for a node that isn't allowed here.
 
     >>> refusal(Cut(), "cannot be written in GBNF")
     GrammarError('Cut cannot be written in GBNF')
@@ -220,13 +219,13 @@ def refusal(node: Refused, why: str) -> GrammarError:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The answers that one turn allows, as data: a root node, and the rules of its `Ref`s, copied and frozen."""
+    """The answers allowed in one turn, as data: a root node, and the rules for its `Ref`s, copied and frozen."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if type(self.rules) is not FrozenDict:  # Nodes are frozen already.
+        if type(self.rules) is not FrozenDict:  # Nodes are already frozen.
             object.__setattr__(self, "rules", FrozenDict(self.rules))
 
 
@@ -235,7 +234,7 @@ EMPTY = Literal("")
 
 
 def in_sequence(*parts: Node) -> Node:
-    """Return the parts one after the other, empty texts left out; a single one stays as it is.
+    """Return the parts in sequence, without empty texts. A single part is returned unchanged.
 
     >>> in_sequence(EMPTY, Ref("a"))
     Ref(rule='a')
@@ -245,7 +244,7 @@ def in_sequence(*parts: Node) -> Node:
 
 
 def sequence_of(parts: list[Node]) -> Node:
-    """Return `parts` as a sequence. Nested sequences are merged and neighbouring literals joined."""
+    """Return `parts` as a sequence. Nested sequences are merged, and adjacent literals are joined."""
     merged: list[Node] = []
     for part in parts:
         for item in part.parts if isinstance(part, Sequence) else (part,):
@@ -265,11 +264,11 @@ _HOLDERS: Mapping[type, tuple[str, ...]] = {
     for kind in (*globals().values(),)
     if isinstance(kind, type) and issubclass(kind, Node)
 }
-"""The fields of each class of nodes that may hold other nodes."""
+"""Maps each node type to its fields that may contain nodes."""
 
 
 def _reader(kind: type) -> Callable[[Any], tuple[Node, ...]]:
-    """Return the function from a node of this class to the nodes in its fields."""
+    """Return a function that returns the child nodes of a node of this type."""
     first, *more = _HOLDERS[kind]
     if more:
         return lambda node: tuple(below for name in (first, *more) if (below := getattr(node, name)) is not None)
@@ -278,7 +277,7 @@ def _reader(kind: type) -> Callable[[Any], tuple[Node, ...]]:
 
 
 _BELOW: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {kind: _reader(kind) for kind in _HOLDERS if _HOLDERS[kind]}
-"""Cached for each class, because every step of writing a grammar uses it."""
+"""Cached per type, since every traversal uses it."""
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -288,8 +287,8 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield `node` and all below it, parents first. `Ref`s are not followed."""
-    # A stack: grammars of large schemas are deeper than Python's own.
+    """Yield `node` and all its descendants, parents first. `Ref`s aren't followed."""
+    # Uses an explicit stack, since grammars of large schemas exceed Python's recursion limit.
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -299,7 +298,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def references(node: Node) -> list[str]:
-    """Return the names of the rules that `node` refers to, in the order of the text."""
+    """Return the names of the rules that `node` refers to, in order of occurrence."""
     found: list[str] = []
     waiting = [node]
     while waiting:
@@ -312,7 +311,7 @@ def references(node: Node) -> list[str]:
 
 
 def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> frozenset[str]:
-    """Return `names`, and all names that `following` leads to from them."""
+    """Return `names`, and all names that are reachable from them through `following`."""
     found = set(names)
     queue = list(found)
     for name in queue:
@@ -323,8 +322,8 @@ def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> 
 
 
 def smallest(table: Mapping[str, T], holds: Callable[[T, frozenset[str]], bool]) -> frozenset[str]:
-    """Return the names for which `holds` is true, given the names for which it is known to be true already."""
-    # From below: first what holds by itself, then what holds because of that, until nothing is added.
+    """Return the smallest set of names for which `holds` is true, given the names found so far."""
+    # Start with the names that don't depend on others, and repeat until no name is added.
     found: frozenset[str] = frozenset()
     while True:
         more = frozenset(name for name, value in table.items() if holds(value, found))
@@ -334,7 +333,7 @@ def smallest(table: Mapping[str, T], holds: Callable[[T, frozenset[str]], bool])
 
 
 def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return `node` with every node in it replaced by the result of `change`, children first. `Ref`s are not followed.
+    """Return `node` with every node in it replaced by the result of `change`, children first. `Ref`s aren't followed.
 
     >>> rewrite(Optional(Ref("a")), lambda node: Ref("b") if node == Ref("a") else node)
     Optional(node=Ref(rule='b'))
@@ -343,7 +342,7 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return `node` with each node directly below it replaced by the result of `change`."""
+    """Return `node` with each child node replaced by the result of `change`."""
     changed: dict[str, Any] = {}
     for name in _HOLDERS[type(node)]:
         value: Any = getattr(node, name)
@@ -361,7 +360,7 @@ RULE_NAME = re.compile(r"[a-z0-9-]+")
 
 @dataclass(slots=True)
 class Rules:
-    """Rules under construction: each distinct node gets one name, in lower-case letters, digits and `-`."""
+    """Rules under construction. Each distinct node gets one name of lower-case letters, digits and `-`."""
 
     table: dict[str, Node] = field(default_factory=dict)
     _names: dict[Node, list[str]] = field(default_factory=dict)
@@ -369,10 +368,10 @@ class Rules:
     _reserved: set[str] = field(default_factory=set)
 
     def add(self, hint: str, node: Node) -> Ref:
-        """Return a reference to the rule for `node`. If there is none yet, it is made and named after `hint`."""
+        """Return a reference to the rule for `node`. Adds a rule, named after `hint`, if there is none."""
         if isinstance(node, Ref):
             return node
-        # A node's hash goes through all that is in it, so it is asked for once.
+        # Hashing a node visits all its descendants, so it's done only once.
         found = self._names.setdefault(node, [])
         if not found:
             found.append(self.reserve(hint))
@@ -380,8 +379,8 @@ class Rules:
         return Ref(found[0])
 
     def reserve(self, hint: str) -> str:
-        """Return a free name like `hint`. The caller must define its rule."""
-        # Dialects agree on lower-case letters, digits and hyphens in names: "Get City!" becomes "get-city".
+        """Return an unused name derived from `hint`. The caller must define a rule with this name."""
+        # All dialects allow lower-case letters, digits and hyphens in names: "Get City!" becomes "get-city".
         base = _NOT_IN_NAMES.sub("-", hint.lower()).strip("-")[:40] or "rule"
         name = base
         while name in self._reserved or name in self.table:
@@ -391,10 +390,10 @@ class Rules:
         return name
 
     def define(self, name: str, node: Node) -> Ref:
-        """Define the rule `name` as `node`."""
+        """Define the rule `name` as `node`, and return a reference to it."""
         self.table[name] = node
         return Ref(name)
 
     def merge(self, rules: Mapping[str, Node]) -> None:
-        """Add `rules` under their own names."""
+        """Add `rules` without renaming them."""
         self.table.update(rules)

@@ -1,8 +1,8 @@
-r"""Reads regular expressions of JSON Schema into nodes that generate the whole text.
+r"""Reads regular expressions of JSON Schema into nodes that generate complete texts.
 
-Strategy: a recursive-descent reader of the ECMAScript subset that is regular: alternation, groups, classes, `\d \w \s`,
-quantifiers, anchors at the ends of an alternative. A pattern is a search, so an unanchored side is any text.
-Lookarounds, back references, word boundaries and Unicode properties raise `UnsupportedPattern`.
+Strategy: a recursive-descent parser for the regular subset of ECMAScript patterns: alternation, groups, classes, `\d \w \s`, quantifiers,
+and anchors at the ends of an alternative. Patterns are searched for, so any text may precede or follow an unanchored one. Lookarounds, back
+references, word boundaries and Unicode properties raise `UnsupportedPattern`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Re
 Ranges = tuple[tuple[str, str], ...]
 
 ANY_TEXT = Repeat(Chars((), negated=True))
-"""Any text, line breaks included."""
+"""Any text, including line breaks."""
 
 _DOT = Chars((("\n", "\n"), ("\r", "\r"), ("\u2028", "\u2029")), negated=True)
 _DIGITS: Ranges = (("0", "9"),)
@@ -33,15 +33,14 @@ _END = 0x110000
 
 
 class UnsupportedPattern(ValueError):
-    """The pattern is a regular expression, but a grammar cannot express it."""
+    """A valid regular expression that a grammar can't express."""
 
 
 @kept(10_000)
 def read_pattern(pattern: str) -> Node:
-    """Return the node that generates every text in which `pattern` is found.
+    """Return a node that generates every text that contains a match of `pattern`.
 
-    Raises `UnsupportedPattern` for a pattern that a grammar cannot express, and `GrammarError` for a text that is not a
-    regular expression.
+    Raises `UnsupportedPattern` if a grammar can't express the pattern, and `GrammarError` if it isn't a valid regular expression.
     """
     if len(pattern) > MAX_STATES:
         raise UnsupportedPattern(f"a pattern of more than {MAX_STATES} characters")
@@ -56,7 +55,7 @@ def read_pattern(pattern: str) -> Node:
 
 
 def _weight(node: Node) -> int:
-    """Return how many characters and classes `node` is when its repetitions are written out."""
+    """Return the number of characters and classes in `node`, with its repetitions expanded."""
     match node:
         case Literal(text):
             return len(text)
@@ -70,7 +69,7 @@ def _weight(node: Node) -> int:
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
-    """Return the lengths of a pattern's shortest and longest text; None if there is no longest."""
+    """Return the minimum and maximum length of a pattern's texts. The maximum is None if there is no limit."""
     match node:
         case Literal(text):
             return len(text), len(text)
@@ -87,9 +86,9 @@ def lengths(node: Node) -> tuple[int, int | None]:
 
 
 def narrowed(node: Node, room: int) -> Node:
-    """Return a pattern without what no text of at most `room` characters has: `a+b*` in 3 is `a{1,3}b{0,2}`.
+    """Return a pattern with repetitions limited to what fits into `room` characters: `a+b*` in 3 is `a{1,3}b{0,2}`.
 
-    The pattern has a text that short. One that repetitions written out make too large to be counted is returned as it is.
+    The shortest text must fit. If the expanded repetitions are too large, the pattern is returned unchanged.
     """
     found = _narrowed(node, room) if room <= MAX_REPETITIONS else node
     return found if _weight(found) <= MAX_STATES else node
@@ -113,12 +112,12 @@ def _narrowed(node: Node, room: int) -> Node:
 
 
 def any_pattern(options: list[Node]) -> Node:
-    """Return one node for a choice of `options`."""
+    """Return a node for a choice of `options`."""
     return options[0] if len(options) == 1 else Choice(tuple(options))
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """Return the ranges of all code points outside `ranges`, without surrogates."""
+    """Return the ranges of all code points outside `ranges`, except surrogates."""
     result: list[tuple[str, str]] = []
     start = 0
     holes = [(ord(low), ord(high)) for low, high in ranges]
@@ -130,7 +129,7 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def holds(ranges: Ranges, character: str) -> bool:
-    """Return whether `character` lies in one of `ranges`."""
+    """Return whether `character` is in one of `ranges`."""
     return any(low <= character <= high for low, high in ranges)
 
 
@@ -142,21 +141,21 @@ def _whole(character: str) -> str:
 
 
 def _without_halves(low: str, high: str) -> Ranges:
-    """Return the range with no end in the middle of the surrogates."""
-    # `[\ud900-\ue010]` begins in the middle of the surrogates; of it, `[\ue000-\ue010]` is left.
+    """Return the range with both ends moved out of the surrogates."""
+    # `[\ud900-\ue010]` starts inside the surrogates, so it becomes `[\ue000-\ue010]`.
     first = _SURROGATES[1] + 1 if _SURROGATES[0] <= ord(low) <= _SURROGATES[1] else ord(low)
     last = _SURROGATES[0] - 1 if _SURROGATES[0] <= ord(high) <= _SURROGATES[1] else ord(high)
-    # The other half of the surrogates is left in the middle, where no text has a character.
+    # Surrogates in the middle of a range are harmless, since no text contains them.
     return ((chr(first), chr(last)),) if first <= last else ()
 
 
 _START, _STOP = Mark("^"), End()
-"""The two anchors, until their place in the pattern is known."""
+"""Placeholders for the two anchors. `_unanchored` removes them."""
 
 
 def _unanchored(branch: tuple[Node, ...]) -> Node:
-    """Wrap a top-level alternative in any text where it has no anchor."""
-    # A pattern is a search: `^ab` is `ab` and then any text, and `^a|b$` has one anchor in each alternative.
+    """Add any text before and after a top-level alternative unless it's anchored."""
+    # `^ab` is `ab` followed by any text. In `^a|b$`, each alternative has one anchor.
     if len(branch) == 1 and isinstance(branch[0], Sequence):
         branch = branch[0].parts
     before, after = () if branch[:1] == (_START,) else (ANY_TEXT,), () if branch[-1:] == (_STOP,) else (ANY_TEXT,)
@@ -167,7 +166,7 @@ def _unanchored(branch: tuple[Node, ...]) -> Node:
 
 
 class _Reader:
-    """Reads one pattern; `position` is the next character."""
+    """Reads one pattern. `position` is the index of the next character."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -208,7 +207,7 @@ class _Reader:
         bounds = self.quantifier()
         if bounds is None:
             return item
-        # `a+?` is lazy, which says nothing of what is found; `^*` and `a**` repeat nothing.
+        # A lazy quantifier such as `a+?` finds the same texts. `^*` and `a**` have nothing to repeat.
         self.accept("?")
         if item in (_START, _STOP) or self.quantifier() is not None:
             raise self.broken("expected something to repeat")
@@ -219,7 +218,7 @@ class _Reader:
     def quantifier(self) -> tuple[int, int | None] | None:
         if self.peek() in _QUANTIFIERS:
             return _QUANTIFIERS[self.take()]
-        # `a{2}` repeats, `a{x}` is four characters.
+        # `a{2}` is a repetition; `a{x}` is four characters.
         start = self.position
         if not self.accept("{"):
             return None
@@ -237,7 +236,7 @@ class _Reader:
         start = self.position
         while self.peek() and self.peek() in "0123456789":
             self.position += 1
-        # Python refuses to read numbers of a few thousand digits; what is longer is too much anyway.
+        # Python rejects numbers with thousands of digits, which exceed the limits anyway.
         digits = self.pattern[start : self.position].lstrip("0")[: MAX_INTEGER_DIGITS + 1]
         return int(digits or "0") if self.position > start else None
 
@@ -317,13 +316,13 @@ class _Reader:
         low = self.class_character()
         if isinstance(low, tuple):
             return low
-        # `a-z` is a range, `a-` at the end of a class is an a and a hyphen.
+        # `a-z` is a range; `a-` at the end of a class is an a and a hyphen.
         rest = self.pattern[self.position : self.position + 2]
         if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
             return ((low, low),)
         self.take()
         high = self.class_character()
-        # `[a-\d]` is no range: it means a, the hyphen, and the digits.
+        # `[a-\d]` isn't a range: it's a, the hyphen, and the digits.
         if isinstance(high, tuple):
             return ((low, low), ("-", "-"), *high)
         if high < low:
@@ -342,9 +341,9 @@ class _Reader:
 
 
 def write_pattern(node: Node) -> str:
-    """Return the regular expression that `node` stands for, in the syntax that Python, Rust and ECMAScript share.
+    """Return the regular expression for `node`, in the common syntax of Python, Rust and ECMAScript.
 
-    Raises `GrammarError` for a node that is not regular.
+    Raises `GrammarError` for nodes that aren't regular.
     """
     match node:
         case Literal(text):
@@ -383,7 +382,7 @@ def _class(node: Chars) -> str:
     return f"[{'^' if node.negated else ''}{inside}]"
 
 
-# Also what only some dialects take for an operator inside a class: `&&`, `~~`, `--`.
+# Includes characters of operators such as `&&`, `~~` and `--`, which only some dialects have inside a class.
 _SPECIAL = frozenset("\\.+*?()|[]{}^$-/&~")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -400,9 +399,9 @@ States = frozenset[int]
 
 
 def matches(pattern: Node, text: str) -> bool:
-    """Return whether `pattern` generates `text`; True when that takes more than `MAX_STEPS` steps to decide.
+    """Return whether `pattern` generates `text`. Also returns True if the decision would take more than `MAX_STEPS` steps.
 
-    Raises `GrammarError` for a node that is not regular.
+    Raises `GrammarError` for nodes that aren't regular.
     """
     return _automaton(pattern).accepts(text)
 
@@ -419,7 +418,7 @@ _ACCEPT = 0
 
 @dataclass(slots=True)
 class _Automaton:
-    """States are numbers: a state either reads a character (`classes`) or leads on without one (`free`)."""
+    """A nondeterministic automaton. A state either reads a character (`classes`) or continues without reading (`free`)."""
 
     classes: dict[int, tuple[Chars, int]] = field(default_factory=dict)
     free: dict[int, list[int]] = field(default_factory=lambda: {_ACCEPT: []})
@@ -429,7 +428,7 @@ class _Automaton:
     def accepts(self, text: str) -> bool:
         states, work = self.start, 0
         for character in text:
-            # The deterministic automaton is made as it is needed: a step from the same states is taken once.
+            # The deterministic automaton is built lazily: each transition is computed once.
             following = self.known.setdefault(states, {})
             if character not in following:
                 work += len(states)
@@ -439,7 +438,7 @@ class _Automaton:
             states = following[character]
             if not states:
                 return False
-        # The pattern is cached for good, what texts taught it is not.
+        # Automata are cached permanently, so their transitions must not accumulate.
         if len(self.known) > MAX_KNOWN_STATES:
             self.known.clear()
         return _ACCEPT in states
@@ -459,7 +458,7 @@ class _Automaton:
         return frozenset(state for state in found if state in self.classes or state == _ACCEPT)
 
     def build(self, node: Node, then: int) -> int:
-        """Return the state from which `node` leads to the state `then`."""
+        """Return the first state for `node`, followed by the state `then`."""
         match node:
             case Literal(text):
                 for character in reversed(text):
@@ -481,11 +480,11 @@ class _Automaton:
 
     def repeated(self, node: Node, low: int, high: int | None, then: int) -> int:
         if high is None:
-            # A loop: from its entry the way goes on, or through `node` and back to the entry.
+            # The loop's first state either continues, or runs `node` and returns to itself.
             entry = self.state_before([then])
             self.free[entry].append(self.once(node, entry))
         else:
-            # `a{0,2}` is (a (a)?)?, built from the inside: after each round the way may end.
+            # `a{0,2}` is (a (a)?)?, built from the inside. Each iteration may be the last.
             entry = then
             for _ in range(high - low):
                 entry = self.state_before([self.once(node, entry), then])
@@ -507,5 +506,5 @@ class _Automaton:
         return state
 
     def new_state(self) -> int:
-        # Every state is in one of the two tables, so their sizes give the next number.
+        # Every state is in exactly one of the two tables.
         return len(self.classes) + len(self.free)

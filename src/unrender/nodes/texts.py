@@ -1,7 +1,7 @@
-"""Writes string constraints as nodes: formats, lengths, forbidden words, and how each character is written.
+"""Writes string constraints as nodes: formats, lengths, excluded words, and escaped characters.
 
-Nodes of decoded text are written by an `Alphabet`: `encode` turns each character into its escaped form, so a pattern
-is read once and holds in JSON, Python and raw text alike.
+Patterns describe decoded text. `encoded_node` writes each character as an `Alphabet` defines, so a pattern is parsed once for JSON, Python
+and raw text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IPV6 = (
     rf"({_HEXTET}:){{7}}{_HEXTET}",
     *(rf"({_HEXTET}(:{_HEXTET}){{0,{left - 1}}})?::({_HEXTET}(:{_HEXTET}){{0,{6 - left}}})?" for left in range(1, 7)),
 )
-"""The form without `::`, and those with it at each place."""
+"""The form without `::`, and the forms with `::` at each position."""
 
 FORMATS: Mapping[str, str] = {
     "date": _DATE,
@@ -53,56 +53,55 @@ FORMATS: Mapping[str, str] = {
     "uri-reference": rf"([A-Za-z][A-Za-z0-9+.-]*:)?(//{_PATH_CHAR}+)?{_PATH}{_TAIL}",
     "json-pointer": r"(/([^/~]|~[01])*)*",
 }
-"""Format name → regular expression of the whole string (RFC 3339, 4122, 2673, 4291, 1123, 5321, 3986, 6901)."""
+"""Maps a format name to a regular expression for the complete string (RFC 3339, 4122, 2673, 4291, 1123, 5321, 3986, 6901)."""
 
 ANNOTATING_FORMATS = frozenset({"int32", "int64", "float", "double", "password", "byte", "binary"})
-"""OpenAPI's formats: notes to the reader, no constraints on the text."""
+"""OpenAPI formats that annotate a value without restricting its text."""
 
 
 def format_node(name: str) -> Node | None:
-    """Return the node of a string format, or None when the format is unknown."""
+    """Return the node of a string format; None if the format is unknown."""
     return read_pattern(f"^(?:{FORMATS[name]})$") if name in FORMATS else None
 
 
 @dataclass(frozen=True)
 class Alphabet:
-    """The spelling of a string's characters between its quotes.
+    """The escaping rules for the characters of a string.
 
-    `escapes` maps a character to its written form. Characters in `forbidden` are not generated in place of an arbitrary
-    character.
+    `escapes` maps a character to its written form. Characters in `forbidden` are never generated as arbitrary characters.
     """
 
     escapes: tuple[tuple[str, str], ...] = ()
     forbidden: Ranges = ()
     general: Node | None = None
-    """Any one character in any of its written forms; None: what `encode` makes of all characters."""
+    """Any single character in any of its written forms. If None, it's derived from the other fields."""
     coded: str = ""
-    """The spelling of a control character by its number, e.g. `\\x{:02x}`; empty: as it is."""
+    """Format for a control character's code, e.g. `\\x{:02x}`. If empty, control characters aren't escaped."""
     classes: dict[Chars, Node] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """Classes of characters as they are written here: most grammars use the same few."""
+    """Cache of encoded character classes, since most grammars use the same few."""
 
     @cached_property
     def table(self) -> Mapping[int, str]:
-        """The written form of each character, by its code, that is not written as it is."""
+        """Maps the code of each escaped character to its written form."""
         controls = {code: self.coded.format(code) for code in range(_CONTROLS) if self.coded}
         return controls | {ord(character): form for character, form in self.escapes}
 
     def character(self) -> Node:
-        """Return the node of any one character."""
+        """Return the node of any single character."""
         return self.general or encoded_node(Chars((), negated=True), self)
 
     def written(self, text: str) -> str:
-        """Return `text` with its characters written in the alphabet."""
+        """Return `text` with its characters escaped."""
         return text.translate(self.table)
 
 
 _CONTROLS = 0x20
-"""Characters below this are control characters."""
+"""Characters below this code are control characters."""
 RAW = Alphabet()
-"""Text as it is."""
+"""The alphabet of unescaped text."""
 
 WORDS = Alphabet(forbidden=complement((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))))
-"""Names: letters, digits and `_`, written as they are."""
+"""The alphabet of names: unescaped letters, digits and `_`."""
 
 _HEX = (("0", "9"), ("A", "F"), ("a", "f"))
 _BACKSLASH = Literal("\\")
@@ -117,7 +116,7 @@ _CODE_UNIT = Choice(
         Sequence((_D, _HIGH, _TWO, Literal("\\u"), _D, _LOW, _TWO)),
     )
 )
-"""The text after `\\u`: one character; never an unpaired surrogate."""
+"""The text after `\\u` for one character. Unpaired surrogates are excluded."""
 
 JSON_CHARACTER = Choice(
     (
@@ -130,23 +129,23 @@ JSON_CHARACTER = Choice(
 _JSON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\x7f"))
 _JSON_CODED = "\\u{:04x}"
 JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=_JSON_FORBIDDEN, general=JSON_CHARACTER, coded=_JSON_CODED)
-"""Between the double quotes of a JSON string."""
+"""The alphabet of double-quoted JSON strings."""
 
 JSON_SINGLE = Alphabet(escapes=(("'", "\\'"), *_JSON_ESCAPES[1:]), forbidden=_JSON_FORBIDDEN, coded=_JSON_CODED)
-"""Between single quotes, escaped as in JSON."""
+"""The alphabet of single-quoted strings with JSON escapes."""
 
 _PYTHON_ESCAPES = (("'", "\\'"), ("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 _PYTHON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\xa0"), ("\xad", "\xad"))
 PYTHON = Alphabet(escapes=_PYTHON_ESCAPES, forbidden=_PYTHON_FORBIDDEN, coded="\\x{:02x}")
-"""Between the single quotes of `repr()`."""
+"""The alphabet of single-quoted strings from `repr()`."""
 PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
-"""Between the double quotes of `repr()`, which it takes when the text holds a single quote."""
+"""The alphabet of double-quoted strings from `repr()`, which uses them for texts with a single quote."""
 
 
 def encoded_node(node: Node, alphabet: Alphabet) -> Node:
-    """Return `node`, which generates decoded text, with each character written in `alphabet`.
+    """Return `node`, which generates decoded text, with each character escaped by `alphabet`.
 
-    A `Ref` is not changed: the caller must encode the rule that it names.
+    `Ref`s aren't changed: the caller must encode the rules that they refer to.
     """
     if not alphabet.escapes and not alphabet.forbidden:
         return node
@@ -154,14 +153,14 @@ def encoded_node(node: Node, alphabet: Alphabet) -> Node:
 
 
 def _encode(node: Node, alphabet: Alphabet) -> Node:
-    """Return `node` as it is written; the nodes inside it are written already."""
+    """Return `node` with escaped characters. Its child nodes are already encoded."""
     match node:
         case Literal(text):
             return Literal(alphabet.written(text))
         case Chars(minimum=1, maximum=1):
             return _encode_class(node, alphabet)
         case Chars(minimum=low, maximum=high):
-            # An escaped character is longer than one: `[a"]{2}` becomes `(a|\"){2}`, no class any more.
+            # An escape has several characters, so `[a"]{2}` becomes `(a|\"){2}`, which isn't a class.
             return Repeat(_encode_class(replace(node, minimum=1, maximum=1), alphabet), low, high)
         case Ref() | Sequence() | Choice() | Optional() | Repeat():
             return node
@@ -178,16 +177,16 @@ def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
 
 
 def _written_class(node: Chars, alphabet: Alphabet) -> Node:
-    # `["-a]` in JSON: `\"` for the quote, and the letters from # to a as they are, except the backslash.
+    # `["-a]` in JSON is `\"` for the quote, and the unescaped characters from # to a, except the backslash.
     ranges = complement(node.ranges) if node.negated else node.ranges
     escapes = [form for character, form in alphabet.escapes if holds(ranges, character)]
     special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
     plain = complement((*complement(ranges), *special))
-    # What reaches the last code point is shorter as the complement of the few characters that it lacks.
+    # A class that includes the last code point is shorter as the complement of a few characters.
     outside = plain[-1:] and plain[-1][1] == "\U0010ffff"
     written = Chars(complement(plain), negated=True) if outside else Chars(plain)
     options: list[Node] = [written] if plain else []
-    # Escapes of two characters share their backslash: `\` and then one of `"\nrt`.
+    # Two-character escapes share their backslash: `\` followed by one of `"\nrt`.
     by_head = [form[1:] for form in escapes if len(form) == 2 and form[0] == "\\"]
     if by_head:
         options.append(Sequence((_BACKSLASH, Chars(tuple((c, c) for c in by_head)))))
@@ -205,17 +204,17 @@ def between(character: Node, minimum: int, maximum: int | None) -> Node:
 
 
 _Lengths = tuple[int, int | None]
-"""The fewest characters of a text, and the most; None: any number."""
+"""Minimum and maximum number of characters. None means no limit."""
 
 
 def all_but(
     words: Iterable[str], alphabet: Alphabet, lengths: _Lengths = (0, None), rest: Callable[[int], Node] | None = None
 ) -> Node:
-    """Return the node of every text of some lengths except `words`, as written in `alphabet`.
+    """Return a node for all texts with these lengths except `words`, written in `alphabet`.
 
-    `rest` returns the node of all that may follow a number of characters; by default it is written out at each place.
-    Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_EXCLUDED_WORD` are not
-    excluded. Some text must be left: not all but "" of no characters.
+    `rest` returns the node of the remaining text after a number of characters. By default, that node is repeated for each branch.
+    Alternative escapes are left out, since they could spell an excluded word. Words longer than `MAX_EXCLUDED_WORD` aren't excluded. At
+    least one text must remain allowed.
     """
     least, most = lengths
     listed = [word for word in _told_apart(words) if least <= len(word) and (most is None or len(word) <= most)]
@@ -223,7 +222,7 @@ def all_but(
 
 
 def _any_rest(alphabet: Alphabet, lengths: _Lengths, read: int) -> Node:
-    """Return all that may follow `read` characters of a text."""
+    """Return a node for the text after the first `read` characters."""
     least, most = lengths
     return between(alphabet.character(), max(least - read, 0), None if most is None else most - read)
 
@@ -233,12 +232,12 @@ def _told_apart(words: Iterable[str]) -> list[str]:
 
 
 def branches(words: Iterable[str]) -> int:
-    """Return at how many places `all_but` tells a text from words: one for each beginning that some of them share.
+    """Return the number of branches in `all_but`: one for each distinct prefix of the words.
 
     >>> branches(["paris", "park"])
     6
     """
-    # Of "paris" and "park", the three letters that they share are told apart once.
+    # The common prefix "par" of "paris" and "park" counts only once.
     listed = _told_apart(words)
     shared = sum(len(commonprefix(pair)) for pair in pairwise(listed))
     return sum(map(len, listed)) - shared
@@ -251,10 +250,10 @@ class _AllBut:
     rest: Callable[[int], Node]
 
     def node(self, words: list[str], depth: int) -> Node:
-        """Return all texts that differ from each of `words`, which agree up to `depth`, from there on."""
+        """Return a node for all texts except `words`, from position `depth` on. The words agree up to that position."""
         if not words:
             return self.rest(depth)
-        # All but "paris" and "park": nothing, another first letter and then anything, or p and all but "aris" and "ark".
+        # All except "paris" and "park": the empty text, another first letter and any text, or p and all except "aris" and "ark".
         least, most = self.lengths
         heads: dict[str, list[str]] = {}
         for word in words:
@@ -262,7 +261,7 @@ class _AllBut:
         ended = heads.pop("", None)
         other = encoded_node(Chars(tuple((head, head) for head in heads), negated=True), self.alphabet)
         options: list[Node] = [Sequence((other, self.rest(depth + 1)))]
-        # Where words are as long as a text may be, nothing else may follow what they begin with.
+        # At the maximum length, only the words themselves could follow.
         for head, alike in heads.items() if most is None or depth + 1 < most else ():
             options.append(Sequence((Literal(self.alphabet.written(head)), self.node(alike, depth + 1))))
         if not ended and depth >= least:
@@ -271,7 +270,7 @@ class _AllBut:
 
 
 def cannot_contain(pattern: Node, stop: str) -> bool:
-    """Return whether `stop` has a character that is in no text of `pattern`."""
+    """Return True if `stop` contains a character that never occurs in texts of `pattern`."""
     found = list(walk(pattern))
     letters = {letter for node in found if isinstance(node, Literal) for letter in node.text}
     classes = [node for node in found if isinstance(node, Chars)]

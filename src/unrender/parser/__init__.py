@@ -1,9 +1,9 @@
-"""Parses answers; the objects that users work with.
+"""Parsers of answers: the objects that users work with.
 
-In comes text in any chunks, out come events, and from them messages and deltas. Open `streaming` first: `Parser` feeds the machine
-and lets most text pass it by. It makes the machine of a format and a request as well; `prompt_tail` finds what a prompt has begun,
-`quoting` tells special tokens from equal text. `message` and `completions` fold events, `saved_states` writes a parser down.
+Input: text in chunks of any size. Output: events, and messages made from them. Read `streaming` first: `Parser` feeds the machine, and most
+text takes a fast path around it. `streaming` also creates the machine for a format and a request. `prompt_tail` finds the prefill in a
+prompt, and `quoting` distinguishes special tokens from equal text. `message` combines events. `saved_states` saves and restores parsers.
 
-Rule: a parser is saved as the text that it was fed, and made again by feeding. Whatever changes what is read has to be in the
-`Transcript`, in the format or in the request.
+Rule: a saved parser contains the text that it was fed, and is restored by feeding that text again. Everything that affects parsing has to
+be in the `Transcript`, the format or the request.
 """

@@ -1,4 +1,4 @@
-"""Streams of answers: events, or OpenAI chunks, for chunks of text as they arrive."""
+"""Streams of events, or OpenAI chunks, for an answer that arrives in chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Combines events into a message, without the leftovers of calls."""
+"""Combines events into a message, and removes the remains of broken calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def message_of(events: Iterable[Event]) -> Message:
 
 
 class MessageFold(Resumable):
-    """Adds events up to the message so far. Each event costs the same, however long the message is."""
+    """Combines events into the message so far. The cost of an event doesn't depend on the length of the message."""
 
     __slots__ = ("_arguments", "_calls", "_content", "_ends", "_failed", "_reasoning", "_request", "reported")
 
@@ -46,25 +46,25 @@ class MessageFold(Resumable):
         self._ends: list[ToolCallFinished | None] = []
         self._failed: list[ToolCall] = []
         self.reported: bool = False
-        """Something has been reported."""
+        """True if a `Malformed` event was added."""
 
     def copy(self) -> Self:
-        """Return an independent fold in the same state."""
+        """Return an independent copy."""
         other = super().copy()
         other._content, other._reasoning = _copied(self._content), _copied(self._reasoning)
         other._arguments = list(map(_copied, self._arguments))
         return other
 
     def writer(self, role: Role) -> Callable[[str], object]:
-        """Return the function that adds text to the reasoning, the content or the latest call's arguments."""
+        """Return a function that appends text to the reasoning, the content or the latest call's arguments."""
         if role is Role.ARGUMENT:
             return self._arguments[-1].write
         return (self._reasoning if role is Role.REASONING else self._content).write
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take more events, in order."""
+        """Add events, in order."""
         for event in events:
-            # The most frequent first: this runs for every event of every answer.
+            # Check the most frequent events first: this loop handles every event of every answer.
             if isinstance(event, ContentText):
                 self._content.write(event.text)
             elif isinstance(event, ArgumentsText):
@@ -118,21 +118,21 @@ class MessageFold(Resumable):
 
 def _copied(text: StringIO) -> StringIO:
     other = StringIO()
-    other.write(text.getvalue())  # `StringIO(text)` would begin to write at its start.
+    other.write(text.getvalue())  # `StringIO(text)` would overwrite the text.
     return other
 
 
 _HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
-"""The most frequent events, which pass if nothing is buffered."""
+"""Types of the most frequent events, which are returned unchanged if nothing is buffered."""
 _TEXT = (ContentText, ReasoningText)
 
 
 class Cleaner(Resumable):
-    """Keeps the leftovers of calls out of content: takes events that include broken text, and returns events without it.
+    """Removes the remains of broken calls from content. It takes events that include broken text, and returns events without broken text.
 
-    Broken text has the shape of a call but is not one. After a call it is left over, and dropped at once. Before any call it waits
-    while only white space follows: a call that comes next shows that it was a failed beginning of that call, and drops it;
-    anything else makes it content. So nothing waits longer than the next word.
+    Broken text looks like a call but isn't one. Broken text after a call is dropped at once. Broken text before the first call is buffered
+    until text other than whitespace follows. If a call follows, the broken text is dropped as a failed attempt at that call. If content
+    follows, the broken text becomes content too.
     """
 
     __slots__ = ("called", "held")
@@ -142,7 +142,7 @@ class Cleaner(Resumable):
         self.held: list[Event | BrokenText] = []
 
     def take(self, events: list[Event | BrokenText]) -> list[Event]:
-        """Return the events that are final now."""
+        """Return the events that are now final."""
         if len(events) == 1 and not self.held and type(events[0]) in _HARMLESS:
             return cast(list[Event], events)
         kinds = set(map(type, events))
@@ -155,12 +155,12 @@ class Cleaner(Resumable):
                 self.called = True
                 passed += [held for held in self.held if not isinstance(held, BrokenText)]
                 self.held = []
-            # White space does not decide: a call may still come after it.
+            # Whitespace doesn't decide, because a call may still follow.
             elif isinstance(event, _TEXT) and self.held and event.text.strip():
                 passed += self.finish()
             if isinstance(event, BrokenText):
                 self.held += [] if self.called else [event]
-            # Nothing overtakes what is held: events keep their order.
+            # Buffer later events too, to keep them in order.
             elif self.held:
                 self.held.append(event)
             else:
@@ -168,6 +168,6 @@ class Cleaner(Resumable):
         return passed
 
     def finish(self) -> list[Event]:
-        """Return the last events: no call follows, so broken text is content."""
+        """Return the last events, in which buffered broken text is content because no call follows."""
         held, self.held = self.held, []
         return [ContentText(event.text) if isinstance(event, BrokenText) else event for event in held]

@@ -1,7 +1,7 @@
-"""Finds what a rendered prompt has begun of the answer, the text after the header, and writes what an answer that goes on has begun.
+"""Finds the prefill in a rendered prompt (the text after the header), and writes the text of an answer to be continued.
 
-Rules: a header counts only at the end of a prompt, with nothing after it but what a generation prompt of the format may
-write. So text of an earlier turn is never treated as part of the answer; without a recognised header, there is no prefill.
+Rules: a header counts only if nothing follows except text of the format's generation prompts. So text of an earlier turn is never treated
+as part of the answer. Without a known header, there is no prefill.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unrender.messages.wire import Request
 
 
 def read_prefill(format: Format, prompt: str) -> str:
-    """Return what `prompt`, or its tail, has written after the assistant's header; "" when it shows nothing.
+    """Return the text after the assistant's header in `prompt`, which may be just the end of a prompt; "" if there is none.
 
     >>> from unrender.format import TurnTexts
     >>> read_prefill(Format(turn=TurnTexts(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
@@ -35,27 +35,29 @@ def read_prefill(format: Format, prompt: str) -> str:
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
     """Return the prefill of a generation prompt.
 
-    `render_bare` renders the same conversation without a generation prompt, or returns None. It is not called where the last
-    header is an earlier turn's, as the end of a turn or a text of the conversation after it shows; such texts, as far as no
-    generation prompt writes them, are `said`. Unlike `prefill`, this function accepts any words after the header.
+    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the end of a turn or a text
+    in `said` follows the last header, because the header then belongs to an earlier turn. `said` are texts of the conversation that no
+    generation prompt contains. Unlike `read_prefill`, this function accepts any words after the header.
     """
     known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()
-    over = end and end not in format.reasoning.end and end in (written or "")  # The turn that it belongs to has ended.
+    over = (
+        end and end not in format.reasoning.end and end in (written or "")
+    )  # The turn that starts at the header has ended.
     if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()
-    # A header at the very end of the last input counts; a header of an earlier turn does not.
+    # A header at the end of the last input counts, but a header of an earlier turn doesn't.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
 
 
 def after_header(format: Format, prompt: str) -> str | None:
-    """Return the text after the last header in `prompt`; None when there is no header."""
+    """Return the text after the last header in `prompt`; None if there is no header."""
     cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
     if not cores:
         return None
-    # Earlier turns have the same header: the answer is after the last one.
+    # Earlier turns have the same header, so use the last one.
     end, core = max((prompt.rfind(core) + len(core), core) for core in cores)
     spaces = (header[header.index(core) + len(core) :] for header in format.turn.headers if core in header)
     rest = prompt[end:]
@@ -64,30 +66,26 @@ def after_header(format: Format, prompt: str) -> str | None:
 
 
 def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
-    """Return whether `text` is reasoning between these markers, open or closed, and nothing else."""
+    """Return whether `text` is just a reasoning block with these markers, open or closed."""
     start, end = markers.start.strip(), markers.end.strip()
     if not start or not text.startswith((start, end)):
         return False
-    # `<think>\n\n</think>\n\n` is what a prompt writes for no thinking; an earlier turn has more after it.
+    # Prompts write `<think>\n\n</think>\n\n` to disable reasoning. A block of an earlier turn has more text after it.
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):
         return False
-    # Ends of turn, headers and the markers of calls are never inside reasoning that goes on.
+    # Open reasoning can't contain ends of turn, headers or call markers.
     calls = [text for tools in format.syntaxes for text in tools.markers[:2]]
     foreign = (text.strip() for text in (format.turn.end, *format.turn.ends, *format.turn.headers, *calls))
     return not any(marker in words for marker in foreign if len(marker) > 1)
 
 
-# An answer that is to be continued.
-
-
 def begun_text(
     reasoning: str, content: str, format: Format | None, request: Request, *, thinks: bool, where: str
 ) -> str:
-    """Return the text of an answer that the model has to continue, from the header on; `thinks` is whether it goes on thinking.
+    """Return the text of an answer that the model must continue, from the header on. `thinks` means that the model continues its reasoning.
 
-    Without a format it is the bare content, since nobody knows what surrounds it. Raises `RequestError`, naming
-    `where`, for what the format cannot continue so.
+    Without a format, return just the content. Raises `RequestError`, naming `where`, if the format can't continue such an answer.
     """
     if format is None:
         if thinks or reasoning:
@@ -95,15 +93,15 @@ def begun_text(
         return content
     if thinks:
         if not format.reasoning.end:
-            raise RequestError(f"{where}: the template writes no reasoning that could be continued")
+            raise RequestError(f"{where}: the template has no reasoning that could be continued")
         if content:
             why = f"expected nothing after the reasoning to continue, found {content!r:.60}"
             raise RequestError(f"{where}.content: {why}")
         return format._opening + reasoning
-    # Where the caller keeps reasoning, markers included, in the content, it is there already.
+    # If reasoning and its markers are part of the content, they are already in `content`.
     before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
     wrapper = format.content if reasoning else format._wrapper_alone
-    # `<think>so</think><answer>`: the wrapper may be open already.
+    # The wrapper may already be open, as in `<think>so</think><answer>`.
     opener = "" if before.endswith(wrapper.start) else wrapper.start
     return (before or format.turn.start_to_content) + opener + content
 
@@ -119,9 +117,9 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
     opening = format._opening.strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
         if empty and (opening not in empty or markers.closed_in(empty)):
-            # `<think></think>\n` before the joint `\n\n` is `<think></think>\n\n`: the block may hold a part of the joint.
+            # `<think></think>\n` followed by the joint `\n\n` is `<think></think>\n\n`, because the block may include part of the joint.
             before, closer, _ = empty.rpartition(markers.end.strip())
             whole = before + closer + turn.reasoning_to_content
             return whole if closer and whole.startswith(empty) else empty
-    # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
+    # If the prompt always opens reasoning, close the reasoning.
     return format._opening + closing if opening and opening in turn.prefill else ""

@@ -1,7 +1,7 @@
 """Distinguishes special tokens from equal text, so that quoted markers stay text.
 
-Strategy: in text that is known to be ordinary, the first character of whatever spells a special token is replaced by a
-stand-in, one character for one, so that no marker is found there and positions stay. Events get the character back.
+Strategy: in ordinary text, the first character of each spelled-out special token is replaced by a placeholder. The result has the same
+length and contains no marker. Events contain the original character again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unrender.values.finder import Finder
 from unrender.values.resumable import Resumable
 
 _FIRST_STAND_IN = 0x10F000
-"""Stand-ins are taken from the last private-use plane, which no model writes."""
+"""First placeholder character, from the last private-use plane, which models don't use."""
 
 
 @kept(5_000)
@@ -35,16 +35,16 @@ def _stand_ins(tokens: frozenset[str]) -> tuple[Finder, Mapping[str, str]]:
 
 
 class Quoter(Resumable):
-    """Quotes special tokens in ordinary text as it streams, and takes the quotes out of events."""
+    """Quotes special tokens in ordinary text as it streams, and removes the quoting from events."""
 
     __slots__ = ("_back", "_finder", "_stand_ins", "held")
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self._finder, self._stand_ins = _stand_ins(frozenset(tokens))
         self._back: dict[int, str] = {}
-        """Stand-ins that are in use, by code point."""
+        """Placeholders in use, by code point."""
         self.held: str = ""
-        """The end of ordinary text that may continue as a special token."""
+        """The end of ordinary text that may become a special token."""
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Quoter(Resumable):
         return self._finder.literals
 
     def ordinary(self, text: str) -> str:
-        """Take text without special tokens; return the part of it that is certain, quoted."""
+        """Quote ordinary text, and return the part that is certain."""
         text = self.held + text
         pieces, at = [], 0
         found, token = self._finder.decided(text, at, whole=True)
@@ -67,7 +67,7 @@ class Quoter(Resumable):
         return "".join([*pieces, text[at:found]])
 
     def release(self) -> str:
-        """Return the text that was held back: it did not become a token."""
+        """Return the text that was held back, because it didn't become a token."""
         held, self.held = self.held, ""
         return held
 

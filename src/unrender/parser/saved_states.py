@@ -1,9 +1,9 @@
-"""Records how a parser was made and what it was fed, so that it can be saved as JSON and made again by feeding.
+"""Records a parser's options and its input, so that the parser can be saved as JSON and restored.
 
-Strategy: a reading depends on the text alone, not on its chunks, so that feeding the text again leads to the same place,
-in linear time. The state of the machine isn't saved, so the machine can change without a new version of the state.
+Strategy: results don't depend on the chunking, so feeding the text again restores the same state in linear time. The state of the machine
+isn't saved, so the machine can change without a new version of the data.
 
-Rules: whatever is not as expected is a `StateError` that says where it is, what was found and what was expected.
+Rules: unexpected data raises a `StateError` with its path, the expected value and the value found.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _Choice = TypeVar("_Choice")
 
 @dataclass(slots=True, kw_only=True)
 class Transcript(Resumable):
-    """The making of a parser, and the text that it was fed.
+    """The options of a parser, and its input so far.
 
-    The text is kept in stretches, by what the caller knew about special tokens in it.
+    The input is split into stretches, by the value of `special` that the caller passed.
     """
 
     prefill: str
@@ -42,22 +42,22 @@ class Transcript(Resumable):
     known_ids: tuple[str, ...]
     policy: Policy
     skips_reasoning: bool
-    """The prompt lacks the words that begin reasoning, so the answer begins with content."""
+    """True if the prompt lacks the words that start reasoning, so that the answer starts with content."""
     special_tokens: tuple[str, ...]
     strict: bool
     stretches: list[tuple[bool | None, list[str]]] = field(default_factory=list)
 
     def copy(self) -> Self:
-        """Return an independent record of the same text."""
+        """Return an independent copy."""
         other = super(Transcript, self).copy()
-        # A record that is copied again and again, as in speculative decoding, has few pieces to copy.
+        # Join the pieces first, because speculative decoding makes many copies.
         for _, pieces in self.stretches:
             pieces[:] = ("".join(pieces),)
         other.stretches = [(special, pieces.copy()) for special, pieces in self.stretches]
         return other
 
     def add(self, text: str, special: bool | None) -> None:
-        """Record more text."""
+        """Add text to the record."""
         if not self.stretches or self.stretches[-1][0] is not special:
             self.stretches.append((special, []))
         self.stretches[-1][1].append(text)
@@ -81,7 +81,7 @@ class Transcript(Resumable):
 
     @classmethod
     def restore(cls, saved: Saved) -> Self:
-        """Return the record that was saved."""
+        """Return the record from saved data."""
         made = cls(
             prefill=saved.text("prefill"),
             is_continuation=saved.flag("is_continuation"),
@@ -105,13 +105,13 @@ def _policy(saved: Saved) -> Policy:
 
 
 def identity(format: Format, request: Request, grammar: Grammar | None) -> str:
-    """Return a digest of everything of format, request and grammar that decides how text is read."""
+    """Return a digest of everything in format, request and grammar that affects parsing."""
     tools = None if request.tools is None else [tool.to_openai() for tool in request.tools]
     terms = [
         *(tools, request.tool_choice, request.named_tool, request.parallel_tool_calls),
         *(request.response_schema, request.reasoning_format),
     ]
-    # A format's JSON is long and kept; that of a request is written anew.
+    # The JSON text of a format is long and therefore cached.
     text = _format_json(format) + json.dumps(terms, sort_keys=True, default=str)
     return _digest(text if grammar is None else text + repr(grammar))
 
@@ -122,7 +122,7 @@ def _format_json(format: Format) -> str:
 
 
 def message_digest(message: Message) -> str:
-    """Return a digest of a message, ids of calls included."""
+    """Return a digest of a message, including the ids of its calls."""
     return _digest(repr(message))
 
 
@@ -131,7 +131,7 @@ def _digest(text: str) -> str:
 
 
 class Saved:
-    """One JSON object of saved data, and its place in the whole."""
+    """One JSON object of saved data, with its path."""
 
     __slots__ = ("_data", "where")
 
@@ -142,7 +142,7 @@ class Saved:
         self.where: str = where
 
     def refuse(self, name: str, expected: str) -> StateError:
-        """Return the error for a wrong value in the field `name`."""
+        """Return an error about the value of the field `name`."""
         found = repr(self._data.get(name, "nothing"))
         return StateError(f"{self.where}.{name}: expected {expected}, found {found[:60]}")
 
@@ -152,11 +152,11 @@ class Saved:
             raise self.refuse(name, expected)
 
     def text(self, name: str) -> str:
-        """Return a string."""
+        """Return the string in the field `name`."""
         return self._value(name, str, "a string")
 
     def flag(self, name: str) -> bool:
-        """Return a boolean."""
+        """Return the boolean in the field `name`."""
         return self._value(name, bool, "true or false")
 
     def _value(self, name: str, kind: type[_Choice], expected: str) -> _Choice:
@@ -166,23 +166,23 @@ class Saved:
         return value
 
     def choice(self, name: str, options: Mapping[str, _Choice]) -> _Choice:
-        """Return the option that the field's word stands for."""
+        """Return the option for the word in the field `name`."""
         value = self.text(name)
         if value not in options:
             raise self.refuse(name, f"one of {', '.join(options)}")
         return options[value]
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of strings."""
+        """Return the list of strings in the field `name`."""
         values = self._value(name, list, "a list")
         if not all(isinstance(value, str) for value in values):
             raise self.refuse(name, "a list of strings")
         return list(values)
 
     def part(self, name: str) -> Saved:
-        """Return an object."""
+        """Return the object in the field `name`."""
         return Saved(self._data.get(name), f"{self.where}.{name}")
 
     def objects(self, name: str) -> list[Saved]:
-        """Return a list of objects."""
+        """Return the list of objects in the field `name`."""
         return [Saved(value, f"{self.where}.{name}[{i}]") for i, value in enumerate(self._value(name, list, "a list"))]

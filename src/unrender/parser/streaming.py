@@ -1,7 +1,8 @@
-"""The parser, which turns a model's output, in any chunks, into events and a message.
+"""The streaming parser, which converts a model's output into events and a message.
 
-Strategy: the machine first parses the prefill, so that an open reasoning block is open and a continued answer is part of the message. The
-program depends on the format and the request, but not on its tools, unless only their names identify a call. It's compiled once.
+Strategy: the machine parses the prefill first. So a reasoning block that the prompt started is open, and a continued answer is part of the
+message. The program depends on the format and the request, but not on its tools, unless only their names identify a call, so it's compiled
+only once.
 """
 
 from __future__ import annotations
@@ -54,10 +55,9 @@ def _handmade_program(made: Identity, ends: tuple[str, ...]) -> Program:
 def begun_machine(
     format: Format, request: Request, grammar: Grammar | None, transcript: Transcript, ids: CallIds
 ) -> tuple[Machine, list[Event | BrokenText]]:
-    """Return a machine that has read the part of the answer that the prompt already contains, and the events of it.
+    """Return a machine that has parsed the prefill, and the events of the prefill.
 
-    Raises `GrammarError` for a request that no grammar made by hand can fulfil, for one that cannot be compiled, and when no
-    answer of it begins so.
+    Raises `GrammarError` if the handwritten grammar can't fulfill the request, can't be compiled, or doesn't allow the prefill.
     """
     prefill = transcript.prefill
     if grammar is None:
@@ -65,13 +65,13 @@ def begun_machine(
     else:
         check_request(request)
         program = _handmade_program(Identity(grammar), ends_of(format.turn))
-    # A strict reading refuses what a grammar made by hand does not allow; that the prompt begins so is an error of its own.
+    # If a handwritten grammar doesn't allow the prefill, a `GrammarError` is raised below, even if the parser is strict.
     strict = transcript.strict and grammar is None
     roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}
     machine = Machine(program=program, request=request, strict=strict, ids=ids, roles=roles)
-    # What the prompt wrote lies before position 0: spans and errors count from what the model wrote.
+    # Text of the prompt has negative positions. Positions in spans and errors count from the start of the model's text.
     machine.policy, machine.base, machine.given = transcript.policy, -len(prefill), not transcript.is_continuation
-    machine.answered = grammar is not None  # Its tags alone say what is content.
+    machine.answered = grammar is not None  # In a handwritten grammar, only tags mark content.
     if transcript.skips_reasoning:
         machine.pc = CONTENT_HUB
     events = machine.feed(prefill)
@@ -82,11 +82,11 @@ def begun_machine(
 
 
 def _program(format: Format, request: Request, *, siblings: bool) -> Program:
-    # What does not change the program is left out of it: a thousand requests with tools of their own share one.
+    # Omit everything that doesn't affect the program, so that requests with different tools share one program.
     some = None if request._calls_allowed else ()
     shape = replace(request, tools=some, tool_choice="auto", named_tool="", reasoning_format="auto")
     tools = offered(request) if shape._calls_allowed and names_matter(format) else None
-    # A program for one response schema is hardly ever wanted again, and a schema is no key to keep it by.
+    # Don't cache programs with a response schema: they are rarely reused, and a schema isn't a suitable key.
     make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
     taken = tuple(name for name in _names_in_openers(format) if shape._calls_allowed and request.tool(name))
     program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, siblings)
@@ -103,10 +103,10 @@ def _names_in_openers(format: Format) -> tuple[str, ...]:
 def _compiled(
     format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...], siblings: bool
 ) -> Program:
-    """Compile what is read; where `names` of tools show calls, these calls alone may be made.
+    """Compile the program for a format. If tool names identify calls, `names` are the tools that may be called.
 
-    Calls of the tools `taken` begin as reasoning does that the format does not have: it is not read. With `siblings`, calls of other
-    well-known formats are read.
+    Reasoning markers that the format doesn't have are ignored if they look like a call of one of the tools `taken`. With `siblings`, calls
+    in other well-known syntaxes are parsed too.
     """
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     known = known_reasoning() if format.undeclared_reasoning else ()
@@ -118,24 +118,24 @@ def _compiled(
 __all__ = ["STATE_VERSION", "Parser", "Span"]
 
 _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_transcript", "_waiting")
-"""Fields that are copied and pickled; those of the fast path are recreated."""
+"""Fields that are copied and pickled, unlike the fields of the fast path."""
 
 
 class Parser(Resumable):
     """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
     `prompt` is the rendered prompt, or its end: the text after the assistant's header is the prefill. If you know the prefill, pass it as
-    `prefill`; the prompt isn't searched then. It's part of the message only with `is_continuation`, i.e. if it's an answer that the model
-    continues; otherwise, it isn't content. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. If strict,
-    they raise only `ParseError`, at the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to
-    send calls. `special_tokens` are the texts of the tokenizer's special tokens, by default the format's preserved tokens. They matter only
-    if you pass `special` to `feed`. A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a
-    turn. With it, a request for JSON or for reasoning in the content raises `GrammarError`, and so does a prefill that the grammar doesn't
-    allow. `ids` is a function from a call's position in the conversation and the tool's name to its id; by default, ids are random.
-    `known_ids` are the ids of earlier calls, one for each; they aren't used again.
+    `prefill`; the prompt isn't searched then. The prefill is part of the message only with `is_continuation`, i.e. if the model continues
+    an answer. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. A strict parser raises only
+    `ParseError`, at the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to send calls.
+    `special_tokens` are the texts of the tokenizer's special tokens, by default the format's preserved tokens; they matter only if you pass
+    `special` to `feed`. A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a turn. With a
+    handwritten grammar, a request for JSON or for reasoning in the content raises `GrammarError`. A prefill that the grammar doesn't allow
+    raises `GrammarError` too. `ids` is a function from a call's index in the conversation and the tool's name to its id. By default, ids
+    are random. `known_ids` are the ids of all earlier calls, in order; new calls get different ids.
 
-    You can save a parser as JSON data with `state()` and `restore()`, and copy it with `copy()`. It can also be pickled, but unpickling can
-    run any code, so load only pickles that you trust.
+    You can save a parser as JSON data with `state()` and `restore()`, and copy it with `copy()`. You can also pickle it, but load only
+    pickles that you trust: unpickling can run any code.
 
     >>> from unrender.format import Format
     >>> parser = Parser(Format(), Request())
@@ -150,18 +150,18 @@ class Parser(Resumable):
     __slots__ = (*_KEPT, "_event", "_free", "_passing", "_tail", "_take", "_told", "_write")
 
     _take: Callable[[str], tuple[str, int] | None] | None
-    """Fast path for text, except for an undecided end; None if there is no fast path."""
+    """Consumes text on the fast path, except for an undecided end; None without a fast path."""
     _free: Flow | None
-    """Finds text that may end free text. A chunk without a match is one event; it's added to the message later."""
+    """Finds text that may end free text. A chunk without such text becomes one event, and is added to the message later."""
     _tail: str
     _passing: list[str]
-    """Text that the machine hasn't decided, and later chunks that it hasn't seen."""
-    _event: Any  # A call of an optional one would cost a question for each chunk.
+    """Undecided text of the machine, followed by chunks that the machine hasn't received."""
+    _event: Any  # An optional callable would need a check for each chunk.
     """Creates the event for a chunk; None while chunks are buffered."""
     _write: Callable[[str], object] | None
     """Appends a chunk to the arguments of the call; None for free text."""
     _told: int
-    """The number of pieces of these that the message has, where the caller was told of the call; else -1."""
+    """Number of argument pieces added to the message; -1 if the start of the call wasn't emitted."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Parser(Resumable):
     ) -> None:
         if prefill is None:
             prefill = read_prefill(format, prompt)
-        if not prefill.strip():  # Layout that the prompt writes is not a part of the message.
+        if not prefill.strip():  # Layout of the prompt isn't part of the message.
             prefill = ""
         quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         transcript = Transcript(
@@ -188,7 +188,7 @@ class Parser(Resumable):
             is_continuation=is_continuation,
             known_ids=tuple(known_ids),
             policy=policy or USUAL,
-            # In delimiter.jinja the prompt's own words begin reasoning; a prompt without them begins with content.
+            # In delimiter.jinja, words in the prompt start reasoning. If these words are missing, the answer starts with content.
             skips_reasoning=bool(prompt and not prefill and format.turn.prefill)
             and format.reasoning.mode is ReasoningMode.DELIMITER
             and grammar is None,
@@ -216,7 +216,7 @@ class Parser(Resumable):
         prefill = transcript.prefill
         if transcript.is_continuation or not format.reasoning.closed_in(
             prefill
-        ):  # The prompt itself wrote the closed thought.
+        ):  # The prompt contains a complete reasoning block, which isn't part of the message.
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Self:
@@ -225,7 +225,7 @@ class Parser(Resumable):
         Calls that start in the copy get their own ids, from `ids` or, by default, from the original's function.
         """
         self._stop_flow()
-        # The machine was told of what went straight through, so its copy has read the same text.
+        # `_stop_flow` reported text of the fast path to the machine, so the copy includes it.
         other = super().copy()
         other._no_flow()
         if ids is not None:
@@ -244,8 +244,8 @@ class Parser(Resumable):
     def state(self) -> dict[str, Any]:
         """Return the parser's state as plain JSON data, for `restore` in another process.
 
-        It contains all text fed so far and the prefill; `restore` parses them again, in linear time. It contains only a digest of the
-        format, request and grammar. Unlike a pickle, it's safe to load from untrusted sources.
+        The state contains the prefill and all text fed so far, which `restore` parses again in linear time. The format, request and grammar
+        are represented only by a digest. Unlike a pickle, the state is safe to load from untrusted sources.
         """
         self._account()
         machine = self._machine
@@ -269,25 +269,25 @@ class Parser(Resumable):
         grammar: Grammar | None = None,
         ids: IdMaker | None = None,
     ) -> Parser:
-        """Return a parser in the state that another parser's `state` returned. It continues exactly as that parser would.
+        """Return a parser that continues exactly as the parser whose `state` is given.
 
-        `ids` is as for a new parser. Raises `StateError` when the state is of another version, format, request (tools
-        included) or `grammar`, when its text is read otherwise than it was, and when a field does not hold what a
-        parser writes there. Nothing in it is executed.
+        `ids` is the same as for a new parser. Raises `StateError` if a field is invalid, or if the state belongs to another version,
+        format, request (including tools) or `grammar`. It's also raised if parsing the text has another result now. Loading a state never
+        executes code.
         """
         saved = Saved(state)
-        saved.require("version", STATE_VERSION, f"{STATE_VERSION}, what this release writes")
+        saved.require("version", STATE_VERSION, f"{STATE_VERSION}, the version of this release")
         digest = identity(format, request, grammar)
         saved.require("for", digest, f"{digest}, the digest of this format and request")
         transcript, made = Transcript.restore(saved), iter(saved.texts("ids"))
         maker = ids or id_maker(format.tools)
         calls = CallIds(lambda position, name: next(made, None) or maker(position, name), transcript.known_ids)
         finished, length_limited = saved.flag("finished"), saved.flag("length_limited")
-        # The ids that were made are given again, in order; those of later calls are made anew.
+        # Reuse the generated ids in order, then generate new ones for later calls.
         parser = cls.__new__(cls)
         try:
             quoter = Quoter(transcript.special_tokens)
-            # What is fed now is recorded anew, so that the restored parser can be saved again.
+            # Record the text again, so that the restored parser can be saved too.
             parser._begin(format, request, grammar, replace(transcript, stretches=[]), quoter, calls)
             for special, text in transcript:
                 parser.feed(text, special=special)
@@ -297,21 +297,21 @@ class Parser(Resumable):
             raise StateError(f"state.fed: expected text that the parser accepts: {error}") from None
         calls.make = maker
         digest = message_digest(parser._fold.message)
-        saved.require("message", digest, f"{digest}, the digest of the message that the text makes")
+        saved.require("message", digest, f"{digest}, the digest of the parsed message")
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        """Parse more output and return the new events. Text fed after `finish` is an error.
+        """Parse more output and return the new events. Feeding text after `finish` is an error.
 
-        `special` is True if `text` consists of special tokens, False if it's ordinary text, in which a spelled-out special token is a
-        quotation, and None if that isn't known.
+        `special` is True if `text` consists of special tokens, and None if that isn't known. With `special=False`, `text` is ordinary text,
+        in which a spelled-out special token is a quotation.
         """
         if self._take is not None and special is None and type(text) is str and text:
-            # The way of most chunks: more of what is being read, and no instruction runs.
+            # Most chunks only continue the current part, and need no instruction.
             self._passing.append(text)
             if self._free is not None and not self._tail and self._free.search(text) is None:
                 return [self._event(text)]
-            text = self._tail + text  # "<" came before, and "b" now: together they are text.
+            text = self._tail + text  # If "<" was undecided and "b" follows, both are text.
             if (taken := self._take(text)) is not None:
                 said, used = taken
                 self._tail = text[used:]
@@ -332,7 +332,7 @@ class Parser(Resumable):
         elif self._quoter.held:
             text = self._quoter.release() + text
         machine = self._machine
-        # Where special tokens are told from text, a marker that is one is no quotation.
+        # If the caller distinguishes special tokens from text, a special token isn't a quotation.
         machine.specials = () if special is None else self._quoter.tokens
         events = self._emit(machine.feed(tail + text))
         if special is None:
@@ -340,19 +340,21 @@ class Parser(Resumable):
         return events
 
     def _quote_only(self, tokens: str) -> None:
-        """Quote those special tokens alone that are in the text of a tokenizer's `tokens`; has to come before any text."""
-        # `<call>` that the vocabulary lacks is letters for the tokenizer, and yet what the model begins a call with.
+        """Quote only special tokens that occur in `tokens`, the texts of a tokenizer's tokens. This method must be called before the first
+        text.
+        """
+        # If the vocabulary lacks `<call>`, it consists of ordinary tokens, but the model still starts calls with it.
         if not self._transcript.stretches:
             self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
             self._transcript.special_tokens = self._quoter.tokens
 
     def _start_flow(self, machine: Machine) -> None:
-        """Let what the machine need not see go straight through, unless something has to be done with each event."""
+        """Start the fast path, if the machine doesn't need to process the next text, and events need no changes."""
         role = _flowing(machine)
         if machine.flow is None or role is None or self._cleaner.held or self._quoter.used:
             return
         machine.forget()
-        # What is undecided has to be fed again: the machine gives it up, and `_leave_flow` brings it back.
+        # The machine has to process undecided text again, so take it out of the buffer until `_leave_flow`.
         self._tail, machine.buffer = machine.buffer, ""
         self._passing = [self._tail]
         self._take = machine.flow.take
@@ -388,14 +390,14 @@ class Parser(Resumable):
             self._passing = [self._tail]
 
     def _leave_flow(self) -> str:
-        """Let the machine read on; return the text that it has to be fed first."""
+        """Stop the fast path. Return the text to feed the machine first."""
         self._account()
         tail = self._tail
         self._no_flow()
         return tail
 
     def _stop_flow(self) -> None:
-        """Let the machine read on, and feed it what it has to read first."""
+        """Stop the fast path, and feed the machine the undecided text."""
         if tail := self._leave_flow():
             self._waiting = self._emit(self._machine.feed(tail))
 
@@ -403,9 +405,9 @@ class Parser(Resumable):
         """End the output and return the last events. `reason` is the engine's finish reason: after "length", an unclosed call counts as
         truncated.
 
-        `text` is the last chunk; passing it here is faster than feeding it. Returns nothing if called again.
+        `text` is the last chunk; passing it here is faster than feeding it. A second call returns nothing.
         """
-        # Only the end of the text is what the limit has cut off.
+        # The limit cut off only the end of the text, so feed the text first.
         if text and (self._finished or type(text) is not str or reason == "length"):
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
@@ -423,7 +425,7 @@ class Parser(Resumable):
         return [*events, *last]
 
     def _unread(self) -> list[Event]:
-        """Return the report of a call that stayed in the content, where nothing else was reported."""
+        """Return an event for a call that remained in the content, if nothing else was reported."""
         machine = self._machine
         if self._fold.reported or self._grammar is not None or not machine.request._calls_allowed:
             return []
@@ -432,7 +434,7 @@ class Parser(Resumable):
             return []
         at, name = found
         position = self._place(at)
-        wanted = "a call as the format writes it"
+        wanted = "a call in the format's syntax"
         if machine.strict:
             raise ParseError(position, wanted, name)
         report = Malformed(name, position, wanted)
@@ -440,7 +442,7 @@ class Parser(Resumable):
         return [report]
 
     def _place(self, at: int) -> int:
-        """Return where in the output the character `at` of the content is."""
+        """Return the position in the output of the content's character `at`."""
         for span in self.spans:
             if span.role is Role.CONTENT:
                 if at < span.end - span.start:
@@ -459,12 +461,12 @@ class Parser(Resumable):
         return events
 
     def expected(self) -> tuple[str, ...]:
-        """Return what the format allows next, as in `ParseError.expected`: quoted texts, and names of free parts."""
+        """Return the texts that the format allows next, as in `ParseError.expected`: quoted texts, and names of free parts."""
         return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
     def _program_listing(self) -> tuple[Any, ...]:
-        """The instructions that read the answer, for people: `unrender.explain.listing` shows them."""
+        """Instructions of the parser's program, for `unrender.explain.listing`."""
         return self._machine.program
 
     @property
@@ -476,19 +478,21 @@ class Parser(Resumable):
 
     @property
     def _made_ids(self) -> tuple[str, ...]:
-        """The ids of calls that the model did not write, in order."""
+        """Generated ids of calls, in order."""
         given = {call.id for call in self.message.tool_calls}
-        return tuple(dict.fromkeys(id for id in self._machine.ids.made if id in given))  # A call may be read twice.
+        return tuple(
+            dict.fromkeys(id for id in self._machine.ids.made if id in given)
+        )  # After backtracking, an id may occur twice.
 
     @property
     def _steps(self) -> int:
-        """The number of instructions executed so far, a measure of work that does not depend on the machine."""
+        """Number of instructions executed so far, as a measure of work that doesn't depend on the hardware."""
         self._account()
         return self._machine.steps
 
     @property
     def _settled(self) -> int:
-        """The number of characters of the output that `spans` covers; text after them is held back."""
+        """Number of characters of the output that `spans` covers, without text that is held back."""
         self._account()
         return max(self._machine.final_end, 0)
 
@@ -500,7 +504,7 @@ class Parser(Resumable):
         for role, end in self._machine.final_spans():
             start = spans[-1].end if spans else 0
             if end > start:
-                # In a grammar made by hand, whether a failed call is beside content or a part of it would depend on the chunks.
+                # With a handwritten grammar, the boundary between a failed call and adjacent content would depend on the chunks.
                 if self._grammar is not None and spans and spans[-1].role is role:
                     start = spans.pop().start
                 spans.append(Span(role, start, end))
@@ -511,21 +515,21 @@ class Parser(Resumable):
 
 
 def _flowing(machine: Machine) -> Role | None:
-    """Return the role of the text that the machine's `flow` takes; None unless all text so far is final and has it."""
+    """Return the role of text on the machine's fast path; None if the fast path isn't possible."""
     end = machine.base + machine.at
     if machine.frames or end < 0 or not machine.span_ends or machine.span_ends[-1] != end:
         return None
     role = machine.span_roles[-1]
     if role is Role.ARGUMENT:
         return role if machine.call is not None else None
-    # White space before an answer, or between calls, may yet be layout.
+    # Whitespace before an answer or between calls may still become layout.
     settled = role is Role.REASONING or (role is Role.CONTENT and machine.answered and not machine.carried)
     return role if settled else None
 
 
 def _account(machine: Machine, text: str) -> None:
-    """Tell the machine that `text` took the fast path."""
-    # The call that an argument belongs to may fail; other text is context for what follows.
+    """Update the machine for `text` that took the fast path."""
+    # The text of an argument is still needed, because its call may fail. Text outside of arguments is only context.
     argument = machine.span_roles[-1] is Role.ARGUMENT
     machine.past.add(text, machine.base, machine.needed_from() if argument else machine.base + len(text))
     if argument and machine.scanner is not None:
@@ -536,23 +540,21 @@ def _account(machine: Machine, text: str) -> None:
     machine.steps += 1
 
 
-# What may come next.
-
 _NO_MARKER = "\0"
 _TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
 
 
 def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
-    """Return the allowed next texts: quoted literals, and names of free parts.
+    """Return the texts that are allowed next: quoted literals, and names of free parts.
 
-    It is empty after the end of the output.
+    The result is empty after the end of the output.
     """
     if machine.final:
         return ()
     now = machine.program[machine.pc]
     asked = machine.copy()
     asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
-    # A copy is fed a character that no marker holds: where something is wanted it fails, and says what.
+    # Feed a copy a character that no marker contains. If a marker is expected, the copy fails and reports the expected text.
     wanted = _wanted(asked, asked.feed(_NO_MARKER))
     if by_hand:
         stops = now.finder.literals if isinstance(now, UpTo) else ()
@@ -562,12 +564,12 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
     after = asked.program[asked.pc]
     if not wanted and isinstance(after, FreeText):
         return (_TEXT[after.role], *_quoted(after.table))
-    # A call that is not certain yet may still turn out to be text.
+    # An uncertain call may still become text.
     return (wanted or _wanted(asked, asked.finish()), *(["text"] if machine.frames else []))
 
 
 def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
-    """Return what was wanted in the place of the text that was fed; empty where that is text, or nothing is certain."""
+    """Return the text expected in place of the last text fed; "" if any text is allowed."""
     return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
 
 

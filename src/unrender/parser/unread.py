@@ -1,7 +1,8 @@
-"""Finds, in content, what a model meant as a call and what nothing reported: markers of the format beside a tool's name.
+"""Finds calls that remained in the content without a report: markers of the format next to a tool name.
 
-Rule: a tool's name counts with one marker that closes calls, with two other markers, or at the start of a line, where what the
-format writes next follows it. Brackets and words of prose are no markers. No call is made of it.
+Rule: a tool name counts together with one end marker of calls, or with two other markers. A name at the start of a line counts if the text
+that the format requires next follows. Brackets and words of prose aren't markers. The parser reports such a call, but doesn't add it to the
+message.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ _NAME = r"(?m)^[\s\[{\"'`(]{0,8}(?:\w{1,32}[.:/])?(?P<name>[^\s\"'`(){}\[\]<>:,=
 
 @dataclass(frozen=True, slots=True)
 class _Signs:
-    """Signs of a call in content."""
+    """Indications of calls in content."""
 
     heads: frozenset[str]
-    """The first characters of all of it."""
+    """First characters of all markers and texts."""
     markers: tuple[str, ...]
     closers: tuple[str, ...]
     lines: tuple[tuple[str, re.Pattern[str]], ...]
-    """Texts that the format writes after a name, and lines that begin with a name and that."""
+    """Texts that follow a name in the format, each with a pattern for lines that start with a name and that text."""
 
 
 def unread_call(content: str, format: Format, request: Request) -> tuple[int, str] | None:
-    """Return where in `content` the name of a tool is that was meant as a call, and the name as it is there; None without."""
+    """Return the position and spelling of a tool name in `content` that was meant as a call; None if there is none."""
     signs = _signs(format)
     if not request.tools:
         return None
-    # Prose holds none of it, and most of it not even the first characters. Only where something is there, names are looked for.
+    # Most prose doesn't contain even the first characters of these texts, so check for them before searching for names.
     heads = {head for head in signs.heads if head in content}
     lines = [line for text, line in signs.lines if text[0] in heads and text in content]
     marked = any(closer[0] in heads and closer in content for closer in signs.closers)
@@ -55,7 +56,7 @@ def unread_call(content: str, format: Format, request: Request) -> tuple[int, st
 
 
 def _is_mention(content: str, found: re.Match[str]) -> bool:
-    """Return whether a mark is before the name, and again after what follows it: "`now(` begins a call"."""
+    """Return whether the same quotation mark precedes the name and follows the match, as in "`now(` begins a call"."""
     mark = content[found.start("name") - 1 : found.start("name")]
     return mark != "" and mark in "`'\"" and content.startswith(mark, found.end())
 
@@ -70,7 +71,7 @@ def _signs(format: Format) -> _Signs:
         texts = (calls.open, calls.call_open, *function, arguments.open, *arguments.entry, arguments.close)
         markers += [piece for part in texts if isinstance(part, Marker) for piece in part.pieces if is_sign(piece)]
         closers += filter(is_sign, calls.all_closers)
-        # `now[ARGS]`, `now(…)`, `now\n{`: what is written after a name, up to what begins the arguments.
+        # Text between a name and its arguments, as in `now[ARGS]`, `now(…)` or `now\n{`.
         after = function[function.index(Slot.NAME) + 1 :]
         pieces = next((part.pieces for part in after if isinstance(part, Marker) and part), ())
         if not after[:1] or after[0] is Slot.ARGUMENTS or not literal_of(after[0]).strip():

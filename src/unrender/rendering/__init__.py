@@ -1,11 +1,11 @@
-"""Loads templates and renders them, in a sandbox that counts the cost.
+"""Loads templates and renders them in a sandbox with limits.
 
-In: a path, a hub id, a source or a function; then conversations. Out: text, or the reason why the template writes nothing.
+A template is loaded from a path, a hub id, a source or a function. It renders conversations to text, or returns the reason for an error.
 
-Open `template` first: it compiles a source once and renders it often. `loading` finds the source. `sandbox` is Jinja
-with a price on everything: `template_ast` rewrites what Jinja does not report, `cost_guards` measures each operation before it is done,
-`cost` adds up, and `printing` keeps addresses of objects out of the text.
+Open `template` first: it compiles a source once for many renderings. `loading` finds the source. `sandbox` is Jinja with a cost for every
+operation: `template_ast` rewrites operations that Jinja doesn't report, `cost_guards` measures operations in advance, `cost` sums up their
+cost, and `printing` keeps memory addresses out of the text.
 
-Rule: anything that can grow is measured before it's created. A template is a stranger's program, and Python
-cannot be interrupted from outside.
+Rule: anything that can grow is measured before it's created. Templates are untrusted programs, and Python can't be interrupted from
+outside.
 """

@@ -1,8 +1,8 @@
-"""Counts the cost of a rendering, and raises an error before a hostile template exceeds its limits.
+"""Counts the cost of a rendering, and raises an error before a malicious template exceeds its limits.
 
-Strategy: nothing interrupts Python from outside. Whatever a template can do in one go (a loop's round, a call, a filter,
-an operator) is counted *before* it is done, and everything that can grow (text, lists) is measured before it is made.
-So no single step takes long, and the clock is looked at after a fixed amount of work at most.
+Strategy: Python can't be interrupted from outside. So every operation (a loop iteration, a call, a filter, an operator) is counted *before*
+it runs, and everything that can grow (text, lists) is measured before it's created. No single step takes long, and the clock is checked
+after a fixed amount of work.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from unrender.limits import MAX_DEPTH, Limits
 from unrender.rendering.printing import values_inside
 
 _BULK = 50_000
-"""Characters that are copied, searched or compared between two looks at the clock."""
+"""Number of characters copied, searched or compared between two clock checks."""
 _STEP = _BULK // 64
-"""Characters that a step counts as: 64 steps are worth a look at the clock."""
+"""Cost of a step in characters. The clock is checked every 64 steps."""
 _ITEM = 8
-"""Characters that an item of a list counts as."""
+"""Cost of a list item in characters."""
 _NODE = 12
-"""Characters that an inner value counts as: it costs more time than its text."""
+"""Cost of a nested value in characters, in addition to its text."""
 
-# Where the clock of a thread is missing (WebAssembly), the wall's has to do.
+# WebAssembly has no thread clock, so it uses the wall clock.
 now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 
 class Exhausted(Exception):
-    """A rendering exceeded a limit; the message names it."""
+    """A rendering exceeded a limit, which is named in the message."""
 
 
 class CostBudget:
-    """The part of one rendering's `Limits` that is left. Every method raises `Exhausted` when it is not enough."""
+    """The remaining part of a rendering's `Limits`. All methods raise `Exhausted` if a limit is exceeded."""
 
     __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
 
@@ -60,17 +60,17 @@ class CostBudget:
             raise Exhausted(f"the template needs more than {self._limits.rendering_seconds} seconds")
 
     def text(self, characters: int) -> None:
-        """Count a text of `characters`, before or after it is made."""
+        """Count a text of `characters`, before or after it's created."""
         if characters > self._limits.rendering_characters:
             raise Exhausted(f"the template makes a text of more than {self._limits.rendering_characters} characters")
-        # `{% for i in range(9999) %}{% set _ = kept.append(long ~ i) %}{% endfor %}`: each is allowed, all together are not.
+        # `{% for i in range(9999) %}{% set _ = kept.append(long ~ i) %}{% endfor %}`: each text is allowed, but not all together.
         self._made += characters
         if self._made > 10 * self._limits.rendering_characters:
             raise Exhausted(f"the template makes more than {10 * self._limits.rendering_characters} characters of text")
         self._work(characters)
 
     def read(self, characters: int) -> None:
-        """Count the search or copy of a text of `characters`, even if no new text is kept."""
+        """Count a search or copy of a text of `characters`, even if no new text is created."""
         self.step()
         self._work(characters)
 
@@ -84,14 +84,13 @@ class CostBudget:
         self._work(_ITEM * count)
 
     def weigh(self, value: Any) -> int:
-        """Return roughly the length of `value` as text; parts that it holds twice count twice.
+        """Return the approximate length of `value` as text. Shared parts are counted each time.
 
-        Lists that hold each other are small in memory and endless as text, so they are measured before they are
-        written, compared or hashed.
+        Nested lists can be small in memory but huge as text, so they're measured before they're printed, compared or hashed.
         """
         if isinstance(value, str | bytes):
             return len(value)
-        # `x = [x, x]`, sixty times over: 60 lists in memory, 2 ** 60 as text. Level by level, the limit is soon met.
+        # `x = [x, x]`, repeated sixty times, is 60 lists in memory, but 2 ** 60 as text. Going level by level reaches the limit quickly.
         total, depth, level, limit = 0, 0, [value], self._limits.rendering_characters
         while level:
             deeper: list[Any] = []
@@ -100,7 +99,7 @@ class CostBudget:
                 if kind is str:
                     total += len(item) + 4
                     continue
-                if kind is dict:  # the way of almost all that holds something, made short
+                if kind is dict:  # fast path for most containers
                     deeper += item
                     deeper += item.values()
                 elif isinstance(item, str | bytes):

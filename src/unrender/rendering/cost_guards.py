@@ -1,12 +1,11 @@
-"""Guards the operators, filters, methods and format strings of a template: measures their cost before they are carried out.
+"""Guards for the operators, filters, methods and format strings of a template. Guards measure the cost before an operation runs.
 
 Rules:
-- A guard measures before the work is done. It raises `Exhausted` when the work is too much. It raises `TypeError` when no
-  template could mean the operation. It never changes a value.
-- The tables name what is allowed to cost something. A filter in no table costs and returns no more than it was given. A
-  template cannot use a method of a built-in value that is in no table.
-- `%` is scanned as Python scans it, and all widths and precisions are added up first. `str.format` is left to Jinja's
-  sandboxed formatter. It asks here before it writes a field, when nested fields are filled in already.
+- Guards never change values. They raise `Exhausted` if an operation is too expensive, and `TypeError` if it makes no sense in a template.
+- Expensive operations are listed in the tables. An unlisted filter is cheap, and its result isn't larger than its input.
+- Templates can't use unlisted methods of built-in values.
+- `%` format strings are scanned like in Python, and all widths and precisions are summed up in advance.
+- `str.format` is done by Jinja's sandboxed formatter. Each field is measured before it's written, after nested fields are resolved.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _INTEGER_ERROR = f"the template makes an integer of more than {limits.MAX_INTEGE
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """The value that a filter or a method works on, and its arguments."""
+    """The input of a filter or method, and its arguments."""
 
     value: Any
     args: tuple[Any, ...] = ()
@@ -46,7 +45,7 @@ class Operands:
 
     @property
     def text(self) -> str | bytes | bytearray:
-        """The value as text."""
+        """The value as a string."""
         return self.value if isinstance(self.value, TEXT) else str(self.value)
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
@@ -58,20 +57,20 @@ Guard = Callable[[CostBudget, Operands], None]
 
 
 def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> None:
-    """Count the result of `left operator right`, before it is computed; the operator is one of `+ - * ** %`."""
+    """Count the result of `left operator right` in advance. `operator` is one of `+ - * ** %`."""
     if isinstance(left, int) and isinstance(right, int):
         bits, more = left.bit_length(), right.bit_length()
-        # The length of a product or a power is known before it is calculated: `2 ** 10` has at most 2 * 10 bits.
+        # The size of a product or power is known in advance: `2 ** 10` has at most 2 * 10 bits.
         if {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more)) > limits.MAX_INTEGER_BITS:
             raise Exhausted(_INTEGER_ERROR)
     elif operator == "+":
-        # `[1] + "a"` has no size: Python refuses it, and its refusal is the template's own error.
+        # `[1] + "a"` has no size. Python raises an error, which is reported as the template's own.
         if any(isinstance(left, kinds) and isinstance(right, kinds) for kinds in (TEXT, (list, tuple))):
             _guard_size(budget, left, len(left) + len(right))
     elif operator == "%" and isinstance(left, TEXT):
         guard_percent(budget, Operands(left, (right,)))
     elif operator == "*":
-        # `"ab" * 9999999` and `9999999 * "ab"` make the same text: either side may be the number.
+        # Either operand may be the number: `"ab" * 9999999` and `9999999 * "ab"` are equal.
         for value, times in ((left, right), (right, left)):
             if isinstance(times, int) and isinstance(value, (*TEXT, list, tuple)):
                 _guard_size(budget, value, max(0, len(value) * times))
@@ -79,7 +78,7 @@ def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> 
 
 def guard_result(budget: CostBudget, result: Any) -> None:
     """Count the result of a filter or a call."""
-    # A method of a caller's object is in no table: only its result says how much it has made.
+    # Methods of a caller's objects aren't listed, so only their results can be measured.
     if isinstance(result, (*TEXT, list, tuple)):
         _guard_size(budget, result, len(result))
     elif isinstance(result, int):
@@ -87,14 +86,14 @@ def guard_result(budget: CostBudget, result: Any) -> None:
 
 
 def guard_integer(value: int) -> None:
-    """Refuse an integer that is so long that calculating with it takes time."""
+    """Raise `Exhausted` for integers that are too large to calculate with."""
     if value.bit_length() > limits.MAX_INTEGER_BITS:
         raise Exhausted(_INTEGER_ERROR)
 
 
 def guard_keys(budget: CostBudget, asked: Operands) -> None:
-    """Guard `dict(…)`, `namespace(…)` and `update`, which turn their arguments into keys and values."""
-    # Text hashes with a secret of the process; numbers and tuples can be chosen so that a dict of them takes their square.
+    """Guard `dict(…)`, `namespace(…)` and `update`, which use their arguments as keys."""
+    # String hashes are randomized. But numbers and tuples can be chosen to collide, which makes a dict quadratic.
     odd = 0
     for items in asked.given:
         budget.weigh(items)
@@ -107,31 +106,31 @@ def guard_keys(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_padding(budget: CostBudget, asked: Operands) -> None:
-    """Guard `center`, `indent`, `expandtabs`, where each line or tab may be padded."""
-    # `"a\nb" | indent(9)` pads each line with blanks, and `indent("> ")` with the text itself: both count as widths.
+    """Guard `center`, `indent` and `expandtabs`, which may pad each line or tab."""
+    # `"a\nb" | indent(9)` adds spaces to each line, and `indent("> ")` adds the text itself. Both count as widths.
     widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
     text = asked.text
     budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
 
 
 def guard_replace(budget: CostBudget, asked: Operands) -> None:
-    """Guard `replace`, the filter and the method."""
-    # Text grows most where a short piece is replaced: `"aaaa" | replace("a", x * 1000)`.
+    """Guard the filter and method `replace`."""
+    # The result is largest if a short text is replaced: `"aaaa" | replace("a", x * 1000)`.
     old, new, *_ = (*asked.given, "", "")
     budget.text(len(asked.text) + count_of(asked.text, old) * budget.weigh(new))
 
 
 def guard_join(budget: CostBudget, asked: Operands) -> None:
-    """Guard the filter `join`: the value holds the items, and the argument is the separator."""
+    """Guard the filter `join`. Its input contains the items, and its argument is the separator."""
     count = len(asked.value) if isinstance(asked.value, Sized) else 0
     budget.items(count)
     budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
 
 
 def guard_percent(budget: CostBudget, asked: Operands) -> None:
-    """Guard `%`: each field may print all arguments, padded to the widths in the text."""
+    """Guard `%`. Each field may print all arguments, padded to the widths in the format string."""
     text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
-    # In `"%*d" % (9999999, 1)` the width is an argument. Which one is not worked out: all integers count for each `*`.
+    # In `"%*d" % (9999999, 1)` the width is an argument. For each `*`, all integer arguments are added up.
     given = [*asked.given, *(item for value in asked.given if isinstance(value, tuple) for item in value)]
     from_arguments = sum(abs(item) for item in given if isinstance(item, int))
     widths = sum(from_arguments if width is None else width for width in percent_widths(text))
@@ -139,16 +138,16 @@ def guard_percent(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
-    """Guard filters and methods that take microseconds for each character."""
+    """Guard filters and methods that take microseconds per character."""
     size = budget.weigh(asked.value)
     if size > limits.MAX_SLOW_TEXT:
         raise Exhausted(f"the template searches a text of more than {limits.MAX_SLOW_TEXT} characters")
-    # `text | wordwrap(1, wrapstring=long)` writes an argument after each letter.
+    # `text | wordwrap(1, wrapstring=long)` inserts an argument after each letter.
     budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
 
 def guard_numeric(_: Any, value: Any) -> None:
-    """Refuse to calculate with a text: `%` would format it, and `*` would repeat it."""
+    """Raise `TypeError` for strings, since `%` would format and `*` would repeat them."""
     if not isinstance(value, int | float):
         raise TypeError(f"expected a number, found {type(value).__name__}")
 
@@ -161,13 +160,13 @@ def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
 
 
 def count_of(text: Any, part: Any) -> int:
-    """Return how often `part` occurs; the upper bound if the two are of different types."""
+    """Return the number of occurrences of `part`, or an upper bound if the types differ."""
     kinds = str if isinstance(text, str) else (bytes, bytearray)
     return text.count(part) if isinstance(part, kinds) else len(text) + 1
 
 
 def _guard_size(budget: CostBudget, value: Any, size: int) -> None:
-    """Count a text or a list that is made of `value`, and will have this size."""
+    """Count a string or list of this size, built from `value`."""
     if isinstance(value, TEXT):
         budget.text(size)
     else:
@@ -179,7 +178,7 @@ def _guard_text(budget: CostBudget, asked: Operands) -> None:
 
 
 def _guard_items(budget: CostBudget, asked: Operands) -> None:
-    """Guard operations that iterate over items at once, or split an attribute's name."""
+    """Guard operations that iterate over all items, or split an attribute's name."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
     if any(isinstance(item, str) and len(item) > limits.MAX_SLOW_TEXT for item in asked.given):
@@ -188,7 +187,7 @@ def _guard_items(budget: CostBudget, asked: Operands) -> None:
 
 def _guard_unique(budget: CostBudget, asked: Operands) -> None:
     guard_slow_list(budget, asked)
-    # `items | unique` hashes each item, as a dict hashes its keys.
+    # `items | unique` hashes each item like a dict key.
     if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
         guard_keys(budget, Operands(None, ([(item,) for item in asked.value],)))
 
@@ -201,7 +200,7 @@ def _guard_batches(budget: CostBudget, asked: Operands) -> None:
 def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(budget, asked.value)
     budget.step()
-    # `1 | round(400000000)` calculates `10 ** 400000000`.
+    # `1 | round(400000000)` computes `10 ** 400000000`.
     if any(isinstance(item, int) and abs(item) > limits.MAX_REPETITIONS for item in asked.given):
         raise Exhausted(f"the template rounds to more than {limits.MAX_REPETITIONS} digits")
 
@@ -211,7 +210,7 @@ _SLOW_TEXT_FILTERS = ("pprint", "striptags", "title", "urlencode", "urlize", "wo
 _WALKING_FILTERS = ("first", "list", "map", "reject", "rejectattr", "reverse", "select", "selectattr")
 _SLOW_LIST_FILTERS = ("dictsort", "groupby", "max", "min", "sort", "sum")
 WRITING_FILTERS = frozenset({*_TEXT_FILTERS, *_SLOW_TEXT_FILTERS, "center", "format", "indent", "join", "replace"})
-"""Filters that make text of their value and arguments."""
+"""Filters that convert their value and arguments to text."""
 
 FILTERS: Mapping[str, Guard] = MappingProxyType(
     dict.fromkeys(_TEXT_FILTERS, _guard_text)
@@ -229,20 +228,20 @@ FILTERS: Mapping[str, Guard] = MappingProxyType(
     }
 )
 LISTING_FILTERS = frozenset(FILTERS) - {"map", "reject", "rejectattr", "select", "selectattr"}
-"""Filters whose guard needs all items; the others get them one by one."""
+"""Filters whose guard needs all items. Other filters iterate lazily."""
 
 
 # Format strings.
 
 _NUMBER = re.compile(r"\d+")
 _DIGITS = 12
-"""Digits of a width that are read; a longer one is too large anyway."""
+"""Number of digits of a width that are read. Longer widths exceed the limits anyway."""
 _CONVERSION = re.compile(r"[-+ #0]*(\*|\d*)(?:\.(\*|\d*))?")
 _PARENTHESIS = re.compile(r"[()]")
 
 
 class Formatting:
-    """The `format` or `format_map` of one text; a template gets it in place of Python's own method."""
+    """Replaces the `format` or `format_map` method of a string in templates."""
 
     __slots__ = ("_environment", "_method")
 
@@ -251,7 +250,7 @@ class Formatting:
         self._method = method
 
     def __call__(self, *args: Any, **kwargs: Any) -> str:
-        """Return the formatted text, of the type of the format string."""
+        """Return the formatted text, with the type of the format string."""
         text: str = self._method.__self__
         environment, fields = self._environment, cast("Mapping[str, Any]", kwargs)
         environment.budget.read(len(text))
@@ -259,7 +258,7 @@ class Formatting:
             if kwargs or len(args) != 1 or not isinstance(args[0], Mapping):
                 raise TypeError("format_map() takes exactly one mapping")
             fields, args = args[0], ()
-        # `("<b>{}</b>" | safe).format(x)` escapes x, as markupsafe's own `format` does.
+        # `("<b>{}</b>" | safe).format(x)` escapes x, like `format` in markupsafe.
         escapes = {"escape": text.escape} if isinstance(text, Markup) else {}
         formatter = (_EscapeFormatter if escapes else _Formatter)(environment, **escapes)
         formatter.budget = environment.budget
@@ -270,16 +269,16 @@ class Formatting:
 
 
 def is_format_method(value: Any) -> bool:
-    """Return whether a value is the `format` or `format_map` of a text."""
+    """Return whether a value is the `format` or `format_map` method of a string."""
     is_method = isinstance(value, BuiltinMethodType | MethodType) and isinstance(value.__self__, str)
     return is_method and value.__name__ in ("format", "format_map")
 
 
 def percent_widths(text: str) -> Iterator[int | None]:
-    """Yield every width and precision in a format string for `%`; None for `*`, which stands for an argument."""
+    """Yield every width and precision in a `%` format string; None for `*`, which refers to an argument."""
     at = text.find("%")
     while at >= 0:
-        # `"%(a(b))5d"`: the name may hold parentheses, and the width comes after it.
+        # In `"%(a(b))5d"`, the name contains parentheses, and the width follows it.
         conversion = _CONVERSION.match(text, _end_of_name(text, at + 1))
         assert conversion is not None
         yield from (None if part == "*" else int(part[:_DIGITS]) for part in conversion.groups() if part)
@@ -287,7 +286,7 @@ def percent_widths(text: str) -> Iterator[int | None]:
 
 
 def _end_of_name(text: str, at: int) -> int:
-    """Return where the `(name)` that begins at `at` ends; parentheses inside it are counted, as Python does."""
+    """Return the end of the `(name)` that starts at `at`. Nested parentheses are counted, as in Python."""
     if not text.startswith("(", at):
         return at
     depth = 0
@@ -299,7 +298,7 @@ def _end_of_name(text: str, at: int) -> int:
 
 
 class _Measured:
-    """Measures a field before it is written; to be mixed into a formatter."""
+    """Formatter mixin that measures each field before it's written."""
 
     budget: CostBudget
 
@@ -307,7 +306,7 @@ class _Measured:
         return super().convert_field(self._printable(value), conversion)  # type: ignore[misc]
 
     def format_field(self, value: Any, format_spec: str) -> Any:
-        # `"{:>9999999}"`, and `"{:{w}}"` with `w` filled in by now: the specification names the width, whatever its kind.
+        # `"{:>9999999}"`, or `"{:{w}}"` with `w` already resolved. Any number in the specification may be a width.
         widths = sum(int(digits[:_DIGITS]) for digits in _NUMBER.findall(format_spec))
         self.budget.text(widths)
         written = super().format_field(self._printable(value), format_spec)  # type: ignore[misc]
@@ -333,7 +332,7 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
 # Methods.
 
 
-# `"punycode"` and `"idna"` take time by the square of a text; these take time by its length.
+# These codecs take linear time. `"punycode"` and `"idna"` take quadratic time.
 _CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
 _CODEC_ERRORS = ("strict", "ignore", "replace")
 _FEW_PIECES = 1000
@@ -345,21 +344,21 @@ _LONG_NUMBER = re.compile(r"\d{4}")
 def is_listed(value: Any, name: str) -> bool:
     """Return whether a template may use this attribute.
 
-    It always may if the value is not of a type built into Python.
+    Attributes of types that aren't built into Python are always allowed.
     """
     methods = _methods_of(value)
     return methods is None or name in methods or (isinstance(value, tuple) and name in getattr(value, "_fields", ()))
 
 
 def guard_method(budget: CostBudget, name: str, asked: Operands) -> None:
-    """Count the result of the method `name` of `asked.value`, before it is computed."""
+    """Count the result of calling the method `name` of `asked.value`, in advance."""
     methods = _methods_of(asked.value)
     guard = (_OF_OTHERS if methods is None else methods).get(name, _weigh_all)
     guard(budget, asked)
 
 
 def guard_date_format(pattern: str) -> None:
-    """Refuse a pattern for `strftime` that would pad a lot: `%1000000d` does in some C libraries."""
+    """Raise `Exhausted` for `strftime` patterns with large widths. Some C libraries pad `%1000000d`."""
     if len(pattern) > 1000 or _LONG_NUMBER.search(pattern):
         raise Exhausted("strftime: expected a format of at most 1000 characters without large widths")
 
@@ -377,13 +376,13 @@ def _weigh_all(budget: CostBudget, asked: Operands) -> None:
 
 
 def _weigh_owner(budget: CostBudget, asked: Operands) -> None:
-    """Guard operations that compare items, with each other or with an argument."""
+    """Guard operations that compare items with each other or with an argument."""
     budget.weigh(asked.value)
     budget.weigh(asked.given)
 
 
 def _sort(budget: CostBudget, asked: Operands) -> None:
-    # `messages.sort(key=f)`: Python would call `f` without asking the sandbox.
+    # With `messages.sort(key=f)`, Python would call `f` outside the sandbox.
     if asked.kwargs.get("key") is not None:
         raise exceptions.SecurityError("sort: expected no key function")
     _weigh_owner(budget, asked)
@@ -396,13 +395,13 @@ def _extend(budget: CostBudget, asked: Operands) -> None:
 
 
 def _hash_key(budget: CostBudget, asked: Operands) -> None:
-    # `known.get(((x, x), (x, x)))` hashes a tuple through and through, shared parts as often as they are there.
+    # `known.get(((x, x), (x, x)))` hashes nested tuples, and shared parts each time.
     if asked.args and not isinstance(asked.args[0], str):
         budget.weigh(asked.args[0])
 
 
 def _read(budget: CostBudget, asked: Operands) -> None:
-    # `text.startswith((a, b, …))` tries the texts of a tuple one by one.
+    # `text.startswith((a, b, …))` tries all strings of a tuple.
     budget.read(len(asked.value) + sum(len(item) for item in asked.given if isinstance(item, TEXT)))
     for item in asked.given:
         if isinstance(item, tuple):
@@ -411,7 +410,7 @@ def _read(budget: CostBudget, asked: Operands) -> None:
 
 def _compare(budget: CostBudget, asked: Operands) -> None:
     _read(budget, asked)
-    # `"aaa…a".find("aa…ab")` compares almost all letters of the part at every place of the text.
+    # `"aaa…a".find("aa…ab")` compares almost all characters at every position.
     if any(
         isinstance(item, TEXT) and len(asked.value) * len(item) > limits.MAX_TEXT_COMPARISONS for item in asked.given
     ):
@@ -420,7 +419,7 @@ def _compare(budget: CostBudget, asked: Operands) -> None:
 
 def _split(budget: CostBudget, asked: Operands) -> None:
     _compare(budget, asked)
-    # As many pieces as are found before the split, since `"a,a,a,…".split(",")` makes them all at once.
+    # Count the pieces in advance, since `"a,a,a,…".split(",")` creates them all at once.
     separator, most = asked.argument(0, "sep"), asked.argument(1, "maxsplit", -1)
     pieces = _count_of_matches(_WORD, asked.value) if separator is None else count_of(asked.value, separator)
     budget.items(1 + (min(most, pieces) if isinstance(most, int) and most >= 0 else pieces))
@@ -432,8 +431,8 @@ def _split_lines(budget: CostBudget, asked: Operands) -> None:
 
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
-    """Return how often the pattern matches, or what is more; counted only where it may be often."""
-    # A short text has few pieces, however it is cut: the search would cost more than it saves.
+    """Return the number of matches, or an upper bound if the text is short."""
+    # For short texts, the search would cost more than the better bound is worth.
     if len(text) <= _FEW_PIECES or not isinstance(text, str):
         return len(text)
     return sum(1 for _ in islice(pattern.finditer(text), 1_000_000))
@@ -449,7 +448,7 @@ def _code(budget: CostBudget, asked: Operands) -> None:
     if str(codec).lower().replace("-", "").replace("_", "") not in _CODECS or errors not in _CODEC_ERRORS:
         wanted = "expected utf-8, ascii or latin-1, with errors strict, ignore or replace"
         raise exceptions.SecurityError(
-            f"the template asks for the codec {codec!r:.40} with errors {errors!r:.40}: {wanted}"
+            f"the template uses the codec {codec!r:.40} with errors {errors!r:.40}: {wanted}"
         )
 
 
@@ -491,8 +490,8 @@ _BYTES: Mapping[str, Guard] = MappingProxyType(
 _STR: Mapping[str, Guard] = MappingProxyType(
     {name: guard for name, guard in _BYTES.items() if name not in ("decode", "hex")}
     | {"encode": _code, "maketrans": _translation, "translate": _translate}
-    | {"format": _free, "format_map": _free}  # measured field by field, see `Formatting`
-    | {"striptags": guard_slow_text, "unescape": _read}  # of a text that was escaped
+    | {"format": _free, "format_map": _free}  # Measured field by field by `Formatting`.
+    | {"striptags": guard_slow_text, "unescape": _read}  # Methods of escaped text.
 )
 _NUMBERS = (
     *("bit_count", "bit_length", "real", "imag", "numerator", "denominator"),
@@ -518,12 +517,12 @@ METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
     ),
     ((range,), {"start": _free, "stop": _free, "step": _free, "count": _weigh_all, "index": _weigh_all}),
     ((KeysView, ValuesView, ItemsView), {}),
-    # `joiner.mro()` leads from one class to all others: for a template, code has no attributes.
+    # `joiner.mro()` would give access to all classes, so code has no attributes in templates.
     ((type, FunctionType, BuiltinFunctionType, MethodType, MethodWrapperType), {}),
 )
-"""Kinds of values, and their attributes with what guards each."""
+"""Maps types of values to their attributes and the guards of these."""
 
-# Values of the caller's, e.g. a date, keep all attributes that Jinja's sandbox allows.
+# Values of the caller, e.g. dates, keep all attributes that Jinja's sandbox allows.
 _OF_OTHERS: Mapping[str, Guard] = MappingProxyType(
     {"strftime": lambda _budget, asked: guard_date_format(str(asked.argument(0, "format", "")))}
 )

@@ -1,11 +1,10 @@
-"""Loads chat templates, with their tokens, from a model directory, a file, a GGUF file or a hub id.
+"""Loads chat templates and their special tokens from a model directory, a file, a GGUF file or a hub id.
 
 Rules:
 - Files are read, never executed.
-- Several places may name a template. The one that the library which wrote them prefers wins (`_PLACES`, last wins).
-- Every error is a `TemplateError` that names the path and what was expected.
-- Of a GGUF file only the metadata in its head is read, no tensor. No length in it is believed before it was compared
-  with the file's size.
+- If several files contain a template, the one that transformers prefers is used. Later files in `_PLACES` take precedence.
+- Every error is a `TemplateError` with the path and the expected content.
+- Only the metadata of a GGUF file is read, no tensors. Every length in the metadata is checked against the file's size.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _CONFIG = "tokenizer_config.json"
 _TOKENS = "special_tokens_map.json"
 _JINJA = "chat_template.jinja"
 _ADAPTER = "adapter_config.json"
-"""File that PEFT writes next to an adapter's weights."""
+"""Written by PEFT next to the weights of an adapter."""
 _MORE = "additional_chat_templates"
 _PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
 _HUB_FILES = (*_PLACES, _TOKENS, _ADAPTER, _JINJA, f"{_MORE}/*.jinja")
@@ -45,33 +44,33 @@ _GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
 _MORE_TOKENS = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _LISTED_TOKENS = "additional_special_tokens"
 _GGUF_NAMES = ("unknown", "seperator", "padding", "cls", "mask")
-"""GGUF's names of these tokens, in the same order; its specification misspells one."""
+"""GGUF's names of `_MORE_TOKENS`, in the same order. The misspelling is GGUF's own."""
 _GGUF_MORE = {token: f"tokenizer.ggml.{name}_token_id" for token, name in zip(_MORE_TOKENS, _GGUF_NAMES, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTemplates:
-    """Named sources; `sources` has at least one."""
+    """The named sources of a template, at least one, and its special tokens."""
 
     sources: Mapping[str, str]
-    """Name → source, e.g. `default`, `tool_use`, `rag`."""
+    """Maps a name, e.g. `default`, `tool_use` or `rag`, to a source."""
     bos_token: str = ""
     eos_token: str = ""
     special_tokens: Mapping[str, Any] = field(default_factory=dict)
-    """Further tokens that the template may write, by the variable that holds them, e.g. `sep_token`."""
+    """Other special tokens, by variable name, e.g. `sep_token`."""
     response_template: Mapping[str, Any] | None = None
-    """The response template in the tokenizer's configuration, unchanged."""
+    """The unchanged response template from the tokenizer's configuration."""
     renderer: Callable[..., str] | None = None
     """A function that renders conversations, instead of the sources."""
     variables: tuple[str, ...] = ()
     """Variables that the renderer accepts in `**keywords`."""
     origin: str = field(default="", compare=False)
-    """Path or hub id that this was read from, for error messages."""
+    """Path or hub id of the template, for error messages."""
 
     def named(self, name: str | None) -> LoadedTemplates:
-        """Return these with one source, for requests with tools and without; all of them for None.
+        """Return only the source with this name, for requests with and without tools. None selects all sources.
 
-        Raises `TemplateError` when there is no source of that name.
+        Raises `TemplateError` if there is no source with this name.
         """
         if name is None:
             return self
@@ -88,23 +87,23 @@ class LoadedTemplates:
 
     @property
     def default(self) -> str:
-        """The source to use without tools."""
+        """The source for requests without tools."""
         return self.sources.get(DEFAULT, next(iter(self.sources.values())))
 
     @property
     def with_tools(self) -> str:
-        """The source to use when tools are given."""
+        """The source for requests with tools."""
         return self.sources.get(WITH_TOOLS, self.default)
 
 
 def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     """Load from a model directory, a single file, or a hub id such as `organisation/model`.
 
-    A hub id needs the `hub` extra and downloads a few small files. Raises `TemplateError` when there is nothing of that
-    name, or when it holds no chat template.
+    A hub id needs the `hub` extra and downloads a few small files. Raises `TemplateError` if nothing is found, or if it contains no chat
+    template.
     """
     path = Path(path_or_id)
-    with _reading(path):  # Of a name that is too long even the question whether it is there is an `OSError`.
+    with _reading(path):  # `is_dir` raises `OSError` if the name is too long.
         if path.is_dir():
             return load_directory(path)
         if path.exists():
@@ -117,9 +116,9 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
 
 
 def load_file(path: str | PathLike[str]) -> LoadedTemplates:
-    """Load a GGUF file, a `.json` file with a `chat_template`, or a file that is itself the source.
+    """Load a GGUF file, a `.json` file with a `chat_template`, or a template's source.
 
-    Raises `TemplateError` when the file is missing, unreadable, or holds no chat template.
+    Raises `TemplateError` if the file is missing, unreadable, or contains no chat template.
     """
     path = Path(path)
     with _reading(path):
@@ -137,7 +136,7 @@ def load_file(path: str | PathLike[str]) -> LoadedTemplates:
 
 
 def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
-    """Load a model directory as downloaded from a hub. Raises `TemplateError` when it holds no chat template."""
+    """Load a downloaded model directory. Raises `TemplateError` if it contains no chat template."""
     path = Path(path)
     sources: dict[str, str] = {}
     with _reading(path):
@@ -156,7 +155,7 @@ def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
 
 
 def _base_model(path: Path) -> str:
-    """Return the base model to load instead of an adapter without a template; "" for any other directory."""
+    """Return a hint to load the base model if the directory contains an adapter; "" otherwise."""
     if not (path / _ADAPTER).is_file():
         return ""
     base = _read_json(path / _ADAPTER).get("base_model_name_or_path")
@@ -179,7 +178,7 @@ def _loaded(sources: dict[str, str], config: dict[str, Any], path: Path, *, expe
 
 
 def _named(template: Any, path: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and source from a string, a mapping, or a list of `{"name": …, "template": …}`."""
+    """Yield the name and source of each template in a string, a mapping, or a list of `{"name": …, "template": …}`."""
     if template is None:
         return
     if isinstance(template, str):
@@ -195,14 +194,14 @@ def _named(template: Any, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _token(value: Any) -> str:
-    """Read a token that is written as text or as an object with its `content`."""
+    """Return a token given as a string or as an object with `content`."""
     if isinstance(value, dict):
         value = value.get("content")
     return value if isinstance(value, str) else ""
 
 
 def _further_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokens beside BOS and EOS that transformers gives to a template, of a tokenizer's configuration."""
+    """Return the other special tokens in a tokenizer's configuration that transformers passes to templates."""
     named = config.get("extra_special_tokens")
     found: dict[str, Any] = {name: _token(config.get(name)) for name in _MORE_TOKENS}
     found |= {str(name): _token(value) for name, value in named.items()} if isinstance(named, dict) else {}
@@ -235,7 +234,7 @@ def _token_of_id(metadata: Mapping[str, Any], key: str) -> str:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn what the file system, or what a file holds, makes Python raise into a `TemplateError` that names the path."""
+    """Convert exceptions from reading files into a `TemplateError` with the path."""
     try:
         yield
     except (OSError, RecursionError, ValueError) as error:
@@ -260,17 +259,17 @@ def _read(path: Path) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; an empty one for a file that does not exist."""
+    """Return the object in a JSON file; an empty one if the file doesn't exist."""
     if not path.is_file():
         return {}
     text = _read(path)
     try:
         data = json.loads(text)
-    except ValueError as error:  # also a number of too many digits
+    except ValueError as error:  # Includes numbers with too many digits.
         raise TemplateError(f"{path}: expected JSON: {error}") from None
     except RecursionError:
         raise TemplateError(f"{path}: expected JSON, found lists or objects nested too deeply") from None
-    if isinstance(data, str):  # A `chat_template.json` may be the template itself, as one JSON string.
+    if isinstance(data, str):  # A `chat_template.json` may contain just the template, as a JSON string.
         return {"chat_template": data}
     if not isinstance(data, dict):
         raise TemplateError(f"{path}: expected a JSON object, found {type(data).__name__}")
@@ -292,7 +291,7 @@ def _download(name: str) -> Path:
         ) from None
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(_HUB_FILES)))
-    except Exception as error:  # the hub's client raises many kinds, from HTTP to the file system
+    except Exception as error:  # The hub client raises many types of exceptions, from HTTP to file system errors.
         said = " ".join(str(error).split())[:MAX_SHOWN]
         raise TemplateError(f"{name}: no such file or directory, and not readable from the hub: {said}") from error
 
@@ -308,9 +307,9 @@ _NUMBERS: Mapping[int, str] = MappingProxyType(
 
 
 def read_metadata(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the pairs whose keys are in `wanted`. The other pairs are skipped, and not kept in memory.
+    """Return the metadata whose keys are in `wanted`. Other values are skipped, without using memory.
 
-    Raises `TemplateError`, naming the file, when it is not a GGUF file of a known version, or is incomplete.
+    Raises `TemplateError` with the path if the file isn't a GGUF file of a supported version, or is incomplete.
     """
     with path.open("rb") as file:
         reader = _Reader(file, path, path.stat().st_size)
@@ -318,7 +317,7 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
 
 
 class _Reader:
-    """A position in a GGUF file, with methods to read values."""
+    """Reads values from the current position in a GGUF file."""
 
     def __init__(self, file: BinaryIO, path: Path, size: int) -> None:
         self._file = file
@@ -328,14 +327,14 @@ class _Reader:
         if self._take(4) != MAGIC:
             raise TemplateError(f"{path}: expected a GGUF file, found no {MAGIC.decode()!r} at its start")
         version = self._take(4)
-        # The file does not say its byte order: it is the one in which the version makes sense.
+        # The file doesn't state its byte order, so use the one in which the version is valid.
         self._order = next((order for order in "<>" if struct.unpack(order + "I", version)[0] in _VERSIONS), "")
         if not self._order:
             found = struct.unpack("<I", version)[0]
             raise TemplateError(f"{path}: expected GGUF version 2 or 3, found version {found}")
 
     def pairs(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
-        self._number("Q")  # tensors
+        self._number("Q")  # Number of tensors.
         found = {}
         for _ in range(self._number("Q")):
             key, kind = self._string(), self._number("I")
@@ -345,7 +344,7 @@ class _Reader:
         return found
 
     def _value(self, kind: int, depth: int = 0, *, keep: bool) -> Any:
-        """Read a value; pass over it, and return nothing of it, unless it is to be kept."""
+        """Return the next value, or skip it if `keep` is False."""
         self._values += 1
         if self._values > MAX_GGUF_VALUES:
             raise TemplateError(f"{self._path}: expected at most {MAX_GGUF_VALUES} values in the GGUF metadata")
@@ -355,7 +354,7 @@ class _Reader:
             return self._string() if keep else self._pass(self._number("Q"))
         if kind == _ARRAY:
             inner, count = self._number("I"), self._number("Q")
-            # Token lists have 100,000 entries: numbers are passed over in one step, texts one by one.
+            # Token lists have 100,000 entries. Numbers are skipped in one step, strings one by one.
             if inner in _NUMBERS and not keep:
                 return self._pass(count * struct.calcsize(_NUMBERS[inner]))
             values = (self._value(inner, depth + 1, keep=keep) for _ in range(count))

@@ -1,8 +1,7 @@
-"""Looks into a template's values, and makes them print alike in every process.
+"""Inspects the values of a template, and makes their text the same in every process.
 
-Rules: data (text, numbers, lists, dicts, …) print as Python prints them. Anything else is *opaque*: methods, functions,
-iterators, objects of Jinja or of the caller. Its text goes into a rendering without the address that Python writes in it. A
-method prints as its name, and other code as `<callable>`.
+Rules: data (strings, numbers, lists, dicts, …) is printed like in Python. Other values are *opaque*: methods, functions, iterators, and
+objects of Jinja or the caller. They're printed without memory addresses. A method is printed as its name, and other code as `<callable>`.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined
 _ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _METHODS = (MethodType, BuiltinMethodType, MethodDescriptorType)
 _CODE = (*_METHODS, FunctionType, type)
-"""Types whose text would name Python's or this library's own code."""
+"""Types whose text would contain the names of internal code."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 class _Shown:
-    """A stand-in for an opaque value where text is made of it."""
+    """Replacement for an opaque value when it's printed."""
 
     __slots__ = ("_repr", "_text")
 
@@ -41,7 +40,7 @@ class _Shown:
 
 
 def values_inside(value: Any) -> Iterable[Any]:
-    """Return the values that `value` holds, keys included; nothing for text, numbers and opaque values."""
+    """Return the items of a container, including keys. Empty for strings, numbers and opaque values."""
     if isinstance(value, _ATOMS):
         return ()
     if isinstance(value, _ROWS):
@@ -54,13 +53,13 @@ def values_inside(value: Any) -> Iterable[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return `value`, or a copy with stand-ins for its opaque parts.
+    """Return `value`, or a copy with its opaque parts replaced by printable ones.
 
-    The value must have been weighed: a value that holds itself has no end.
+    The value must have been weighed, since this never returns for a value that contains itself.
     """
     if isinstance(value, _ATOMS):
         return value
-    # `{{ messages.append }}`, a mistake that templates make: Python would write `<built-in method append of list object at 0x7f…>`.
+    # `{{ messages.append }}` is a common mistake. Python would print `<built-in method append of list object at 0x7f…>`.
     if isinstance(value, _CODE):
         shown = f"<method {value.__name__}>" if isinstance(value, _METHODS) else "<callable>"
         return _Shown(shown)
@@ -70,7 +69,7 @@ def plain(value: Any) -> Any:
 
 
 def without_addresses(text: str) -> str:
-    """Return the text without ` at 0x7f…`, which differs from process to process."""
+    """Return the text without memory addresses such as ` at 0x7f…`."""
     return _ADDRESS.sub("", text)
 
 
@@ -81,7 +80,7 @@ def variables_of(namespace: Namespace) -> dict[str, Any]:
 
 
 def is_opaque(value: Any) -> bool:
-    """Return whether `value` is neither text, nor a number, nor a container."""
+    """Return whether `value` is neither a string, a number, nor a container."""
     return not isinstance(value, (*_ATOMS, *_ROWS, Mapping, Namespace))
 
 

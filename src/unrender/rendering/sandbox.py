@@ -1,12 +1,12 @@
-"""Compiles a template's source into code that can neither reach into Python nor outgrow its budget.
+"""Compiles a template's source into code that can't access Python internals or exceed its budget.
 
-Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `CostBudget` that every loop round, call,
-filter, operator and output counts against. Jinja calls back for most of these; for the rest the tree is rewritten before code
-is generated (`Rewriting`).
+Strategy: Jinja's sandbox, configured as in transformers, plus a `CostBudget`. Every loop iteration, call, filter, operator and output
+counts against the budget. Jinja has hooks for most of these. For the others, the syntax tree is rewritten before code is generated
+(`Rewriting`).
 
 Rules:
-- Lists and dicts may be changed (`ids.append(…)`): a rendering owns all values it sees, since it is given copies.
-- Nothing is computed at compile time: a constant expression may be a bomb, and only a rendering has a budget.
+- Templates may change lists and dicts (`ids.append(…)`), since each rendering gets its own copies.
+- Nothing is computed at compile time. A constant expression may be huge, and only renderings have a budget.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _DICT_ATTRIBUTES = frozenset(dir(dict))
 
 
 class Sandbox(SandboxedEnvironment):
-    """The environment of one template. Each thread's rendering has its own budget."""
+    """The Jinja environment of one template. Each thread has its own budget."""
 
     code_generator_class = template_ast.VariableFinder
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
-        # `optimized` would compute `{{ "a" * 10 ** 9 }}` while it compiles, where no budget counts.
+        # `optimized` would compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -59,19 +59,19 @@ class Sandbox(SandboxedEnvironment):
         self.undeclared: dict[str, bool] = {}
         self._thread = threading.local()
         self._limits = limits
-        # In this order: our own `tojson` gets a guard as any filter does; the filters of `template_ast` count by themselves.
+        # The order matters: our `tojson` gets a guard like any other filter, but the filters for `template_ast` don't need one.
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
         self.tests |= {name: _guarded_test(self.tests[name], _weighed) for name in _COMPARING_TESTS}
         self.tests |= {name: _guarded_test(self.tests[name], cost_guards.guard_numeric) for name in _CALCULATING_TESTS}
-        del self.globals["lipsum"]  # random text: two renderings would differ
+        del self.globals["lipsum"]  # Generates random text, so renderings would differ.
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = _strftime_with(clock)
 
     @property
     def budget(self) -> CostBudget:
-        """The budget of the rendering that runs in this thread."""
+        """The budget of the current thread's rendering."""
         budget: CostBudget = self._thread.budget
         return budget
 
@@ -86,14 +86,14 @@ class Sandbox(SandboxedEnvironment):
         return "".join(texts)
 
     def printable(self, value: Any) -> Any:
-        """Return `value` as it is printed: without addresses in memory. Raises `Exhausted` when it is too large."""
+        """Return `value` in printable form, without memory addresses. Raises `Exhausted` if it's too large."""
         if isinstance(value, str | int | float):
             return value
         self.budget.weigh(value)
         return plain(value)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute `left operator right`, if the budget allows the result."""
+        """Compute `left operator right` if the budget allows it."""
         self.budget.step()
         cost_guards.guard_operator(self.budget, operator, left, right)
         if operator == "%" and isinstance(left, str):
@@ -101,7 +101,7 @@ class Sandbox(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """Return `obj[argument]`, or else the attribute of that name."""
+        """Return `obj[argument]`, or the attribute with that name."""
         self.budget.step()
         if isinstance(argument, tuple):
             self.budget.weigh(argument)
@@ -109,8 +109,8 @@ class Sandbox(SandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return the attribute, or else `obj[attribute]`."""
-        # `message.items` is the method of a dict, as everywhere in Jinja; `message.role` can only be an item.
-        if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # the way of almost all look-ups, made short
+        # `message.items` is a dict method, as usual in Jinja; `message.role` can only be an item.
+        if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # fast path for most lookups
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
         if type(obj) is Namespace:
             variables = variables_of(obj)
@@ -118,7 +118,7 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getattr(obj, attribute))
 
     def _found(self, owner: Any, value: Any) -> Any:
-        """Measure the content of an opaque value. Whoever weighs its owner, e.g. to sort by this attribute, does not see it."""
+        """Measure a container that is an attribute of an opaque value, since weighing its owner doesn't include it."""
         if isinstance(value, _CONTAINERS) and is_opaque(owner):
             self.budget.weigh(value)
         return value
@@ -128,26 +128,26 @@ class Sandbox(SandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value) and cost_guards.is_listed(obj, attr)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Return the replacement for `str.format`, however the template reached that method; None for other values."""
+        """Return the replacement for the methods `format` and `format_map` of strings; None for other values."""
         return cost_guards.Formatting(self, value) if cost_guards.is_format_method(value) else None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
-        """Call `__obj`, if the budget allows the result."""
+        """Call `__obj` if the budget allows it."""
         budget = __self.budget
         budget.step()
-        # `"{0.__class__}".format(x)` reaches into Python, so it is carried out by Jinja's formatter, however it was come by.
+        # `"{0.__class__}".format(x)` would escape the sandbox, so Jinja's formatter is used instead.
         __obj = __self.wrap_str_format(__obj) or __obj
-        # `{{ loop(item.children) }}` is a loop as well: each child is a round of it.
+        # `{{ loop(item.children) }}` is a loop too, with one iteration per child.
         if isinstance(__obj, LoopContext):
             args = tuple(_Counted(arg, budget) for arg in args)
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
             cost_guards.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
-            # `", ".join([f])` would write the address of `f`.
+            # `", ".join([f])` would print the memory address of `f`.
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
             budget.check()
-        # `dict(o)` hashes what the template has chosen, and multiples of 2 ** 61 - 1 have one hash.
+        # `dict(o)` hashes keys chosen by the template, and all multiples of 2 ** 61 - 1 have the same hash.
         elif __obj is dict or __obj is Namespace:
             args = tuple(_listed(arg, budget) for arg in args)
             cost_guards.guard_keys(budget, Operands(None, args, kwargs))
@@ -157,7 +157,7 @@ class Sandbox(SandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         template_ast.check_size(source, self._limits)
-        # The tree is read before it is rewritten: the new filters are not the template's. Its variables come with the code.
+        # Facts are read first, since rewriting adds filters. The variables are only known after code generation.
         facts = template_ast.read_facts(source)
         code = super()._generate(template_ast.Rewriting().visit(source), *args, **kwargs)
         local = (name for name, is_local in self.undeclared.items() if is_local)
@@ -166,7 +166,7 @@ class Sandbox(SandboxedEnvironment):
 
 
 class _Generation(Extension):
-    """`{% generation %}…{% endgeneration %}`: marks assistant text for training, renders as what is inside."""
+    """`{% generation %}…{% endgeneration %}`: marks assistant text for training, and renders its content."""
 
     tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
 
@@ -176,7 +176,7 @@ class _Generation(Extension):
 
 
 class _Counted:
-    """An iterable whose every item is a step. A loop needs its length, so it can't be a generator."""
+    """An iterable that counts each item as a step. Loops need its length, so it isn't a generator."""
 
     __slots__ = ("_budget", "_items")
 
@@ -195,7 +195,7 @@ class _Counted:
 
 
 class _Stream:
-    """The result of a lazy filter: an iterator whose every item is a step."""
+    """The result of a lazy filter: an iterator that counts each item as a step."""
 
     __slots__ = ("_budget", "_items")
 
@@ -234,7 +234,7 @@ def _weighed(environment: Sandbox, value: Any) -> Any:
 
 @pass_environment
 def _sized(environment: Sandbox, value: Any) -> Any:
-    """Count the cost of a value that is about to be searched or cut, and return the value."""
+    """Count the cost of searching or slicing a value, and return the value."""
     environment.budget.read(len(value) if isinstance(value, str | list | tuple) else 0)
     return value
 
@@ -243,7 +243,7 @@ def _sized(environment: Sandbox, value: Any) -> Any:
 def _spread(environment: Sandbox, items: Any) -> list[Any]:
     """Count the arguments that `*items` passes to a call."""
     budget = environment.budget
-    # `f(*range(10 ** 9))`: the length is known before the arguments are made.
+    # The length of `f(*range(10 ** 9))` is known before the arguments are created.
     if isinstance(items, Sized):
         budget.items(len(items))
     return list(_Counted(items, budget))
@@ -267,7 +267,7 @@ _REWRITTEN = {
 
 @pass_context
 def _finalize(context: Context, value: Any) -> Any:
-    """Count an output. (Asking for the context keeps Jinja from computing constants at compile time.)"""
+    """Count an output. Passing the context keeps Jinja from computing constants at compile time."""
     environment = context.environment
     assert isinstance(environment, Sandbox)
     environment.budget.step()
@@ -279,9 +279,9 @@ def _listed(value: Any, budget: CostBudget) -> Any:
 
 
 def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the filter with its guard before it and its result counted.
+    """Return a filter that runs its guard first and counts its result.
 
-    Jinja passes the context or environment first where the filter asks for it; ours is found through either.
+    Jinja passes the context or environment to filters that request it.
     """
     wanted = getattr(getattr(function, "jinja_pass_arg", None), "name", "")
 
@@ -292,7 +292,7 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
-        # `messages | map(…) | sort`: what `map` returns has no length to measure until it is a list.
+        # The result of `map` in `messages | map(…) | sort` has no length until it's a list.
         if name in cost_guards.LISTING_FILTERS:
             value = _listed(value, budget)
         if name in cost_guards.WRITING_FILTERS:
@@ -324,7 +324,7 @@ def _guarded_test(function: Any, guard: Callable[[Sandbox, Any], Any]) -> Callab
 
 @pass_environment
 def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
-    """Return the attribute alone, and not the item of that name: `value | attr(name)`."""
+    """Return an attribute, but never an item: `value | attr(name)`."""
     name = str(environment.printable(name))
     if not hasattr(value, name):
         return environment.undefined(obj=value, name=name)
@@ -333,7 +333,7 @@ def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
 
 @pass_environment
 def _first(environment: Sandbox, items: Any) -> Any:
-    """Return the first item where Jinja draws one at random: the same conversation always gives the same prompt."""
+    """Return the first item instead of a random one, so a conversation always has the same prompt."""
     return items[0] if items else environment.undefined("No random item, sequence was empty.")
 
 
@@ -346,9 +346,9 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Write JSON as transformers does: nothing escaped for HTML, non-ASCII characters as they are.
+    """Write JSON like transformers: without HTML escaping, and with non-ASCII characters unchanged.
 
-    What `map` and `select` return counts as a list, which Python's encoder refuses and other engines take.
+    The results of `map` and `select`, which Python's encoder rejects, are written as lists, like in other engines.
     """
     budget = environment.budget
     value = _listed(value, budget)
@@ -359,7 +359,7 @@ def _tojson(
         budget.text(size + size * budget.weigh(separators))
     if indent is None:
         return encoder.encode(value)
-    # `indent=9999`: each level has more blanks than the one around it, so the text is counted while it is written.
+    # `indent=9999`: each level adds more spaces, so the text is counted while it's written.
     budget.text(max(0, indent) if isinstance(indent, int) else len(indent))
     return environment.concat(_counted_text(encoder.iterencode(value), budget))
 

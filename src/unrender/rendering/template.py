@@ -1,4 +1,4 @@
-r"""Renders a chat template, whose source is Jinja or a function, over copies of the input and within limits.
+r"""Renders chat templates, which are Jinja sources or functions, with copies of the input and within limits.
 
 >>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
 >>> template.render([{"role": "user", "content": "Hello"}]).text
@@ -8,9 +8,9 @@ r"""Renders a chat template, whose source is Jinja or a function, over copies of
 'no system role, please'
 
 Rules:
-- A rendering sees copies of all that it is given, since templates may change lists and dicts.
-- A rendering that fails is a value (`Rendering.error`), since analysis asks templates many questions that they refuse.
-- A function is the caller's own code. It runs without the limits of time that a source has.
+- A rendering gets copies of its input, since templates may change lists and dicts.
+- Errors are values (`Rendering.error`), since the analysis renders many conversations that templates reject.
+- A function is the caller's own code, so it runs without time limits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.template_ast import Facts
 
 STANDARD_VARIABLES = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
-"""Variables that every rendering has, independent of the caller and the template."""
+"""Variables that every rendering has."""
 _TOO_DEEP = "the template is nested or recurses too deeply"
 
 
@@ -47,16 +47,16 @@ class Rendering:
     """The result of rendering one conversation: a text, or an error."""
 
     text: str = ""
-    """The rendered text. It is empty after an error, and where the template writes nothing."""
+    """The rendered text. Empty if rendering failed or the template writes nothing."""
     error: str | None = None
-    """None when the rendering succeeded, else the reason: for `raise_exception` the template's own words."""
+    """The reason for a failed rendering, or None. For `raise_exception`, it's the template's own message."""
     line: int | None = None
-    """The line of the template that failed, counted from 1, when it is known."""
+    """The line of the template that failed, starting at 1, if known."""
     exhausted: bool = False
-    """The error is a limit that was reached; rendering again would cost as much again."""
+    """True if a limit was exceeded. Rendering again would be just as expensive."""
 
     def unwrap(self) -> str:
-        """Return the text. Raises `TemplateError` with the error and its line."""
+        """Return the text. Raises `TemplateError` with the error and its line if rendering failed."""
         if self.error is None:
             return self.text
         place = "template" if self.line is None else f"template, line {self.line}"
@@ -64,11 +64,10 @@ class Rendering:
 
 
 class Template:
-    """A chat template: Jinja source that writes a conversation down for a model, with its tokens and limits.
+    """A chat template: Jinja source that renders a conversation as a prompt, with its tokens and limits.
 
-    Raises `TemplateError`, naming the line, when the source does not compile or is longer than the limits allow. The
-    clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument.
-    Templates are equal when they render alike.
+    Raises `TemplateError` with the line number if the source doesn't compile or is too long. `clock` is used for `strftime_now`. Rendering
+    is thread-safe, deterministic for a given clock, and doesn't modify its arguments. Templates are equal if they render alike.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Template:
         self._clock = clock
         self._sandbox = Sandbox(clock, limits)
         self._compiled = _compile(self._sandbox, source, limits)
-        # A token that the template does not read decides nothing, so templates with and without it are equal.
+        # Tokens that the template doesn't use are dropped, so that equal templates compare equal.
         read = self._sandbox.facts.variables
         self.special_tokens: dict[str, Any] = {
             name: special_tokens[name] for name in sorted(read & special_tokens.keys())
@@ -104,9 +103,8 @@ class Template:
     ) -> Rendering:
         """Render a conversation.
 
-        `context` are further variables, which take precedence over the special tokens. No template raises an
-        error here: it is in the result. Raises `RequestError`, naming the variable, for values that are nested too
-        deeply, hold themselves or cannot be copied.
+        `context` contains further variables, which override the special tokens. Errors of the template are returned in the result. Raises
+        `RequestError` with the variable's name for values that are nested too deeply, contain themselves, or can't be copied.
         """
         variables = {
             "documents": None,
@@ -114,7 +112,7 @@ class Template:
             "eos_token": self.eos_token,
             **{name: copied(value, name) for name, value in (self.special_tokens | context).items()},
             "messages": copied(messages, "messages"),
-            # Tools are the largest of all; a template that does not read them cannot change them.
+            # Tools are the largest variable, so they're only copied for templates that use them.
             "tools": copied(tools, "tools") if "tools" in self.reads else tools,
             "add_generation_prompt": add_generation_prompt,
         }
@@ -135,13 +133,13 @@ class Template:
         return Rendering(error=shown, line=self._line(error.__traceback__))
 
     def limited(self, limits: Limits) -> Template:
-        """Return the same template, without compiling it again, with other limits for its renderings."""
+        """Return the same template with other rendering limits, without compiling it again."""
         other = type(self).__new__(type(self))
         vars(other).update(vars(self), limits=limits)
         return other
 
     def stopped(self) -> Template:
-        """Return the same template with a clock that stands still, so that the time changes nothing between renderings."""
+        """Return the same template with a stopped clock, so that time doesn't affect renderings."""
         if "strftime_now" not in self.source:
             return self
         now = self._clock()
@@ -149,29 +147,29 @@ class Template:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of everything that decides a rendering, except the clock and the conversation."""
+        """A hash of everything that affects a rendering, except the clock and the conversation."""
         more = [self.special_tokens] if self.special_tokens else []
         parts = json.dumps([self.source, self.bos_token, self.eos_token, *more])
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def today(self) -> str:
-        """The date by the template's clock, e.g. `2026-01-31`."""
+        """The current date of the template's clock, e.g. `2026-01-31`."""
         return self._clock().date().isoformat()
 
     @property
     def variables(self) -> frozenset[str]:
-        """Names that a caller may set, e.g. `enable_thinking`: those that the template reads and does not set itself first."""
+        """Variables that a caller may set, e.g. `enable_thinking`. Variables that the template sets before reading them aren't included."""
         return self.facts.variables - (self.facts.own - STANDARD_VARIABLES)
 
     @property
     def reads(self) -> frozenset[str]:
-        """All names whose value may come from outside, be it by an oversight: `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
+        """All variables that may come from the caller, even by accident: `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
         return self.facts.variables
 
     @property
     def facts(self) -> Facts:
-        """Facts that the source shows without a rendering."""
+        """Static facts about the source."""
         return self._sandbox.facts
 
     def _run(self, variables: dict[str, Any]) -> str:
@@ -215,8 +213,8 @@ class Template:
 
 
 _GO = re.compile(r"\{\{-?\s*+(?:\.[A-Z]\w*|\$\w*|(?:if|range|with)\s[^}]*[.$]\w*)[^}]*\}\}")
-"""`{{ .Prompt }}`, `{{- range .Messages }}`, `{{ $last }}`: no Jinja."""
-_NO_GO = "take the model's own template, from its tokenizer_config.json or its GGUF file"
+"""Go template syntax, e.g. `{{ .Prompt }}`, `{{- range .Messages }}`, `{{ $last }}`."""
+_NO_GO = "use the model's own template, from its tokenizer_config.json or its GGUF file"
 
 
 def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
@@ -241,16 +239,16 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def copied(value: Any, where: str) -> Any:
-    """Return a copy made of plain lists and dicts, since templates may add to lists and index dicts.
+    """Return a copy that consists of plain lists and dicts, since templates may append to lists and index dicts.
 
-    Raises `RequestError`, naming `where`, for a value that is nested too deeply, holds itself, or cannot be copied.
+    Raises `RequestError` with `where` for values that are nested too deeply, contain themselves, or can't be copied.
     """
     result: dict[Any, Any] = {where: value}
     waiting: list[tuple[Any, int]] = [(result, 0)]
     count = 0
     while waiting:
         holder, depth = waiting.pop()
-        # Putting a copy under a key that is there already does not disturb the walk over the keys.
+        # Replacing the value of an existing key is safe during iteration.
         for key, item in holder.items() if type(holder) is dict else enumerate(holder):
             kind = type(item)
             if kind in _ATOMS:
@@ -259,7 +257,7 @@ def copied(value: Any, where: str) -> Any:
             if type(own) is dict or type(own) is list:
                 waiting.append((own, depth + 1))
                 count += 1
-                # `a = []; a.append(a)` ends here: it has no deepest level.
+                # This limit also stops `a = []; a.append(a)`, which has no deepest level.
                 if depth > MAX_DEPTH:
                     levels = f"{MAX_DEPTH} levels of lists and objects"
                     raise RequestError(f"{where}: expected at most {levels}, found more")
@@ -269,7 +267,7 @@ def copied(value: Any, where: str) -> Any:
 
 
 def _copied_alone(item: Any, where: str) -> Any:
-    """Copy a list or an object without what is inside it; anything else as Python copies it."""
+    """Copy a list or mapping without its items. Other values are deep-copied."""
     if isinstance(item, Mapping):
         return dict(item)
     if isinstance(item, list | tuple):
@@ -280,19 +278,19 @@ def _copied_alone(item: Any, where: str) -> Any:
         raise RequestError(f"{where}: expected a value that can be copied, found {type(item).__name__}") from error
 
 
-# Templates that are functions.
+# Function templates.
 
 Renderer = Callable[..., str]
-"""Takes messages, and by name what it has parameters for: `tools`, `add_generation_prompt`, further variables."""
+"""Called with the messages, and with further variables as keyword arguments: `tools`, `add_generation_prompt`, and others."""
 _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
-"""Fields of messages that hold reasoning."""
+"""Fields of messages that contain reasoning."""
 
 
 class FunctionTemplate(Template):
-    """A template that is a function. Two are equal if they have the same function and tokens.
+    """A template that is a function. Two are equal if they have the same function, variables, tokens and limits.
 
-    `variables` are variables that the function takes in its `**keywords`, without naming them. Raises `TemplateError`
-    when it is not a function, takes no messages, or cannot take a switch.
+    `variables` are names that the function accepts in its `**keywords`. Raises `TemplateError` if `renderer` isn't a function, takes no
+    messages, or doesn't accept one of the variables.
     """
 
     def __init__(
@@ -320,7 +318,7 @@ class FunctionTemplate(Template):
     ) -> Rendering:
         """Call the function with copies of the variables that it has parameters for.
 
-        An error that it raises is in the result.
+        Exceptions of the function are returned in the result.
         """
         given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **context}
         variables = {name: copied(value, name) for name, value in given.items() if name in self.reads}
@@ -341,7 +339,7 @@ class FunctionTemplate(Template):
 
     @cached_property
     def digest(self) -> str:
-        """A random text for each object: code cannot be hashed, so nothing about it may be found on disk."""
+        """A random string. Code can't be hashed, so analyses of functions aren't cached on disk."""
         return secrets.token_hex(32)
 
     @property

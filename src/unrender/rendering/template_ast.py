@@ -1,8 +1,7 @@
-"""Reads a template's syntax tree, and rewrites it before it is compiled.
+"""Reads a template's syntax tree, and rewrites it before it's compiled.
 
-What is read needs no rendering: variables, constants and attribute names (`Facts`). What is rewritten are the operations that
-Jinja does not report: they go through filters that count their cost. These filters have names with a blank, so that
-no template can call them.
+Variables, constants and attribute names (`Facts`) are read without a rendering. Operations that Jinja doesn't report are rewritten into
+filters that count their cost. The names of these filters contain a space, so templates can't call them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from unrender.limits import Limits
 from unrender.rendering.cost import Exhausted
 from unrender.rendering.cost_guards import guard_integer
 
-# What the source shows.
+# Static facts.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,23 +28,23 @@ class Facts:
     """Static facts about a template."""
 
     variables: frozenset[str] = frozenset()
-    """Names whose value may come from outside; see `Template.reads`."""
+    """Variables that may come from the caller. See `Template.reads`."""
     own: frozenset[str] = frozenset()
-    """Names that the template sets before it reads them, or reads only in a loop that sets them."""
+    """Variables that the template sets before it reads them, or that only loops read and set."""
     sets: frozenset[str] = frozenset()
-    """Names that the template sets anywhere, e.g. `message` in a loop over all."""
+    """All variables that the template sets, e.g. `message` in a loop."""
     string_constants: tuple[str, ...] = ()
-    """String constants in the template's expressions, in order of the source, e.g. `</think>`."""
+    """String constants in expressions, in source order, e.g. `</think>`."""
     attribute_names: frozenset[str] = frozenset()
-    """Names used as attributes, constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
+    """Names used as attributes, as constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Defaults of variables, as far as the source states them as constants."""
+    """Default values of variables that are constants in the source."""
 
 
 def read_facts(tree: nodes.Template) -> Facts:
-    """Read the facts off a template's tree, except its variables.
+    """Return the facts about a template's tree, except its variables.
 
-    The variables are only known when code is generated.
+    Variables are only known during code generation.
     """
     found = list(_depth_first(tree))
     return Facts(
@@ -62,24 +61,24 @@ def read_facts(tree: nodes.Template) -> Facts:
 class VariableFinder(CodeGenerator):
     """Generates a template's code, and finds its undeclared variables.
 
-    Names that the template reads and does not set are added to the environment's `undeclared`, with whether each place
-    that reads one is a loop that sets it as well.
+    The variables are added to the environment's `undeclared`. The value is True if all scopes that read the variable are loops that also
+    set it.
     """
 
     def enter_frame(self, frame: Frame) -> None:
-        """Record the names that a scope takes from outside the template."""
+        """Record the variables of a scope that come from outside the template."""
         super().enter_frame(frame)
         environment: Any = self.environment
-        # `{{ tools }}` is looked up outside; of `{% set n = 0 %}{{ n }}` the name is known inside.
+        # `{{ tools }}` comes from the caller; in `{% set n = 0 %}{{ n }}` the variable is local.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
         for name in {*outside} - environment.globals.keys():
-            # `{% for m in messages %}{% if last %}…{% endif %}{% set last = m %}{% endfor %}`: what a loop sets is its own.
+            # A variable set in a loop is local: `{% for m in messages %}{% if last %}…{% endif %}{% set last = m %}{% endfor %}`.
             is_local = frame.loop_frame and name in frame.symbols.stores
             environment.undeclared[name] = environment.undeclared.get(name, True) and is_local
 
 
 def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
-    """Yield what variables are taken for when they are not there: `x | default(0)`, `x if x is defined else 0`, and so on."""
+    """Yield the default values of variables: `x | default(0)`, `x if x is defined else 0`, and so on."""
     for node in found:
         match node:
             case nodes.Filter(node=nodes.Name(name=name), name="default" | "d", args=[value, *_]):
@@ -97,7 +96,7 @@ def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
 
 
 def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
-    """Yield the name with its value where that is written out: as a constant, as a negative number, or as `{}`."""
+    """Yield the name and value if the value is a constant, a negative number, or `{}`."""
     match value:
         case nodes.Const():
             yield name, value.value
@@ -108,8 +107,9 @@ def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
 
 
 def _set_first(tree: nodes.Template) -> Iterator[str]:
-    """Yield the names that the template sets before it reads them, which no caller is meant to set."""
-    # `{% if x is not defined %}{% set x = 0 %}{% endif %}` reads first. A macro is called after all that is set around it.
+    """Yield the variables that the template sets before it reads them. Callers aren't meant to set these."""
+    # `{% if x is not defined %}{% set x = 0 %}{% endif %}` reads x first. Macros are last, since they're called after the assignments
+    # around them.
     ordered = nodes.Template(sorted(tree.body, key=lambda node: isinstance(node, nodes.Macro)))
     names = [node for node in _depth_first(ordered) if isinstance(node, nodes.Name)]
     first = {name.name: name for name in reversed(names)}
@@ -130,12 +130,12 @@ def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
             case nodes.Call(node=nodes.Getattr(attr="get"), args=[nodes.Const(value=str(name)), *_]):
                 yield name
             case nodes.Compare(expr=nodes.Const(value=str(name)), ops=[nodes.Operand(op="in" | "notin")]):
-                # `'reasoning' in message` asks for a key; that it may ask for a piece of text does no harm.
+                # `'reasoning' in message` looks up a key. It may also search a string, but a wrong name is harmless.
                 yield name
 
 
 def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
-    """Yield a node and all below it, each before what is inside it, and names that are set after what they are set to."""
+    """Yield a node and all its descendants, parents first. Assignment targets come after the assigned values."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -144,14 +144,14 @@ def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
         waiting += sorted(children, key=lambda child: not _is_set(child))
 
 
-# What the sandbox changes.
+# Rewriting.
 
 COUNTED, JOINED, WEIGHED, SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
 SPREAD, CHECKED = "arguments spread", "large literal checked"
 _LARGE = 100
-"""Items of a literal that are worth a look at the clock."""
+"""Literals with more items than this check the clock."""
 
-# What makes the compiler copy or write out the names that it knows: 1,000 names in 1,000 branches take it minutes.
+# For these nodes, the compiler copies or writes all known names. 1,000 names in 1,000 branches would take minutes.
 _SCOPES = (
     *(nodes.AssignBlock, nodes.Block, nodes.CallBlock, nodes.FilterBlock, nodes.For, nodes.FromImport, nodes.If),
     *(nodes.Import, nodes.Include, nodes.Macro, nodes.Scope, nodes.With),
@@ -159,7 +159,7 @@ _SCOPES = (
 
 
 def check_size(tree: nodes.Template, limits: Limits) -> None:
-    """Raise `Exhausted` when compiling the tree would take long."""
+    """Raise `Exhausted` if compiling the tree would take too long."""
     found = list(_depth_first(tree))
     size, scopes = len(found), sum(isinstance(node, _SCOPES) for node in found)
     names = {node.name for node in found if isinstance(node, nodes.Name)}
@@ -173,40 +173,40 @@ class Rewriting(NodeTransformer):
     """Rewrites loops, `~`, slices, searches and comparisons of two variables into filters that count their cost."""
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        """Rewrite the children of a node, and then the node itself."""
+        """Rewrite the child nodes, and then the node itself."""
         self.generic_visit(node, *args, **kwargs)
         match node:
-            # `{% for i in range(100000) %}{% endfor %}` calls nothing that Jinja would report.
+            # Jinja doesn't report the iterations of `{% for i in range(100000) %}{% endfor %}`.
             case nodes.For():
                 node.iter = _filtered(node.iter, COUNTED)
             case nodes.Concat():
-                # `a ~ b ~ c` becomes one text: its parts are counted before they are joined.
+                # The parts of `a ~ b ~ c` are counted before they're joined.
                 return _filtered(nodes.List(node.nodes, lineno=node.lineno), JOINED)
             case nodes.Compare():
                 _rewrite_comparison(node)
             case nodes.Getitem(arg=nodes.Slice()):
-                # `text[::-1]` copies all of the text.
+                # `text[::-1]` copies the complete text.
                 node.node = _filtered(node.node, SIZED)
             case nodes.Call() | nodes.Filter() | nodes.Test() if node.dyn_args is not None:
                 node.dyn_args = _filtered(node.dyn_args, SPREAD)
             case nodes.List() | nodes.Dict() if len(node.items) > _LARGE:
                 return _filtered(node, CHECKED)
             case nodes.Const(value=int()):
-                # `{% set n = 999…9 %}`: nothing calculates a literal, so no guard of an operator would measure it.
+                # `{% set n = 999…9 %}` is a literal, so no operator guard measures it.
                 guard_integer(node.value)
             case nodes.Pair() if not _is_constant(node.key):
-                # `{pair: 1}` hashes all of the pair.
+                # `{pair: 1}` hashes the complete key.
                 node.key = _filtered(node.key, WEIGHED)
         return node
 
 
 def _rewrite_comparison(node: nodes.Compare) -> None:
-    # `x == "a"` stops at the first letter that differs, and a constant is short; `x == y` may compare two long lists.
+    # `x == "a"` is cheap, since constants are short, but `x == y` may compare two long lists.
     if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
         node.expr = _filtered(node.expr, WEIGHED)
         for op in node.ops:
             op.expr = _filtered(op.expr, WEIGHED)
-    # `"</think>" in content` reads all of the content.
+    # `"</think>" in content` may search all of `content`.
     for op in node.ops:
         if op.op in ("in", "notin") and not _is_constant(op.expr):
             op.expr = _filtered(op.expr, SIZED)
@@ -216,7 +216,7 @@ def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     assert isinstance(node, nodes.Expr)
     made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
     made.set_environment(node.environment)  # type: ignore[arg-type]
-    # The list of a `~` was made just now, and the compiler asks every node for its environment.
+    # The list for a `~` is new, and the compiler needs the environment of every node.
     if isinstance(node, nodes.List) and node.items:
         node.set_environment(node.items[0].environment)  # type: ignore[arg-type]
     return made

@@ -1,6 +1,6 @@
-"""Answers questions about shapes: which values they admit, of which types, and whether two shapes can share a value.
+"""Validates values against shapes, and finds out whether two shapes can share a value.
 
-Rules: any value is judged without an exception and in bounded time. Values that are too deep, or need too many steps, are accepted.
+Rules: validation never raises, and its time is bounded. Values that are nested too deeply, or need too many steps, are accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_EXACT = 2**63
 
 
 def canonical(value: Any) -> str:
-    """Return `value` as JSON text; values that JSON Schema calls equal give equal text.
+    """Return `value` as JSON text. Values that are equal in JSON Schema have equal text.
 
     >>> canonical({"b": 1.0, "a": None})
     '{"a": null, "b": 1}'
@@ -36,17 +36,17 @@ def canonical(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON text. Whole numbers have no fraction, and keys keep their order."""
+    """Return `value` as JSON text. Integers have no fraction, and keys keep their order."""
     return _written(_normal(value))
 
 
-# `json.dumps` would make an encoder for each value of an enum.
+# `json.dumps` would create a new encoder for each value of an enum.
 _written = json.JSONEncoder(ensure_ascii=False).encode
 _written_in_order = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def _normal(value: Any) -> Any:
-    # In JSON Schema 1.0 is 1. Larger floats are not exact, and stay as they are written.
+    # In JSON Schema, 1.0 equals 1. Very large floats aren't exact, so they keep their notation.
     if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT:
         return int(value)
     if isinstance(value, list | tuple):
@@ -55,13 +55,13 @@ def _normal(value: Any) -> Any:
 
 
 def admits(shape: Shape, value: Any, definitions: Definitions) -> bool:
-    """Return whether `value`, plain JSON data, has this shape."""
+    """Return whether `value`, which is JSON data, has this shape."""
     return _Judge(definitions).admits(shape, value, 0)
 
 
 @dataclass(slots=True)
 class _Judge:
-    """Judges one value; a container is judged once by each shape."""
+    """Validates one value. Each object or list is checked once per shape."""
 
     definitions: Definitions
     steps: int = 0
@@ -79,7 +79,7 @@ class _Judge:
             case Reference(name):
                 return self.admits(self.definitions.get(name, shapes.Anything()), value, depth)
             case shapes.Object() | shapes.Array():
-                # `anyOf` in `anyOf` asks the same again and again; ids are safe while the value is held.
+                # Nested `anyOf`s repeat the same checks. Ids are safe as keys while the value exists.
                 key = id(shape), id(value)
                 if key in self.known:
                     return self.known[key]
@@ -105,7 +105,7 @@ class _Judge:
         named = {item.name: item for item in shape.properties}
         if any(item.required and item.name not in value for item in shape.properties):
             return False
-        # Sizes count only the extra keys; the reader has taken the declared ones off.
+        # Sizes count only extra keys; the reader has subtracted the declared ones.
         extra = [key for key in value if key not in named]
         if not _counts(shape.minimum, shape.maximum, len(extra)):
             return False
@@ -151,7 +151,7 @@ def _counts(low: int | None, high: int | None, count: float) -> bool:
 def _admits_number(shape: shapes.Integer | shapes.Number, value: float) -> bool:
     if isinstance(shape, shapes.Integer):
         return value % 1 == 0 and value % shape.multiple == 0 and _counts(shape.minimum, shape.maximum, value)
-    # As it is written: 0.1 as a float is a little more than 0.1.
+    # Compare the decimal notation: as a float, 0.1 is slightly more than 0.1.
     exact = value if isinstance(value, int) else Decimal(repr(value))
     if not within_bounds(shape, exact) or (shape.fractional and value % 1 == 0):
         return False
@@ -161,22 +161,22 @@ def _admits_number(shape: shapes.Integer | shapes.Number, value: float) -> bool:
 
 
 def within_bounds(shape: shapes.Number, value: int | Decimal) -> bool:
-    """Return whether a number lies between the bounds of `shape`."""
+    """Return whether a number is within the bounds of `shape`."""
     low, high = shape.minimum, shape.maximum
     above = low is None or (value > low if shape.exclusive_minimum else value >= low)
     return above and (high is None or (value < high if shape.exclusive_maximum else value <= high))
 
 
 def _places(number: int | Decimal) -> int:
-    """Return how many digits are after the point: 2 for 0.25, none for 100 and 1E+30."""
+    """Return the number of digits after the decimal point: 2 for 0.25, 0 for 100 and 1E+30."""
     exponent = number.normalize().as_tuple().exponent if isinstance(number, Decimal) else 0
     return max(-exponent, 0) if isinstance(exponent, int) else 0
 
 
 def exclusive(options: list[Shape], definitions: Definitions) -> bool:
-    """Return whether it is certain that no value has two of these shapes.
+    """Return True if no value has two of these shapes.
 
-    False may also mean that finding out would cost too much.
+    False may also mean that the comparison would be too expensive.
     """
     constants = [option.json for option in options if isinstance(option, shapes.Constant)]
     others = [option for option in options if not isinstance(option, shapes.Constant)]
@@ -187,9 +187,9 @@ def exclusive(options: list[Shape], definitions: Definitions) -> bool:
 
 
 def disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
-    """Return whether it is certain that no value has both shapes.
+    """Return True if no value has both shapes.
 
-    False may also mean that finding out would cost too much.
+    False may also mean that the comparison would be too expensive.
     """
     lefts, rights = (
         list(alternatives(definitions.get(shape.name, shapes.Anything()) if isinstance(shape, Reference) else shape))
@@ -204,8 +204,7 @@ def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, shapes.Constant):
             return not admits(other, one.value, definitions)
-    # A list and an object share no value, nor do a text and null.
-    # `Integer` and `Number` may share a value, 2 for example: both count as numbers.
+    # Values of different types are never equal. `Integer` and `Number` may share a value, 2 for example, so both count as numbers.
     kinds = {_KINDS.get(type(shape), "").replace("integer", "number") for shape in (left, right)}
     if "" in kinds:
         return False
@@ -215,8 +214,8 @@ def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
 
 
 def _told_apart(left: Object, right: Object, definitions: Definitions) -> bool:
-    """Return True when a property that both require has different values."""
-    # `{"kind": "cat", ...}` and `{"kind": "dog", ...}`.
+    """Return True if both objects require a property, but with different constants."""
+    # For example `{"kind": "cat", ...}` and `{"kind": "dog", ...}`.
     theirs = {item.name: item.shape for item in right.properties if item.required}
     for own, other in [(item.shape, theirs.get(item.name)) for item in left.properties if item.required]:
         constants = (
@@ -258,7 +257,7 @@ def options_of(shape: Shape, definitions: Definitions) -> Iterator[Shape]:
 
 
 def kinds_of(shape: Shape, definitions: Definitions) -> frozenset[str]:
-    """Return the JSON Schema types of the values of `shape`. A whole number that is listed counts as an integer.
+    """Return the JSON Schema types of the values of `shape`. An integer in an `enum` counts as `integer`.
 
     >>> sorted(kinds_of(shapes.Union((shapes.Null(), shapes.Constant("7"))), {}))
     ['integer', 'null']
@@ -283,9 +282,9 @@ def kind_of(value: object) -> str:
 
 
 def shapes_inside(shape: Shape, key: str | None, definitions: Definitions) -> Shape:
-    """Return the shape of one part in the values of `shape`: an object's property `key`, or, for None, a list's items.
+    """Return the shape of a nested value: of the property `key`, or of the items if `key` is None.
 
-    `Nothing` when no value of `shape` has such a part.
+    Return `Nothing` if no value of `shape` has that property or items.
     """
     return union([part for option in options_of(shape, definitions) for part in _parts(option, key)])
 
@@ -303,8 +302,8 @@ def _parts(shape: Shape, key: str | None) -> Iterable[Shape]:
 
 
 def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
-    """Return only the definitions that a finite value can have."""
-    # A list that must hold a list like itself never ends, nor does what must hold such a list.
+    """Return the definitions that have finite values."""
+    # A list that must contain a list like itself is infinite. So is a list that must contain such a list.
     ending = smallest(definitions, _ends)
     if len(ending) == len(definitions):
         return dict(definitions)
@@ -312,7 +311,7 @@ def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
 
 
 def without_endless(shape: Shape, ending: Collection[str]) -> Shape:
-    """Return `shape` where every reference to a definition outside `ending` is impossible."""
+    """Return `shape` with references to definitions outside `ending` replaced by `Nothing`."""
     match shape:
         case Reference(name) if name not in ending:
             return Nothing()
@@ -327,7 +326,7 @@ def without_endless(shape: Shape, ending: Collection[str]) -> Shape:
 
 
 def _ends(shape: Shape, ending: frozenset[str]) -> bool:
-    """Return whether a finite value has this shape, given the definitions of which that is known."""
+    """Return whether a finite value has this shape. `ending` are the definitions that are known to have one."""
     match shape:
         case Nothing():
             return False

@@ -1,10 +1,10 @@
-"""Rewrites a place in a schema with fewer keywords: no references, `allOf`, dependencies or simple `not`s.
+"""Rewrites subschemas with fewer keywords: no references, `allOf`, dependencies or simple `not`s.
 
-A keyword is put in other words at a place of its own. For example `dependentRequired` becomes an `anyOf`: either the
-property is absent (`ABSENT`, a keyword of ours), or the others are required.
+A rewritten keyword becomes a separate subschema. For example `dependentRequired` becomes an `anyOf`: either the property is absent
+(`ABSENT`, an internal keyword), or the other properties are required.
 
-`not` needs a complement, the schemas of exactly the values that break a schema. Each keyword can be broken alone, so
-`not {"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
+`not` needs a complement: schemas for exactly the values that violate a schema. Each keyword can be violated separately, so `not {"minimum":
+3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from unrender.limits import MAX_BREAKS, MAX_SMALL
 from unrender.schema.places import Place, References, value_in_words, wrong
 
 ReportLoss = Callable[[str, str, str], None]
-"""Takes a path, a keyword, and the reason why it is not enforced."""
+"""Takes a path, a keyword, and the reason why the keyword isn't enforced."""
 
 
 def is_flat(place: Place) -> bool:
-    """Return whether a place has keywords, and none that refer to other places."""
+    """Return whether a subschema has keywords, but none that refer to other subschemas."""
     return not place.mapping.keys() <= ANNOTATIONS and _REWRITERS.keys().isdisjoint(place.mapping)
 
 
 def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[list[Place], Place]:
-    """Express keywords of `place` by other places; return these places, and the place without the keywords.
+    """Rewrite keywords of `place` as separate places. Return these places, and `place` without the keywords.
 
-    Raises `GrammarError` for a reference that leads nowhere, and for a value that is not the list or the object that
-    its keyword needs.
+    Raises `GrammarError` if a reference has no target, or if a keyword's value isn't the expected list or object.
     """
     if _REWRITERS.keys().isdisjoint(place.mapping):
         return [], place
@@ -41,7 +40,7 @@ def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[
         if found is not None:
             added += found
             done.append(keyword)
-    # The path stays the same: a place has one set of keywords that are undone.
+    # The path of the place doesn't change, since a place is always rewritten in the same way.
     rest = {keyword: value for keyword, value in place.mapping.items() if keyword not in done}
     return added, replace(place, schema=rest) if done else place
 
@@ -51,27 +50,27 @@ def _reference(place: Place, keyword: str, references: References, report: Repor
     follow = references.follow_dynamic if keyword == "$dynamicRef" else references.follow
     target = follow(reference, place) if isinstance(reference, str) else None
     if target is None:
-        reason = f"only references within the schema are followed, found {value_in_words(reference)}"
+        reason = f"only references within the schema are supported, found {value_in_words(reference)}"
         report(place.path, keyword, reason)
     return [target] if target else []
 
 
 def _unfollowed(place: Place, keyword: str, _references: References, report: ReportLoss) -> list[Place]:
-    report(place.path, keyword, "where it leads depends on how it is reached")
+    report(place.path, keyword, "its target depends on the dynamic scope")
     return []
 
 
 def _condition(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
-    """`if` holds and `then` does, or `if` is broken and `else` holds; None where it cannot be said how it is broken."""
+    """Return "`if` and `then`, or the complement of `if` and `else`"; None if `if` has no complement."""
     condition = place.at(keyword)
     branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
-    # `{"if": true, "then": x}` is x: a condition that always holds.
+    # The condition is constant: `{"if": true, "then": x}` is x.
     if condition.schema == {} or isinstance(condition.schema, bool):
         return [branches[condition.schema is False]]
     broken = excluded_schemas(condition.schema)
     if broken is None or len(broken) > MAX_BREAKS or not _CONSEQUENCES & place.mapping.keys():
         return None
-    # `if` may be broken in several ways, and `else` holds with each of them.
+    # The complement may have several parts, and each part is combined with `else`.
     met = {"allOf": [condition.schema, branches[0].schema]}
     return [place.made(keyword, {"anyOf": [met, *({"allOf": [part, branches[1].schema]} for part in broken)]})]
 
@@ -90,7 +89,7 @@ def _dependencies(place: Place, keyword: str, _references: References, _report: 
             raise wrong(at, "names that are strings", name)
         if not isinstance(needed, list | tuple | Mapping | bool):
             raise wrong(f"{at}/{name}", "a list or a JSON Schema", needed)
-        # `{"a": ["b"]}`: either a is absent, or a and b are there.
+        # `{"a": ["b"]}`: either a is absent, or both a and b are present.
         present: JsonSchema = {"required": [name], "allOf": [needed]}
         if isinstance(needed, list | tuple):
             present = {"required": [name, *needed]}
@@ -99,8 +98,8 @@ def _dependencies(place: Place, keyword: str, _references: References, _report: 
 
 
 def _negated(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
-    """Undo `not` where what it forbids can be said without it; None where that is left to the types."""
-    # `not {"type": "null"}` stays as it is: the types of a place are cut by it as a whole.
+    """Rewrite `not` as the complement of its schema; None if there is none, or if only types and values are excluded."""
+    # `not {"type": "null"}` isn't rewritten: `negation` removes the type later.
     forbidden = place.at(keyword)
     if forbidden.mapping and is_listing(forbidden.mapping):
         return None
@@ -124,19 +123,19 @@ _REWRITERS: Mapping[str, Callable[[Place, str, References, ReportLoss], list[Pla
 
 
 ABSENT = "\0absent"
-"""Our own keyword: the names of properties that an object must not have."""
+"""Internal keyword: names of properties that an object must not have."""
 MEMBERS = "\0members"
-"""Our own keyword: properties that an object must have; it declares none, so the object stays open."""
+"""Internal keyword: properties that an object must have. `MEMBERS` doesn't declare them, so the object stays open."""
 
 ITEMS = "\0items"
-"""Our own keyword: the first items of a list, like `prefixItems`; it evaluates none."""
+"""Internal keyword: the first items of an array, like `prefixItems`, but they don't count as evaluated."""
 ANNOTATIONS = frozenset(
     (
         *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
         *("$schema", "$id", "$comment", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"),
     )
 )
-"""Keywords that forbid nothing."""
+"""Keywords that don't restrict values."""
 
 
 class _Unbroken(Exception):
@@ -144,9 +143,9 @@ class _Unbroken(Exception):
 
 
 def excluded_schemas(schema: Any) -> list[Any] | None:
-    """Return schemas such that a value obeys one of them exactly when it does not obey `schema`.
+    """Return the complement of `schema`: a value matches one of these schemas if and only if it doesn't match `schema`.
 
-    None when that cannot be expressed. An empty list means that every value obeys `schema`.
+    None if the complement can't be expressed. An empty list means that every value matches `schema`.
 
     >>> excluded_schemas({"minimum": 3})
     [{'type': 'number', 'exclusiveMaximum': 3}]
@@ -163,9 +162,9 @@ def _broken(schema: Any, depth: int) -> list[Any]:
     if not isinstance(schema, Mapping) or depth > MAX_SMALL:
         raise _Unbroken
     if is_listing(schema):
-        return [{"not": schema}]  # Types and values are excluded later, from the shape itself.
+        return [{"not": schema}]  # Types and values are removed from the shape later.
     words = [word for word in schema if word not in ANNOTATIONS]
-    # A keyword without a breaker, such as `pattern`, can be broken in ways that no schema says.
+    # Keywords without a breaker, such as `pattern`, have no complement.
     if not _BREAKERS.keys() >= set(words):
         raise _Unbroken
     return [part for word in words for part in _BREAKERS[word](schema[word], depth)]
@@ -178,31 +177,31 @@ def is_listing(schema: Mapping[str, Any]) -> bool:
 
 
 def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any]]:
-    """Return how a size is broken: one more, or one less."""
+    """Return the complement of a size keyword. The opposite bound is one higher or one lower."""
 
     def breaker(value: Any, _depth: int) -> list[Any]:
         if not isinstance(value, int) or isinstance(value, bool):
             raise _Unbroken
-        # `minLength: 0` cannot be broken: no string has a length of -1.
+        # `minLength: 0` always holds: no string has a length of -1.
         return [{"type": kind, word: value + by}] if value + by >= 0 else []
 
     return breaker
 
 
 def _renamed(word: str) -> Callable[[Any, int], list[Any]]:
-    """Return how a bound is broken: by the bound on the other side."""
+    """Return the complement of a numeric bound: the opposite bound."""
 
     def breaker(value: Any, _depth: int) -> list[Any]:
         if isinstance(value, bool):
             raise _Unbroken
-        # Only numbers break a minimum: a text obeys it.
+        # Only numbers can violate a minimum; strings always satisfy it.
         return [{"type": "number", word: value}]
 
     return breaker
 
 
 def _required(value: Any, _depth: int) -> list[Any]:
-    # `required: [a, b]` is broken without a, or without b.
+    # `required: [a, b]` is violated if a or b is missing.
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise _Unbroken
     return [{"type": "object", ABSENT: [name]} for name in value]
@@ -217,13 +216,13 @@ def _complements(schemas: Any, depth: int) -> list[list[Any]]:
 
 def _properties(value: Any, depth: int) -> list[Any]:
     broken = _complements(list(value.values()) if isinstance(value, Mapping) else None, depth)
-    # A value breaks `{"a": {"minimum": 3}}` only by an `a` that is there and too small: without `a` it obeys.
+    # Only a property that is present can violate its schema: an object without `a` satisfies `{"a": {"minimum": 3}}`.
     pairs = zip(value, broken, strict=True)
     return [{"type": "object", MEMBERS: {name: part}} for name, parts in pairs for part in parts]
 
 
 def _items(value: Any, depth: int) -> list[Any]:
-    # The third item breaks its schema only in a list of three or more; the items before it may be anything.
+    # The third item can violate its schema only in an array of three or more items. Earlier items are unrestricted.
     return [
         {"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]}
         for at, parts in enumerate(_complements(value, depth))
@@ -248,7 +247,7 @@ _BREAKERS: Mapping[str, Callable[[Any, int], list[Any]]] = {
     "properties": _properties,
     "prefixItems": _items,
     "allOf": lambda value, depth: [part for parts in _complements(value, depth) for part in parts],
-    # To break all branches is to break each of them; a branch without a complement cannot be broken.
+    # A value violates `anyOf` if it violates every branch. An empty complement means that the branch can't be violated.
     "anyOf": lambda value, depth: [
         {"allOf": [{"anyOf": parts} if parts else False for parts in _complements(value, depth)]}
     ],

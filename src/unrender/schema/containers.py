@@ -1,10 +1,10 @@
-"""Reads the keywords of objects and lists into their shapes.
+"""Reads the keywords of objects and arrays into their shapes.
 
-Strategy for objects: each conjunct has a scope, which says which properties it names and what it asks of all others.
-A property obeys what every scope says of it.
+Strategy for objects: each conjunct has a scope, with the properties that it names and the schema of all other properties. A property must
+satisfy every scope.
 
-Strategy for lists: `contains` splits what an item may be into what is wanted and what is not, so that the wanted ones can be
-counted. Lists without doubles are listed one by one where the items have few values.
+Strategy for arrays: `contains` splits items into matching and other items, so that the matching ones can be counted. If the items have few
+values, the arrays allowed by `uniqueItems` are listed one by one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from unrender.schema.shapes import Anything, Array, Contained, Nothing, Property
 
 
 def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
-    """Return the shape of the lists that are allowed."""
+    """Return the shape of the allowed arrays."""
     lists = [_array_parts(place, context) for place in places]
     lists += [_unevaluated_items(place, places, context) for place in places if "unevaluatedItems" in place.mapping]
     lists += [(place.each(ITEMS), replace(place, schema=True)) for place in places if ITEMS in place.mapping]
@@ -45,9 +45,9 @@ def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> 
 
 
 def _containing(shape: Array, place: Place, rest: Places, context: KeywordContext) -> Shape:
-    """Return the lists of `shape` that hold as many wanted items as the `contains` of `place` says."""
+    """Return the arrays of `shape` with the number of matching items that `contains` requires."""
     wanted = place.at("contains")
-    # `contains` alone means at least one.
+    # `contains` alone requires at least one item.
     sizes = replace(place, schema={"minContains": 1} | dict(place.mapping))
     low, high = size_of((sizes,), "minContains", "maxContains", context)
     if wanted.schema is True or wanted.schema == {}:
@@ -58,17 +58,17 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
         return shape
     if wanted.schema is False or (high is not None and low > high):
         return Nothing() if low else shape
-    # Of `contains: {"const": 1}`, an item is 1 or it is something else.
-    # Items are told apart one by one: each is wanted, or obeys the complement. So wanted ones can be counted.
+    # For `contains: {"const": 1}`, an item is either 1 or something else. Each item matches either the schema or its complement, so
+    # matching items can be counted.
     broken = excluded_schemas(wanted.schema)
     least = max(shape.minimum, low)
     if broken is None or shape.prefix or shape.contained or shape.maximum is not None or shape.minimum > low:
-        reason = "only a schema that can be negated is counted, in lists without a length and first items"
+        reason = "supported only if the schema can be negated, in arrays without a length and prefixItems"
         context.report(place.path, "contains", reason)
         return replace(shape, minimum=least) if shape.maximum is None or least <= shape.maximum else Nothing()
     found = context.child((*rest, wanted))
     others = context.child((*rest, wanted.made("broken", {"anyOf": [*broken, *_of_other_types(wanted, found)]})))
-    # No item can be wanted: all of them are others, unless one had to be.
+    # No item can match, so the array is impossible if one is required.
     if isinstance(found, Nothing) or high == 0:
         return Nothing() if low else replace(shape, items=others)
     if isinstance(others, Nothing):
@@ -77,7 +77,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
 
 
 def _of_other_types(wanted: Place, shape: Shape) -> list[JsonSchema]:
-    """Return a schema for the types that `wanted` rules out by its keywords; empty where it names its types or values."""
+    """Return a schema for types that the keywords of `wanted` exclude implicitly; empty if it has `type`, `enum` or `const`."""
     kinds = kinds_of(shape, {})
     if kinds == TYPES or {"type", "enum", "const"} & wanted.mapping.keys():
         return []
@@ -85,14 +85,14 @@ def _of_other_types(wanted: Place, shape: Shape) -> list[JsonSchema]:
 
 
 def _unique(shape: Array, place: Place, context: KeywordContext) -> Shape:
-    """Return the lists of `shape` without doubles, one by one; `shape` itself where they are too many."""
+    """Return the arrays of `shape` with unique items, one by one; `shape` itself if there are too many."""
     if shape.maximum is not None and shape.maximum <= 1:
         return shape
-    # Two flags without doubles are `[]`, `[true]`, `[false]`, `[true, false]` and `[false, true]`.
+    # Two booleans with unique items: `[]`, `[true]`, `[false]`, `[true, false]` and `[false, true]`.
     lists = None if shape.contained else _arranged(shape)
     if lists is not None:
         return shapes.union(list(map(_listed, lists)))
-    context.report(place.path, "uniqueItems", "earlier items are not remembered")
+    context.report(place.path, "uniqueItems", "a grammar cannot compare items")
     return shape if shape.contained else _unique_prefix(shape)
 
 
@@ -101,11 +101,11 @@ def _listed(items: tuple[str, ...]) -> Shape:
 
 
 def _unique_prefix(shape: Array) -> Shape:
-    """Return the lists of `shape` whose first items are not doubles, as far as these have few values."""
+    """Return the arrays of `shape` whose first items are unique, if these items have few values."""
     lists = _arranged(replace(shape, items=Nothing(), minimum=0))
     if not shape.prefix or lists is None:
         return shape
-    # `prefixItems` of two flags: `[true, false, …]` and `[false, true, …]`, each with any items after it.
+    # `prefixItems` of two booleans: `[true, false, …]` and `[false, true, …]`, each followed by any items.
     length = len(shape.prefix)
     whole = [tuple(map(shapes.Constant, items)) for items in lists if len(items) == length]
     longer = replace(shape, minimum=max(shape.minimum, length))
@@ -127,10 +127,10 @@ def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
         values = prefix[at] if at < len(prefix) else items
         if at == shape.maximum or not values:
             break
-        # One item more: [a], [b] becomes [a, b], [b, a].
+        # Add one item: [a], [b] becomes [a, b], [b, a].
         level = [(*before, value) for before in level for value in values if value not in before]
         spent += len(level) * (at + 1)
-        # Eight values in every order are 40,320 lists.
+        # Eight values can be ordered in 40,320 ways.
         if spent > MAX_OPTIONS:
             return None
         found += level if at + 1 >= shape.minimum else []
@@ -158,27 +158,29 @@ def _values(shape: Shape) -> list[str] | None:
 
 
 def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Place]:
-    """Return the places of the first items and of all others; `items` as a list is the old `prefixItems`."""
-    # `{"items": [a, b], "additionalItems": c}` was written until 2019; now it is `prefixItems` and `items`.
+    """Return the places of the first items, and the place of all other items. An `items` list is read like `prefixItems`."""
+    # Until 2019 `{"items": [a, b], "additionalItems": c}` was used for `prefixItems` and `items`.
     anything = Place(True, place.path)
     first = "prefixItems" if "prefixItems" in place.mapping else "items"
     other = "items" if first == "prefixItems" else "additionalItems"
     if isinstance(place.get(first), list | tuple):
         return place.each(first), place.at(other) if other in place.mapping else anything
     if first == "prefixItems":
-        context.report(place.path, "prefixItems", f"a list is expected, found {value_in_words(place.get(first))}")
+        context.report(place.path, "prefixItems", f"expected a list, found {value_in_words(place.get(first))}")
     return [], place.at("items") if "items" in place.mapping else anything
 
 
 def _unevaluated_items(place: Place, places: Places, context: KeywordContext) -> tuple[list[Place], Place]:
-    """Return `unevaluatedItems` like other items: it holds after what `place` and all that it asks for describe."""
+    """Return `unevaluatedItems` in the form of first items and other items. It applies to items that neither `place` nor its subschemas
+    describe.
+    """
     anything = Place(True, place.path)
     owned = [other for other in places if context.owns(place, other)]
     ends = any(_ends_evaluation(other, place) for other in owned)
     unknown = any("if" in other.mapping for other in owned)
     if unknown and place.get("unevaluatedItems") is not True:
         context.report(place.path, "unevaluatedItems", "if decides which items are evaluated")
-    # `prefixItems` and `unevaluatedItems: false` forbid more items; an `items` beside them evaluates all.
+    # `prefixItems` with `unevaluatedItems: false` forbids more items. `items` already evaluates all items.
     if unknown or ends:
         return [], anything
     prefix = max((len(_array_parts(other, context)[0]) for other in owned), default=0)
@@ -187,7 +189,7 @@ def _unevaluated_items(place: Place, places: Places, context: KeywordContext) ->
 
 
 def _unless_wanted(place: Place, wanted: list[Place], context: KeywordContext) -> Place:
-    """Return the place of the unevaluated items: what some `contains` wants is evaluated."""
+    """Return the place of the unevaluated items. Items that match a `contains` count as evaluated."""
     if not wanted:
         return place.at("unevaluatedItems")
     if any(other.base != place.base for other in wanted):
@@ -198,7 +200,7 @@ def _unless_wanted(place: Place, wanted: list[Place], context: KeywordContext) -
 
 
 def _ends_evaluation(other: Place, place: Place) -> bool:
-    """Return whether `other` describes all items, so that none is left to the `unevaluatedItems` of `place`."""
+    """Return whether `other` describes all items, so the `unevaluatedItems` of `place` has no effect."""
     words = other.mapping
     rest = "additionalItems" if isinstance(words.get("items"), list | tuple) else "items"
     return rest in words or ("unevaluatedItems" in words and other is not place)
@@ -206,7 +208,7 @@ def _ends_evaluation(other: Place, place: Place) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The properties of one subschema of an object: those that it names, and `rest` for all others."""
+    """The properties of one subschema of an object: the names that it declares, and `rest` for all other names."""
 
     place: Place
     names: frozenset[str]
@@ -215,9 +217,9 @@ class _Scope:
 
 
 def read_object(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
-    """Return the shape of the objects that are allowed."""
+    """Return the shape of the allowed objects."""
     scopes = [_scope(place, places, context) for place in places]
-    # A name that is required and declared nowhere may have any value; one that is absent may not come as an extra.
+    # A required name without a declaration may have any value. An absent name must not occur as an extra key.
     members = [name for place in places for name in _mapping(place, MEMBERS)]
     required = dict.fromkeys([*(name for place in places for name in _required(place)), *members])
     absent = {name for place in places for name in _strings(place.get(ABSENT))}
@@ -231,14 +233,14 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
             return Nothing()
         if not isinstance(shape, Nothing):
             properties.append(Property(name, shape, name in required))
-    # Without `additionalProperties`, other keys are read, whatever their values, but never generated.
+    # Without `additionalProperties`, other keys are accepted with any value, but never generated.
     declares = any(place.get(word) is not None for place in places for word in ("properties", "required"))
     extra: _Extra = ()
     others: Shape = Anything()
     if not declares or any(scope.rest or scope.patterns for scope in scopes):
         extra, others = _extra(places, scopes, frozenset((*names, *absent)), context)
         _report_named_again(places, (*names, *absent), properties, extra, context)
-    # A number of properties counts all keys: then no others are read beside those that are counted.
+    # `maxProperties` counts all keys, so undeclared keys aren't accepted.
     if any("maxProperties" in place.mapping for place in places):
         others = Nothing()
     shape = shapes.Object(properties=tuple(properties), extra=extra, others=others)
@@ -248,7 +250,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
 def _report_named_again(
     places: Places, names: Iterable[str], properties: list[Property], extra: _Extra, context: KeywordContext
 ) -> None:
-    """Report a name of the schema that is told apart from no pattern, and may be a key with the value of other keys."""
+    """Report a declared name that also matches a key pattern, since it may be generated twice."""
     shapes_of = {item.name: shapes.shape_identity(item.shape) for item in properties}
     again = (
         name
@@ -259,9 +261,7 @@ def _report_named_again(
     name = next(again, None)
     for keyword in ("patternProperties", "propertyNames") if name is not None else ():
         for place in [place for place in places if keyword in place.mapping][:1]:
-            reason = (
-                f"patterns are not told apart from {name!r:.100}, which may come again with the value of other names"
-            )
+            reason = f"the patterns also match {name!r:.100}, which may be repeated with another value"
             context.report(place.path, keyword, reason)
 
 
@@ -303,7 +303,7 @@ def _scope(place: Place, places: Places, context: KeywordContext) -> _Scope:
 
 
 def _unevaluated(place: Place, owned: list[Place], context: KeywordContext) -> Place | None:
-    """Return the place of `unevaluatedProperties`; None when it has nothing left to say, or that cannot be known."""
+    """Return the place of `unevaluatedProperties`; None if it depends on an `if`."""
     if any("if" in other.mapping for other in (place, *owned)) and place.get("unevaluatedProperties") is not True:
         context.report(place.path, "unevaluatedProperties", "if decides which properties are evaluated")
         return None
@@ -320,8 +320,8 @@ def _named(place: Place, keyword: str) -> tuple[str, ...]:
 
 
 def _property_places(scopes: list[_Scope], name: str) -> Iterator[Place]:
-    """Yield the conjuncts of one property: declared, by pattern, or else as an additional one."""
-    # `{"properties": {"a_b": x}, "patternProperties": {"^a_": y}}`: the value of a_b obeys both x and y.
+    """Yield the conjuncts of one property: by name, by pattern, or else as an additional property."""
+    # `{"properties": {"a_b": x}, "patternProperties": {"^a_": y}}`: the value of a_b must match both x and y.
     for scope in scopes:
         if name in _mapping(scope.place, "properties"):
             yield scope.place.at("properties", name)
@@ -348,7 +348,7 @@ _Extra = tuple[tuple[Text, Shape], ...]
 def _extra(
     places: Places, scopes: list[_Scope], names: frozenset[str], context: KeywordContext
 ) -> tuple[_Extra, Shape]:
-    """Return the keys and values that are generated besides the declared ones, and the shape of all others."""
+    """Return the undeclared keys that may be generated, with their values, and the shape of all other values."""
     value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
     patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
     if isinstance(_key_shape(places, context), Nothing):
@@ -361,19 +361,21 @@ def _extra(
         context.report(patterned[0].place.path, "additionalProperties", reason)
     for place in places:
         if "propertyNames" in place.mapping:
-            context.report(place.path, "propertyNames", "a pattern holds for the same keys")
+            context.report(place.path, "propertyNames", "not supported together with patternProperties")
     pairs = [pair for scope in patterned for pair in _by_pattern(scope, scopes, context)]
     return _with_keys_apart(tuple(pairs), patterned[0].place, context), value
 
 
 def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) -> Iterator[tuple[Text, Shape]]:
-    """Yield the keys of each pattern, and their values, which obey what other subschemas say of unknown keys."""
+    """Yield the keys of each pattern and the shape of their values, restricted by the other subschemas."""
     for pattern in _named(scope.place, "patternProperties")[:MAX_BREAKS]:
         keys = read_text((Place({"pattern": pattern}, f"{scope.place.path}/patternProperties"),), Excluded(), context)
         others = [(other, other.rest) for other in scopes if other.rest and pattern not in other.patterns]
         for other, rest in others:
             if other.patterns and rest.schema is not True:
-                context.report(other.place.path, "additionalProperties", "its patterns are not compared with others'")
+                context.report(
+                    other.place.path, "additionalProperties", "patterns of different subschemas are not compared"
+                )
         rests = [rest for other, rest in others if not other.patterns]
         value = context.child((scope.place.at("patternProperties", pattern), *rests))
         if not isinstance(value, Nothing):
@@ -381,22 +383,26 @@ def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) ->
 
 
 def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _Extra:
-    """Return keys by pattern such that each key has one shape: patterns that may share a key become one."""
-    # `^a_` and `^b_` share no key; `^a` and `^ab` do, and so may patterns without a beginning in plain text.
+    """Return key patterns such that each key has one shape. Patterns that may share a key are merged."""
+    # `^a_` and `^b_` share no key. `^a` and `^ab` do, and patterns without a literal prefix may.
     starts = [_start(keys.pattern) for keys, _ in pairs]
     apart = all(not a.startswith(b) and not b.startswith(a) for at, a in enumerate(starts) for b in starts[:at])
     if apart or len(pairs) < 2:
         return pairs
     values = shapes.union([value for _, value in pairs])
     if values != pairs[0][1]:
-        context.report(place.path, "patternProperties", "a key may match several patterns; its value obeys one of them")
+        context.report(
+            place.path,
+            "patternProperties",
+            "a key may match several patterns; its value matches only one of their schemas",
+        )
     nodes = [keys.pattern for keys, _ in pairs if keys.pattern is not None]
     return ((Text(pattern=any_pattern(nodes)) if len(nodes) == len(pairs) else Text(), values),)
 
 
 def _start(pattern: Node | None) -> str:
-    """Return the common literal prefix of all texts of a pattern."""
-    # `^ab[0-9]` begins with "ab"; `b$` begins with any text, so nothing is known.
+    """Return the common literal prefix of all texts that match a pattern."""
+    # `^ab[0-9]` starts with "ab"; `b$` may start with any text, so its prefix is empty.
     text = ""
     for part in pattern.parts if isinstance(pattern, Sequence) else ():
         if not isinstance(part, Literal):
@@ -406,7 +412,7 @@ def _start(pattern: Node | None) -> str:
 
 
 def _key_shape(places: Places, context: KeywordContext) -> Shape | None:
-    """Return the shape of all keys; None when the schema does not restrict them."""
+    """Return the shape of all keys; None if the schema doesn't restrict them."""
     limits = tuple(place.at("propertyNames") for place in places if "propertyNames" in place.mapping)
     if not limits:
         return None
@@ -419,7 +425,7 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
         reason = f"names of more than {MAX_EXCLUDED_WORD} characters may be repeated"
         context.report(places[0].path, "additionalProperties", reason)
     shape = _key_shape(places, context)
-    # `propertyNames: {"enum": ["a", "b"]}` with a declared: the only extra key is b.
+    # `propertyNames: {"enum": ["a", "b"]}` with `a` declared: the only extra key is `b`.
     words = [option.value for option in shapes.alternatives(shape or Anything()) if isinstance(option, shapes.Constant)]
     if words and len(words) == len(list(shapes.alternatives(shape or Anything()))):
         left = [Literal(word) for word in words if word not in names]
@@ -427,7 +433,7 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
     if not isinstance(shape, Text):
         if shape is not None and not isinstance(shape, Anything):
             context.report(
-                places[0].path, "propertyNames", "only a pattern, a length or a list of names holds for keys"
+                places[0].path, "propertyNames", "only patterns, lengths and lists of names are supported for keys"
             )
         return Text(excluded=names)
     inside = frozenset(name for name in names if admits_text(shape, name))
@@ -437,16 +443,16 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
 
 
 def _with_size(shape: shapes.Object, places: Places, context: KeywordContext) -> Shape:
-    """Return `shape` with `minProperties` and `maxProperties`, as far as only extra properties are counted."""
+    """Return `shape` with `minProperties` and `maxProperties`, if they only affect extra properties."""
     least, most = size_of(places, "minProperties", "maxProperties", context)
     required = sum(item.required for item in shape.properties)
-    # Optional properties may be absent: only where there are none is the number of extra ones known.
+    # The number of extra keys is known only if no property is optional.
     optional = len(shape.properties) - required
     if least <= required and (most is None or (not shape.extra and most >= required + optional)):
         return shape
     for place in places if least > required + 1 else ():
         if place.get("minProperties") is not None:
-            context.report(place.path, "minProperties", "keys that are not declared may repeat")
+            context.report(place.path, "minProperties", "undeclared keys may be repeated")
     if optional == 0 and (shape.extra or least <= required):
         low, rest = max(least - required, 0), None if most is None else most - required
         if rest is not None and rest < low:

@@ -1,11 +1,10 @@
-"""Defines a place in a JSON Schema: its subschema, its path, how its keywords are read, and where its `$ref`s lead.
+"""Defines `Place`, a subschema with its path, and resolves references.
 
-Several places may hold for one value (`$ref`, `allOf`): of each keyword the tightest of all of them counts.
+Several places may apply to the same value (`$ref`, `allOf`). For each keyword, the tightest value wins.
 
-References are JSON pointers, anchors, and parts that have their own URI. Nothing is fetched. A reference to another document has no target;
-a reference to a missing part of the schema is an error. A `$dynamicRef` leads to the outermost resource
-on the way to it that has the anchor. The way may change where an anchor leads. Then a part that is reached by another
-way is another place, and its path carries a mark.
+References are JSON pointers, anchors, or URIs of parts with an `$id`. Nothing is downloaded. A reference to another document has no target,
+and a reference to a missing part of the schema is an error. A `$dynamicRef` leads to the outermost resource that has the anchor, among
+those entered so far. A part may therefore be read in several ways, each of which is a separate place with a marked path.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from unrender.schema.shapes import Shape
 
 
 def value_in_words(value: Any) -> str:
-    """Return `value` as errors show it, in at most 80 characters.
+    """Return `value` as shown in error messages, with at most 80 characters.
 
     >>> value_in_words("a")
     "'a'"
@@ -63,42 +62,42 @@ def joined(base: str, reference: str) -> str:
 
 
 def entered(scope: tuple[str, ...], base: str) -> tuple[str, ...]:
-    """Return the dynamic scope after the resource `base` is entered from `scope`."""
+    """Return the dynamic scope after entering the resource `base` from `scope`."""
     return scope if base in scope else (*scope, base)
 
 
 _MARK = "\0"
-"""Begins the steps of a path that no JSON pointer has: what this reader put there itself."""
+"""Start of path steps that the reader added, which aren't part of the JSON pointer."""
 _MARKED = re.compile(r"/\0[^/]*(/[0-9]+)?")
 
 
 def pointer(path: str) -> str:
-    """Return the path of a place as a JSON pointer, without the marks that the reader added."""
+    """Return the path of a place as a JSON pointer, without the steps that the reader added."""
     return _MARKED.sub("", path)
 
 
 _SCHEMAS = (dict, bool, Mapping)
-"""Types of a JSON Schema; `dict` first, since it is recognised at once."""
+"""Types of a JSON Schema. `dict` is first, since it's the fastest to check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A subschema, where it is (JSON pointer), and the base URI of its references."""
+    """A subschema, its path (a JSON pointer), and the base URI of its references."""
 
     schema: JsonSchema
     path: str
     base: str = ""
     scope: tuple[str, ...] = ()
-    """The base URIs of the resources that were entered on the way here, outermost first: what `$dynamicRef` asks."""
+    """Base URIs of the resources entered so far, outermost first. `$dynamicRef` depends on them."""
     mapping: Mapping[str, Any] = field(init=False, repr=False, compare=False)
-    """The keywords; a field, since a small schema asks for it three hundred times."""
+    """The keywords of the schema. A field is faster than a property, and even small schemas read it hundreds of times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mapping", {} if isinstance(self.schema, bool) else self.schema)
 
     @classmethod
     def checked(cls, schema: Any, path: str, base: str = "") -> Place:
-        """Return the place, or raise `GrammarError` when `schema` is not a JSON Schema."""
+        """Return the place, or raise `GrammarError` if `schema` isn't a JSON Schema."""
         if not isinstance(schema, _SCHEMAS):
             raise wrong(path, "a JSON Schema", schema)
         return cls(schema, path, base)
@@ -112,7 +111,7 @@ class Place:
         for step in steps:
             schema = schema[step]
         path = self.path + "".join(map(step_text, steps))
-        # Most schemas are in one document: the scope is kept only from the first base on.
+        # Most schemas are a single document, so the scope is only recorded after the first change of base URI.
         if not isinstance(schema, _SCHEMAS):
             raise wrong(path, "a JSON Schema", schema)
         base = base_of(self.base, schema)
@@ -131,25 +130,25 @@ class Place:
         values = [found] if keyword == "const" else found
         if not isinstance(values, list | tuple):
             raise wrong(f"{self.path}/enum", "a list", found)
-        # A value as from Python, a date for example, could neither be compared nor written.
+        # Values from Python, e.g. dates, can't be compared or written as JSON.
         for value in values:
             if not isinstance(value, str):
                 _check_json(value, f"{self.path}/{keyword}")
         return list(values)
 
     def without(self, *keywords: str) -> Place:
-        """Return the place without `keywords`. Its path is marked, since it is a different conjunct."""
+        """Return the place without `keywords`, and with a marked path, since it's a different conjunct."""
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}
         return self.made(keywords[0], rest)
 
     def made(self, name: str, schema: JsonSchema) -> Place:
-        """Return a place with a schema that expresses a keyword of this place in other words."""
+        """Return a place whose schema replaces a keyword of this place."""
         return Place(schema, f"{self.path}/{_MARK}{name.replace('/', '~1')}", self.base, self.scope)
 
     def marked(self, name: str) -> Place:
-        """Return the place under a path of its own: the same part of the schema, but read differently."""
+        """Return the same subschema under a different path, for a second interpretation."""
         return self.made(name, self.schema)
 
 
@@ -158,14 +157,14 @@ Places = tuple[Place, ...]
 
 @dataclass(frozen=True, slots=True)
 class KeywordContext:
-    """Callbacks for the readers of keywords: `report(path, keyword, reason)`, and a function for a subschema's shape."""
+    """Callbacks for keyword readers: `report(path, keyword, reason)`, and `child`, which returns the shape of nested values."""
 
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
     owns: Callable[[Place, Place], bool]
-    """True when the second place holds because the first one does, so that the first one evaluates its properties."""
+    """True if the second place applies because of the first one, so its properties count as evaluated."""
     longest: int | None
-    """Lengths beyond this are not counted; None where the engine counts by itself."""
+    """Maximum length that is enforced. None if the engine counts lengths itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,13 +173,13 @@ class Excluded:
 
     types: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
-    """As canonical JSON text, strings left out."""
+    """Excluded values other than strings, as canonical JSON."""
     words: frozenset[str] = frozenset()
-    """The values that are strings."""
+    """Excluded strings."""
 
 
 def _check_json(value: Any, path: str) -> None:
-    """Raise `GrammarError` unless `value` is JSON data; values that are nested too deeply aren't checked."""
+    """Raise `GrammarError` unless `value` is JSON data. Values below the maximum depth aren't checked."""
     for item in chain.from_iterable(islice(_levels(value), MAX_SCHEMA_DEPTH + 1)):
         if not _is_json(item):
             raise GrammarError(f"{path}: expected JSON, found {value_in_words(item)}")
@@ -192,7 +191,7 @@ def is_deep(value: Any) -> bool:
 
 
 def _levels(value: Any) -> Iterator[list[Any]]:
-    """Yield the values at each depth; without end for a value that holds itself."""
+    """Yield the values at each depth. The iteration never ends if a value contains itself."""
     level = [value]
     while level:
         yield level
@@ -208,7 +207,7 @@ def _is_json(value: Any) -> bool:
 
 
 _HUGE = 10**1000
-"""Python itself refuses to write numbers of a few thousand digits."""
+"""Limit for integers. Python refuses to print numbers with thousands of digits."""
 
 
 def _parts(value: Any) -> list[Any]:
@@ -218,7 +217,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def bounds_of(places: Places, keyword: str, *, whole: bool = False) -> list[tuple[Place, float]]:
-    """Return the values of a numeric keyword, with the places that have it."""
+    """Return the values of a numeric keyword, each with its place."""
     found = [(place, value) for place in places if (value := place.get(keyword)) is not None]
     for place, value in found:
         right = isinstance(value, int | float) and not isinstance(value, bool) and _is_json(value)
@@ -228,7 +227,7 @@ def bounds_of(places: Places, keyword: str, *, whole: bool = False) -> list[tupl
 
 
 def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tuple[int, int | None]:
-    """Return the tightest lower and upper bound of a size; a bound too large to count is reported and ignored."""
+    """Return the tightest bounds of a size. Bounds that are too large are reported and ignored."""
     if not any(keyword in place.mapping for place in places for keyword in (low, high)):
         return 0, None
     longest = MAX_COUNT if context.longest is None else context.longest
@@ -238,78 +237,78 @@ def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tup
             if value <= longest:
                 sizes.append(int(value))
             else:
-                context.report(place.path, keyword, f"no more than {longest} repetitions are counted")
+                context.report(place.path, keyword, f"at most {longest} repetitions can be counted")
     return max((0, *counted[low])), min(counted[high], default=None)
 
 
 _DATA = frozenset(("enum", "const", "default", "examples", "example"))
-"""Keywords whose values are not schemas: an `$id` in there is data."""
+"""Keywords whose values aren't schemas, so an `$id` inside them is just data."""
 
 
 @dataclass(slots=True)
 class References:
-    """The parts of one schema by URI, indexed when the first reference is followed."""
+    """The parts of a schema by URI, indexed when the first reference is resolved."""
 
     root: JsonSchema
     indexed: bool = False
     resources: dict[str, Place] = field(default_factory=dict)
     anchors: dict[tuple[str, str], Place] = field(default_factory=dict)
     dynamic: dict[str, dict[str, Place]] = field(default_factory=dict)
-    """`$dynamicAnchor` → base URI → the part there."""
+    """Maps `$dynamicAnchor` and base URI to a place."""
     scopes: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The dynamic scopes that were met, numbered."""
+    """Dynamic scopes seen so far, numbered."""
 
     def start(self) -> Place:
-        """Return the place of the whole schema."""
+        """Return the root place of the schema."""
         base = base_of("", self.root)
         return Place(self.root, "#", base, (base,))
 
     def follow(self, reference: str, place: Place) -> Place | None:
-        """Return the place that `reference`, found in `place`, points to; None when it is in another document.
+        """Return the target of `reference`, which occurs in `place`; None if it's in another document.
 
-        Raises `GrammarError` when it points to a part of this schema that does not exist.
+        Raises `GrammarError` if the target is a missing part of this schema.
         """
         target = self.target(reference, place)
         return target and self.reached(target, place)
 
     def follow_dynamic(self, reference: str, place: Place) -> Place | None:
-        """Return the place that a `$dynamicRef` points to, considering the resources on the way to `place`.
+        """Return the target of a `$dynamicRef`, which depends on the resources entered before `place`.
 
-        A reference without a dynamic target is followed as by `follow`.
+        A reference without a dynamic target is resolved like a `$ref`.
         """
         self.index()
-        # Where the target is a `$dynamicAnchor`, another resource may have put its own in that place.
+        # If the target is a `$dynamicAnchor`, an outer resource may have overridden it.
         target = self.target(reference, place)
         name = target and target.get("$dynamicAnchor")
         if target is None or name != reference.partition("#")[2]:
             return target and self.reached(target, place)
         places = self.dynamic[name]
-        # A tree of its own schema, extended by another one: its `$dynamicRef`s then lead to the extended nodes.
+        # If another schema extends a tree schema, the tree's `$dynamicRef`s lead to the extended nodes.
         outermost = next((places[base] for base in place.scope if base in places), target)
         return self.reached(outermost, place)
 
     def reached(self, target: Place, place: Place) -> Place:
-        """Return `target` with the dynamic scope of the way to it from `place`."""
+        """Return `target` with its dynamic scope when it's reached from `place`."""
         if not self.indexed:
             return replace(target, scope=place.scope)
         scope = self.decisive(entered(place.scope, target.base))
-        # Scopes are numbered for the path: scope 0 is that of the start, and needs no mark.
+        # The number of the scope is part of the path. Scope 0, the initial one, isn't marked.
         number = self.scopes.setdefault(scope, len(self.scopes))
         return replace(target.marked(f"scope {number}") if number else target, scope=scope)
 
     def decisive(self, scope: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the resources of `scope` that decide where a dynamic anchor leads."""
-        # Of all the ways to a part only those differ that lead to other anchors; else each way would be read anew.
+        """Return the resources of `scope` that can affect the target of a dynamic anchor."""
+        # Scopes with the same dynamic targets are equivalent, so that a part is read only once for all of them.
         first = (next((base for base in scope if base in places), "") for places in self.dynamic.values())
         deciding = set(first)
         return tuple(base for base in scope if base in deciding)
 
     def target(self, reference: str, place: Place) -> Place | None:
-        """Return the part of the schema that `reference` names, without regard to the dynamic scope."""
+        """Return the static target of `reference`, regardless of the dynamic scope."""
         uri, _, fragment = joined(place.base, reference).partition("#")
         if uri or not fragment.startswith("/"):
             self.index()
-        # "#/$defs/a" needs no index, "#a" and "http://h/b" do.
+        # "#/$defs/a" needs no index; "#a" and "http://h/b" do.
         resource = self.resources.get(uri) if uri else self.start()
         if resource is None:
             return None
@@ -318,11 +317,11 @@ class References:
         found = self.anchors.get((uri, unquote(fragment)))
         if not found:
             missing = f"{fragment!r:.80} is missing"
-            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} leads nowhere: {missing}")
+            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} has no target: {missing}")
         return found
 
     def index(self) -> None:
-        """Find every part with a name of its own. Each part of the schema is visited once."""
+        """Index all parts with an `$id` or anchor. Each part of the schema is visited once."""
         if self.indexed:
             return
         self.indexed = True
@@ -332,7 +331,7 @@ class References:
         todo = [start]
         while todo:
             place = todo.pop()
-            # A Python object may be in several places, or in itself.
+            # A Python object may occur several times in a schema, or contain itself.
             if id(place.schema) not in seen:
                 seen.add(id(place.schema))
                 self.note(place)
@@ -351,7 +350,7 @@ class References:
 
 
 def parts_of(place: Place) -> Iterator[Place]:
-    """Yield the values directly inside `place` that may be schemas, also those in lists."""
+    """Yield the values directly inside `place` that may be schemas, including those in lists."""
     for keyword, value in place.mapping.items():
         if keyword in _DATA:
             continue
@@ -365,18 +364,18 @@ def parts_of(place: Place) -> Iterator[Place]:
 
 
 def _pointed(resource: Place, fragment: str, reference: str, place: Place) -> Place:
-    """Return the place that a JSON pointer leads to."""
+    """Return the target of a JSON pointer."""
     target: Any = resource.schema
     base, path = resource.base, resource.path
     for step in fragment.split("/")[1:]:
         name = unquote(step).replace("~1", "/").replace("~0", "~")
-        # `#/` means the whole to some writers; a key that is empty is taken where there is one.
+        # Some authors use `#/` for the root. An empty key takes precedence if it exists.
         if not name and not (isinstance(target, Mapping) and name in target):
             continue
         target = _stepped(target, name)
         if target is _MISSING:
-            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} leads nowhere: {name!r:.80} is missing")
-        # The way may lead into a part with its own `$id`: references inside are resolved against that.
+            raise GrammarError(f"{place.path}/$ref: {value_in_words(reference)} has no target: {name!r:.80} is missing")
+        # A part with its own `$id` changes the base URI of the references inside it.
         base, path = base_of(base, target), path + step_text(name)
     return Place.checked(target, path, base)
 
@@ -393,7 +392,7 @@ def _stepped(target: Any, name: str) -> Any:
 
 
 def bundled(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSchema:
-    """Return `schema` with all `documents` (URI → schema) that it refers to, directly or indirectly, in its `$defs`.
+    """Return `schema` with the `documents` (URI → schema) that it refers to in its `$defs`, including indirect references.
 
     The result can be used as a tool's parameters or a response schema, without network access. `schema` and `documents` aren't modified.
     Raises `GrammarError` if a required document isn't a JSON Schema.
@@ -416,7 +415,7 @@ def bundled(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSche
 
 
 def _referred(schema: Any, base: str) -> Iterator[str]:
-    """Yield the URIs of the documents that `schema`, whose base is `base`, refers to."""
+    """Yield the URIs of the documents that `schema` refers to. `base` is the base URI of `schema`."""
     todo = [Place(schema, "#", base_of(base, schema))]
     while todo:
         place = todo.pop()
@@ -428,7 +427,7 @@ def _referred(schema: Any, base: str) -> Iterator[str]:
 
 
 def _named(uri: str, document: Any) -> JsonSchema:
-    """Return a document under its URI; one that names itself otherwise is referred to by its own name."""
+    """Return a document with `uri` as its `$id`. A document with a different `$id` is wrapped in an `allOf`."""
     if isinstance(document, bool):
         return {"$id": uri, "allOf": [document]}
     if not isinstance(document, Mapping):

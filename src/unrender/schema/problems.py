@@ -1,7 +1,7 @@
 """Lists violations of a schema by a value, each with its path.
 
-Rules: a value that `admits` takes has no problem, and any other has at least one. Keywords that grammars don't enforce aren't checked:
-`unsupported` lists them.
+Rules: a value accepted by `admits` has no violations, and any other value has at least one. Keywords that grammars don't enforce
+(`Reading.unsupported`) aren't checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.schema.shapes import Shape
 
 
 def problems_of(reading: Reading, value: Any) -> tuple[str, ...]:
-    """Return what of `value`, plain JSON data, does not obey a schema: the place from `$` on, and what is wrong there.
+    """Return the violations of a schema by `value`, which is JSON data. Each violation starts with a path such as `$.city`.
 
     >>> from unrender.schema.reader import read_schema
     >>> reading = read_schema({"properties": {"city": {"enum": ["Rome", "Oslo"]}}, "required": ["day"]})
@@ -29,12 +29,12 @@ def problems_of(reading: Reading, value: Any) -> tuple[str, ...]:
 
 
 def _problems(shape: Shape, value: Any, where: str, known: Definitions) -> Iterator[str]:
-    # What is nested so deeply that it is not judged is admitted, so this ends.
+    # `admits` accepts values that are nested too deeply, so the recursion ends.
     if admits(shape, value, known):
         return
     options = [*options_of(shape, known)]
     alike = [option for option in options if isinstance(option, shapes.Constant) or kind_of(value) in _kinds(option)]
-    only = alike[0] if len(alike) == 1 else None  # Of several lists or objects, nobody can say which one was meant.
+    only = alike[0] if len(alike) == 1 else None  # With several list or object types, the intended one is unknown.
     problems: Iterator[str] = iter(())
     if isinstance(only, shapes.Object) and isinstance(value, Mapping):
         problems = _of_object(only, value, where, known)
@@ -79,7 +79,7 @@ def _count(what: str, low: int, high: int | None, count: int, where: str) -> Ite
 
 
 def _between(low: Any, high: Any) -> str:
-    """Return bounds in words; one of them may be None.
+    """Return bounds as English text. One of the bounds may be None.
 
     >>> _between(1, None), _between(None, 3), _between(1, 3)
     ('at least 1', 'at most 3', 'from 1 to 3')
@@ -90,7 +90,7 @@ def _between(low: Any, high: Any) -> str:
 
 
 def _expected(options: Sequence[Shape]) -> str:
-    """Return in words which values the options have."""
+    """Return an English description of the expected values."""
     constants = [option.value for option in options if isinstance(option, shapes.Constant)]
     words = [_words(option) for option in options if not isinstance(option, shapes.Constant)]
     if constants:

@@ -1,14 +1,13 @@
-"""Reads JSON Schema into shapes: follows references, merges branches, infers types, and reports losses.
+"""Reads JSON Schema into shapes: resolves references, merges branches, infers types, and reports losses.
 
-Strategy: a place in the schema is described by *conjuncts*, all the subschemas that hold there. `$ref` and `allOf` add
-conjuncts, and `anyOf` and `oneOf` split them. What is left is read keyword by keyword, the tightest of all conjuncts
-counts, and each type has its own reader (`scalars`, `containers`). A set of conjuncts that is met again while it is
-being read is a recursion, and becomes a `Reference`.
+Strategy: a value is described by *conjuncts*, all the subschemas that apply to it. `$ref` and `allOf` add conjuncts, and `anyOf` and
+`oneOf` create alternatives. The remaining keywords are read one by one. The tightest conjunct wins, and each type has its own reader
+(`scalars`, `containers`). If the same conjuncts occur again while they are being read, the schema is recursive, and the result is a
+`Reference`.
 
-Rules: an unsupported keyword is reported, with its path, and the shape allows more; only an invalid schema raises. Keywords imply their
-type (`properties`: an object). Objects that declare properties are closed unless
-`additionalProperties` says otherwise: a model that invents arguments is never what the caller wants. Every schema is
-read within budgets; a part that is over one may be anything, and is reported.
+Rules: an unsupported keyword is reported with its path, and the shape becomes wider. Only an invalid schema raises. Keywords imply their
+type (`properties`: an object). Objects that declare properties are closed unless `additionalProperties` allows others, since callers never
+want invented arguments. Schemas are read within limits. A part that exceeds one is reported and accepts any value.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from unrender.schema.weights import Scale, Weight
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """A keyword that is not enforced: where it is (JSON pointer) and why."""
+    """A keyword that isn't enforced: its path (a JSON pointer) and the reason."""
 
     path: str
     keyword: str
@@ -51,7 +50,7 @@ class Unsupported:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A schema in the form of shapes."""
+    """A schema converted to shapes."""
 
     shape: Shape
     definitions: Mapping[str, Shape]
@@ -59,26 +58,26 @@ class Reading:
 
     @cached_property
     def weight(self) -> Weight:
-        """The cost of writing it."""
+        """The size of the grammar for this schema."""
         return Scale().whole(self.shape, self.definitions)
 
 
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
-    """Return the shape of the values that obey `schema`, and the keywords that cannot be enforced.
+    """Return the shape of the values that match `schema`, and the keywords that can't be enforced.
 
-    Lengths of strings and lists beyond `longest` are not counted, and reported. `at` (a JSON pointer after `#`) reads
-    only a part of the schema.
+    Lengths of strings and arrays above `longest` are reported instead of enforced. `at` (a JSON pointer after `#`) selects a part of the
+    schema.
 
-    Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref` that
-    leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
+    Raises `GrammarError` for an invalid keyword, e.g. a broken regular expression or a `$ref` without a target. The error message contains
+    the path. Reading time is bounded for any schema.
     """
     key = content_key(schema)
     found: Reading | None = SHARED.get(("schema", key, longest, at)) if key else None
     if found is None:
-        # Schemas are read again with every request of a client: equal ones are read once.
+        # Clients send the same schemas with every request, so results are cached.
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
-        # Without reports, all lengths are within the limit, so the result without a limit is the same.
+        # Without reports, all lengths are within the limit, so the result also holds without a limit.
         limits_known = (longest,) if longest is None or found.unsupported else (longest, None)
         weight = bytes_of(found) // len(limits_known) + len(key) + _KEY_BYTES
         for limit in limits_known:
@@ -88,14 +87,14 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
 
 
 _KEY_BYTES = 300
-"""Bytes that a cache takes for a key."""
+"""Estimated size of a cache key, in bytes."""
 
 
 def _read(reader: _Reader, at: str) -> Reading:
     start = reader.references.start()
     shape = reader.shape(((None if at == "#" else reader.references.follow(at, start)) or start,))
     definitions = finite_definitions(reader.definitions)
-    # An object that requires an object like itself never ends: no value has it.
+    # An object that requires an object like itself is infinite: no value has this shape.
     if len(definitions) < len(reader.definitions):
         shape = without_endless(shape, definitions)
     if isinstance(shape, Nothing):
@@ -117,44 +116,44 @@ class _Reader:
     recursive: set[str] = field(default_factory=set)
     unguarded: frozenset[_Key] = frozenset()
     parents: dict[str, set[str]] = field(default_factory=dict)
-    """Path → the paths of the subschemas that hold only together with it."""
+    """Maps the path of a subschema to the paths of the subschemas that it belongs to."""
     count: int = 0
     depth: int = 0
 
     def report(self, path: str, keyword: str, reason: str) -> None:
         found = Unsupported(path=pointer(path), keyword=keyword, reason=reason)
-        # One place may be read together with several others: it is reported once.
+        # A place may be read several times in combination with others, but it's reported only once.
         self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
-        """Return the shape of a value inside another; here a recursion is sound."""
-        # `{"items": {"$ref": "#"}}`: the list around the items ends with any `]`, so the reference may come back.
+        """Return the shape of a nested value, where recursive references are allowed."""
+        # In `{"items": {"$ref": "#"}}` the recursion ends, since any `]` can close the outer array.
         outside, self.unguarded = self.unguarded, frozenset()
         shape = self.shape(places)
         self.unguarded = outside
         return shape
 
     def shape(self, places: tuple[Place, ...]) -> Shape:
-        """Return the shape of the values that obey all of `places`."""
+        """Return the shape of the values that match all of `places`."""
         if len(places) != 1 or not is_flat(places[0]):
             places = self.flatten(places)
             if any(place.schema is False for place in places):
                 return Nothing()
-        # The same subschemas in another order hold for the same values: `{"allOf": [a, b]}` and `{"allOf": [b, a]}`.
+        # The order of subschemas doesn't matter: `{"allOf": [a, b]}` is `{"allOf": [b, a]}`.
         key = (places[0].path,) if len(places) == 1 else tuple(sorted({place.path for place in places}))
-        # `{"$ref": "#"}` leads back to itself before any value is inside another: no value ends it.
+        # `{"$ref": "#"}` refers to itself without nesting, so the recursion never ends.
         if key in self.unguarded:
             self.report(key[0], "$ref", "it refers to itself and nothing else")
             return Nothing()
         if key in self.known:
             return self.known[key]
-        # A tree, `{"properties": {"child": {"$ref": "#"}}}`, is met again inside its own object.
+        # A tree such as `{"properties": {"child": {"$ref": "#"}}}` refers to itself from a nested value.
         if key in self.open:
             self.recursive.add(self.open[key])
             return Reference(self.open[key])
         if places and (self.depth > MAX_SCHEMA_DEPTH or self.count >= MAX_SCHEMA_PARTS):
             deep = f"it is nested deeper than {MAX_SCHEMA_DEPTH} levels"
-            large = f"the whole schema unfolds into more than {MAX_SCHEMA_PARTS} parts"
+            large = f"the schema expands into more than {MAX_SCHEMA_PARTS} parts"
             self.report(key[0], "schema", deep if self.depth > MAX_SCHEMA_DEPTH else large)
             return Anything()
         return self.read_once(key, places)
@@ -165,7 +164,7 @@ class _Reader:
             self.known[key] = plain
             return plain
         name = self.open[key] = f"recursive-{self.count}"
-        # Until `child` is reached, these conjuncts must not be met again: no bracket would be between.
+        # Until the next nested value, these conjuncts must not recur.
         outside, self.unguarded = self.unguarded, self.unguarded | {key}
         self.depth += 1
         shape = self.read(places)
@@ -179,7 +178,7 @@ class _Reader:
         return shape
 
     def plain_container(self, place: Place) -> Shape | None:
-        """Return the shape of a list or an object in the most common keywords; None for any other."""
+        """Return the shape of an array or object with only the most common keywords; None otherwise."""
         schema = place.mapping
         declared, required = schema.get("properties"), schema.get("required", ())
         if schema.get("type") == "array" and schema.keys() <= _PLAIN_ARRAY and isinstance(schema.get("items"), dict):
@@ -192,7 +191,7 @@ class _Reader:
         if not isinstance(declared, dict) or not isinstance(required, list | tuple):
             return None
         needed = frozenset(filter(_is_text, required))
-        # A name that is required and declared nowhere is a property of any value.
+        # Required names without a declaration need the full reader.
         if not needed <= declared.keys() or not all(map(_is_text, declared)):
             return None
         properties: list[Property] = []
@@ -204,7 +203,7 @@ class _Reader:
         return shapes.Object(properties=tuple(properties), others=Nothing() if closed else Anything())
 
     def part(self, place: Place, *steps: str) -> Shape:
-        """Return the shape of a value inside another."""
+        """Return the shape of a nested value."""
         schema: Any = place.schema
         for step in steps:
             schema = schema[step]
@@ -213,7 +212,7 @@ class _Reader:
         return found or self.child((place.at(*steps),))
 
     def common(self, schema: Any) -> Shape | None:
-        """Return the shape of a small schema that needs no place, since nothing in it is reported or referred to; else None."""
+        """Return the shape of a small, cacheable schema without references; None for any other schema."""
         if not isinstance(schema, dict) or self.depth > _SHALLOW or self.count >= MAX_SCHEMA_PARTS:
             return None
         if plain := _plain(schema):
@@ -223,7 +222,7 @@ class _Reader:
         listed = words.keys() <= _LISTED and words.get("type", "string") == "string"
         if listed and isinstance(values, list) and values and all(map(_is_text, values)):
             return union([Constant(as_json(value)) for value in values])
-        # `{"type": "integer", "minimum": 1}` is in many tools: it is read once. What has names of its own is not met again.
+        # `{"type": "integer", "minimum": 1}` occurs in many tools, so it's cached. Schemas with `properties` rarely repeat.
         key = b"" if "properties" in words else content_key(words := thawed(words))
         if not 0 < len(key) <= _SHORT or any(word in key for word in _REFERRING):
             return None
@@ -233,7 +232,7 @@ class _Reader:
         return None
 
     def flatten(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Return the conjuncts of `places`, references followed, `allOf` taken apart, empty ones dropped."""
+        """Return the conjuncts of `places`, with references resolved, `allOf` expanded, and empty ones dropped."""
         found: list[Place] = []
         seen: set[str] = set()
         queue = deque(places)
@@ -245,10 +244,10 @@ class _Reader:
             if place.path in seen:
                 continue
             if len(seen) >= MAX_CONJUNCTS:
-                self.report(place.path, "schema", f"more than {MAX_CONJUNCTS} subschemas hold for the same value")
+                self.report(place.path, "schema", f"more than {MAX_CONJUNCTS} subschemas apply to the same value")
                 break
             seen.add(place.path)
-            # `{"$ref": "#/$defs/a", "minLength": 1}` is the target of the reference, and then the length beside it.
+            # `{"$ref": "#/$defs/a", "minLength": 1}` becomes two conjuncts: the target of the reference, and the length.
             added, rest = unfolded(place, self.references, self.report)
             self.adopt(place, added)
             queue.extendleft(reversed(added))
@@ -257,14 +256,14 @@ class _Reader:
         return tuple(found)
 
     def adopt(self, parent: Place, children: list[Place]) -> None:
-        """Note that `children` hold because `parent` does; what is below `not` evaluates nothing for it."""
+        """Record that `children` apply because `parent` does. Subschemas of `not` are left out, since they evaluate nothing."""
         for child in children:
             if not child.path.startswith(f"{parent.path}/not"):
                 self.parents.setdefault(child.path, set()).add(parent.path)
 
     def owns(self, place: Place, other: Place) -> bool:
-        """Return whether `other` is `place`, or holds because `place` does."""
-        # `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns what `a` declares, two steps below.
+        """Return whether `other` is `place`, or applies because `place` does."""
+        # For example, `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns the properties of `a`, two steps below.
         wanted = pointer(place.path)
         todo, seen = [other.path], set[str]()
         while todo:
@@ -290,7 +289,7 @@ class _Reader:
         return leaf(places, excluded, KeywordContext(self.report, self.child, self.owns, self.longest))
 
     def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Return `places` without the branches that would multiply beyond the budget."""
+        """Return `places` without the branches whose combinations would exceed the limit."""
         sizes = {
             (at, keyword): len(place.each(keyword))
             for at, place in enumerate(places)
@@ -298,10 +297,12 @@ class _Reader:
             if keyword in place.mapping
         }
         kept = list(places)
-        # Twenty `anyOf`s of two branches each would be a million shapes. The last of them goes first.
+        # Twenty `anyOf`s with two branches each would be a million shapes. The last `anyOf`s are dropped first.
         while len(sizes) > 1 and prod(sizes.values()) > MAX_OPTIONS:
             (at, keyword), _ = sizes.popitem()
-            self.report(places[at].path, keyword, f"with others it makes more than {MAX_OPTIONS} combinations")
+            self.report(
+                places[at].path, keyword, f"together with other branches, it has more than {MAX_OPTIONS} combinations"
+            )
             kept[at] = kept[at].without(keyword)
         return tuple(kept)
 
@@ -311,24 +312,24 @@ class _Reader:
         listed = place.each(keyword)
         self.adopt(place, listed)
         options = [self.shape((*others, option)) for option in listed]
-        # `oneOf` of a string and a number is an `anyOf`: no value is both.
+        # `oneOf` of a string and a number is an `anyOf`: no value matches both.
         if keyword == "anyOf" or exclusive(options, self.definitions):
             return union(options)
         broken = [without_scalar(option) for option in listed]
         if len(broken) > MAX_FEW or None in broken:
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
             return union(options)
-        # Each branch, with what breaks all others; a branch that nothing breaks leaves them no value.
+        # Each branch is combined with the complements of all others. If a branch always matches, the other branches become impossible.
         alone = [[place for place in (*broken[:at], *broken[at + 1 :]) if place] for at in range(len(listed))]
         return union([self.shape((*others, option, *rest)) for option, rest in zip(listed, alone, strict=True)])
 
     def enumerated(self, places: tuple[Place, ...]) -> Shape:
-        """Return the values of `enum` and `const` that also obey the other keywords."""
-        # `{"enum": [1, "a", 7], "minimum": 5}` is 7, and "a", which a minimum says nothing of.
+        """Return the values of `enum` and `const` that also match the other keywords."""
+        # `{"enum": [1, "a", 7], "minimum": 5}` is 7 and "a", since a minimum doesn't apply to strings.
         values = self.listed(places)
         rest = self.shape(tuple(place.without("enum", "const") for place in places))
         if isinstance(rest, Reference) and rest.name not in self.definitions:
-            self.report(places[0].path, "$ref", "its values are listed inside of what it refers to")
+            self.report(places[0].path, "$ref", "an enum is combined with a recursive reference")
         if any(map(is_deep, values)):
             self.report(places[0].path, "enum", f"a value is nested deeper than {MAX_SCHEMA_DEPTH} levels")
             return rest
@@ -336,15 +337,15 @@ class _Reader:
         return union(list[Shape](kept))
 
     def listed(self, places: tuple[Place, ...]) -> list[Any]:
-        """Return the values that every `enum` and `const` of `places` lists."""
+        """Return the values that are listed by every `enum` and `const` of `places`."""
         lists = [place.values(key) for place in places for key in ("enum", "const") if key in place.mapping]
         self.count += sum(map(len, lists)) // _VALUES_PER_STEP
         if len(lists) == 1:
             return lists[0]
         everything = [value for values in lists for value in values]
         if any(map(is_deep, everything)):
-            return everything  # Too deep to be compared; `enumerated` refuses it next.
-        # `{"enum": [1, 2]}` beside `{"const": 1.0}` is 1, spelled as the first list spells it.
+            return everything  # Too deep to compare; `enumerated` reports it.
+        # `{"enum": [1, 2]}` with `{"const": 1.0}` is 1, in the notation of the first list.
         found = {canonical(value): value for value in lists[0]}
         for values in lists[1:]:
             also = set(map(canonical, values))
@@ -353,7 +354,7 @@ class _Reader:
 
 
 _VALUES_PER_STEP = 10
-"""Listed values that cost as much as reading one conjunct."""
+"""Number of listed values that count as one conjunct."""
 
 
 _PLAIN: Mapping[str, Shape] = {
@@ -366,7 +367,7 @@ _PLAIN: Mapping[str, Shape] = {
 
 
 def _plain(schema: Mapping[str, Any]) -> Shape | None:
-    """Return the shape of a schema that says no more than `{"type": "string"}`, as most do; None for any other."""
+    """Return the shape of a schema with only a type, such as `{"type": "string"}`; None for any other schema."""
     kind = schema.get("type")
     return _PLAIN.get(kind) if isinstance(kind, str) and schema.keys() <= _TYPED else None
 
@@ -380,7 +381,7 @@ _LISTED = frozenset(("type", "enum"))
 _PLAIN_ARRAY = _TYPED | {"items"}
 _PLAIN_OBJECT = _TYPED | {"properties", "required", "additionalProperties"}
 _SHORT = 200
-"""Bytes of a schema that is nested no deeper than thirty levels: each takes six bytes at least."""
+"""Maximum size of a cached schema, in bytes. It has at most thirty levels, since each level takes at least six bytes."""
 _SHALLOW = MAX_SCHEMA_DEPTH - _SHORT // 6
 _REFERRING = (b"$ref", b"Ref")
 _IMPLIED = {
@@ -401,7 +402,7 @@ _NOTHING_EXCLUDED = Excluded()
 
 
 def negation(places: Places, report: Callable[[str, str, str], None]) -> Excluded:
-    """Return the values that the `not`s of `places` exclude; report each one that can't be expressed."""
+    """Return the values that the `not`s of `places` exclude, and report each `not` that can't be expressed."""
     if not any("not" in place.mapping for place in places):
         return _NOTHING_EXCLUDED
     types: set[str] = set()
@@ -411,7 +412,7 @@ def negation(places: Places, report: Callable[[str, str, str], None]) -> Exclude
             continue
         forbidden = place.at("not")
         words = forbidden.mapping.keys() - ANNOTATIONS
-        # `not {"type": "null"}` takes a type away, `not {"enum": ["a"]}` a value; more at once has no such form.
+        # `not {"type": "null"}` excludes a type, and `not {"enum": ["a"]}` excludes a value.
         if words == {"type"}:
             types |= _named_types(forbidden)
         elif words & {"enum", "const"} and words <= {"enum", "const", "type"}:
@@ -424,7 +425,7 @@ def negation(places: Places, report: Callable[[str, str, str], None]) -> Exclude
 
 
 def _forbidden_values(place: Place) -> list[Any]:
-    """Return the values that `not` forbids by listing them, those of another type than it says left out."""
+    """Return the values listed in a `not`, except those that don't match its `type`."""
     values, *others = [place.values(keyword) for keyword in ("enum", "const") if keyword in place.mapping]
     for also in others:
         values = [value for value in values if canonical(value) == canonical(also[0])]
@@ -435,19 +436,19 @@ def _forbidden_values(place: Place) -> list[Any]:
 
 
 def without_scalar(place: Place) -> Place | None:
-    """Return a schema for the values that break `place`; None unless it is only about scalar values or types."""
+    """Return the complement of `place`; None unless it only restricts scalar values or types."""
     scalar = all(keyword in _SCALAR or keyword in ANNOTATIONS for keyword in place.mapping)
     broken = excluded_schemas(place.schema) if scalar else None
     if broken is None:
         return None
     implied = sorted({TYPE_OF[keyword] for keyword in place.mapping.keys() & TYPE_OF.keys()})
-    # `{"minimum": 3}` says nothing of texts: they obey it. Read alone it implies a number, so texts break it.
+    # `{"minimum": 3}` doesn't restrict strings. Read alone, it implies a number, so strings violate it.
     others = [{"not": {"type": implied}}] if implied and "type" not in place.mapping else []
     return place.made("broken", {"anyOf": [*broken, *others]})
 
 
 def _named_types(place: Place) -> set[str]:
-    """Return the types that `type` and `nullable` name; where numbers may be, integers may as well."""
+    """Return the types in `type` and `nullable`. `number` includes `integer`."""
     value = place.get("type")
     listed = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(kind, str) and kind in TYPES for kind in listed):
@@ -456,11 +457,11 @@ def _named_types(place: Place) -> set[str]:
 
 
 def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
-    """Return the shape of the values that obey `places`, which hold no references or branches."""
+    """Return the shape of the values that match `places`, which have no references or branches."""
     for place in places:
-        # A condition without consequences asks for nothing.
+        # `if` without `then` and `else` has no effect.
         if place.get("if") not in (None, False) and {"then", "else"} & place.mapping.keys():
-            context.report(place.path, "if", "conditions cannot be decided while the value is written")
+            context.report(place.path, "if", "a grammar cannot evaluate this condition")
     types = _types(places) - excluded.types
     if not types:
         return Nothing()
@@ -476,13 +477,13 @@ def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     ):
         context.report(places[0].path, "not", "single lists and objects cannot be excluded")
     if "number" in types:
-        types -= {"integer"}  # `read_number` writes whole numbers as well.
+        types -= {"integer"}  # `read_number` includes integers.
     return union([reader(places, excluded, context) for kind, reader in _READERS.items() if kind in types])
 
 
 def _types(places: Places) -> set[str]:
-    """Return the types that all places allow; where none is given, the ones that their keywords imply."""
-    # `{"minimum": 1}` alone means a number to people; to JSON Schema any text would obey it.
+    """Return the types that all places allow. Without `type`, keywords imply the type."""
+    # `{"minimum": 1}` is read as a number, as its author means it, although JSON Schema also accepts any string here.
     named = [_named_types(place) for place in places if place.get("type") is not None]
     if named:
         return set.intersection(*named)
@@ -501,18 +502,18 @@ _READERS: Mapping[str, Callable[[Places, Excluded, KeywordContext], Shape]] = {
 }
 
 
-# What costs too much.
+# Limits.
 
 
 _ANY_OBJECT = Object(extra=((Text(), Anything()),))
 
 
 def within(reading: Reading, limits: Limits, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
-    """Return a tool's parameters, made wider where they exceed the limits, and their weight.
+    """Return a tool's parameters, widened if they exceed the limits, and their weight.
 
-    `report` is called with the path of each wider part and the reason.
+    `report` is called with the path of each widened part and the reason.
     """
-    # First the arguments that are too much alone become any value; they may have been all that was too much.
+    # First, arguments that exceed a limit on their own are widened to any value, which may be enough.
     weight = reading.weight
     if not weight.too_much(limits):
         return reading, weight
@@ -528,7 +529,7 @@ def within(reading: Reading, limits: Limits, report: Callable[[str, str], None])
 
 
 def _narrowed(shape: Object, scale: Scale, limits: Limits, report: Callable[[str, str], None]) -> Iterator[Property]:
-    """Yield the properties, those that are too much alone as any value."""
+    """Yield the properties. A property that exceeds a limit on its own is widened to any value."""
     for item in shape.properties:
         reason = scale.weigh(item.shape).above(Weight()).too_much(replace(limits, tool_depth=limits.tool_depth - 1))
         if reason:

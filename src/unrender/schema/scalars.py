@@ -36,7 +36,7 @@ def read_null(_places: Places, excluded: Excluded, _context: KeywordContext) -> 
 
 
 def read_boolean(_places: Places, excluded: Excluded, _context: KeywordContext) -> Shape:
-    """Return the shape of the booleans that are allowed."""
+    """Return the shape of the allowed booleans."""
     kept = [Constant(word) for word in ("true", "false") if word not in excluded.values]
     return Boolean() if len(kept) == 2 else union(list[Shape](kept))
 
@@ -45,8 +45,8 @@ _HUGE = 10**MAX_SCHEMA_DIGITS
 
 
 def _bounds(places: Places, context: KeywordContext) -> Number:
-    """Return the numbers within the tightest bounds; the old boolean `exclusiveMinimum` is understood."""
-    # Of "3 or more" and "more than 3" the second is tighter. True sorts after False, so the upper end is turned round.
+    """Return the tightest bounds. Supports boolean `exclusiveMinimum` (draft 4)."""
+    # "More than 3" is tighter than "3 or more". True sorts after False, so the flag is inverted for upper bounds.
     low, open_low = max(_edges(places, "minimum", -1, context), default=(None, False))
     highs = [(edge, not is_open) for edge, is_open in _edges(places, "maximum", 1, context)]
     high, closed_high = min(highs, default=(None, True))
@@ -54,7 +54,7 @@ def _bounds(places: Places, context: KeywordContext) -> Number:
 
 
 def _is_empty(shape: Number) -> bool:
-    """Return whether no number lies between the bounds."""
+    """Return whether no number is within the bounds."""
     if shape.minimum is None or shape.maximum is None:
         return False
     is_open = shape.exclusive_minimum or shape.exclusive_maximum
@@ -62,12 +62,12 @@ def _is_empty(shape: Number) -> bool:
 
 
 def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext) -> Iterable[tuple[Decimal, bool]]:
-    """Yield each bound on one side, and whether it is open; `outward` is the sign of the side."""
+    """Yield each bound on one side, and whether it's exclusive. `outward` is the sign of the side."""
     exclusive = f"exclusive{inclusive.capitalize()}"
     numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
     for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):
         for place, value in found:
-            # Draft 4 wrote `{"minimum": 3, "exclusiveMinimum": true}`.
+            # Draft 4 has `{"minimum": 3, "exclusiveMinimum": true}`.
             if abs(value) < _HUGE:
                 yield Decimal(str(value)), keyword == exclusive or place.get(exclusive) is True
             elif (value > 0) == (outward > 0):
@@ -79,32 +79,34 @@ def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext
 
 
 def read_integer(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
-    """Return the shape of the whole numbers that are allowed."""
+    """Return the shape of the allowed integers."""
     bounds = _bounds(places, context)
-    # Whole numbers above 2.5 begin at 3; only an open bound that is whole itself moves, from 3 to 4.
+    # Integers above 2.5 start at 3. An exclusive bound that is an integer moves by one, from 3 to 4.
     bottom, top = bounds.minimum, bounds.maximum
     low = None if bottom is None else ceil(bottom) + (bounds.exclusive_minimum and ceil(bottom) == bottom)
     high = None if top is None else floor(top) - (bounds.exclusive_maximum and floor(top) == top)
     step = 1
     for place, value in _steps(places):
-        # A whole number is a multiple of p/q, in lowest terms, when it is one of p.
+        # An integer is a multiple of p/q (in lowest terms) if it's a multiple of p.
         whole = lcm(step, value.numerator)
         if whole <= MAX_STATES:
             step = whole
         else:
-            context.report(place.path, "multipleOf", f"steps above {MAX_STATES} are not counted")
+            context.report(place.path, "multipleOf", f"multiples of more than {MAX_STATES} are not supported")
     if low is not None and high is not None and -(-low // step) * step > high:
         return Nothing()
     values = [int(value) for value in _forbidden(places, excluded, context) if value == int(value)]
     pieces = _around(Integer(minimum=low, maximum=high, multiple=step), values)
     uncounted = context.longest is not None and step > 1 and any(multiples(piece) is None for piece in pieces)
     for place, _ in _steps(places) if uncounted else ():
-        context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
+        context.report(
+            place.path, "multipleOf", "large multiples, and multiples within a large range, are not supported"
+        )
     return union(list[Shape](pieces))
 
 
 def _around(shape: Integer, values: list[int]) -> list[Integer]:
-    """Return the whole numbers of `shape` without `values`: those between each two of them."""
+    """Return the integers of `shape` without `values`, as ranges between them."""
     if not values:
         return [shape]
     # 1 to 9 without 4 is 1 to 3 and 5 to 9.
@@ -129,20 +131,20 @@ def _steps(places: Places) -> list[tuple[Place, Fraction]]:
 
 
 def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
-    """Return the shape of the numbers that are allowed."""
+    """Return the shape of the allowed numbers."""
     steps = _steps(places)
-    # A number that is a multiple of 2 is a whole number.
+    # A multiple of 2 is an integer.
     if any(step.denominator == 1 for _, step in steps):
         return read_integer(places, excluded, context)
     parts = 0
     for place, step in steps:
-        # What is a multiple of 1/4 and of 1/10 is one of 1/2.
+        # Numbers that are multiples of both 1/4 and 1/10 are multiples of 1/2.
         finer = gcd(parts, step.denominator)
         if step.numerator == 1 and (finer <= ENUMERABLE or step.denominator == 10 ** _digits(finer)):
             parts = finer
         else:
             context.report(
-                place.path, "multipleOf", "of fractions, only 0.1, 0.01 … and others that divide 1 are counted"
+                place.path, "multipleOf", "the only supported fractions are 0.1, 0.01 … and others that divide 1"
             )
     if parts == 1:
         return read_integer(places, excluded, context)
@@ -151,20 +153,20 @@ def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> 
     if "integer" in excluded.types:
         if shape.minimum is shape.maximum is None and not excluded.values:
             return replace(shape, fractional=True)
-        context.report(places[0].path, "not", "whole numbers are not told apart from others between bounds")
+        context.report(places[0].path, "not", "integers cannot be excluded from a bounded number")
     pieces = _beside(shape, _forbidden(places, excluded, context))
     counted = [_in_parts(piece, parts) for piece in pieces] if parts else pieces
     return union([piece for piece in counted if not _is_empty(piece)])
 
 
 def _digits(parts: int) -> int:
-    """Return how many digits after the point all multiples of one divided by `parts` have room in."""
+    """Return the number of decimal places that multiples of `1 / parts` need."""
     return next(digits for digits in count() if 10**digits % parts == 0)
 
 
 def _in_parts(shape: Number, parts: int) -> Number:
-    """Return the multiples of one divided by `parts`: both bounds move inwards, to a number that is allowed."""
-    # With two places, numbers above 0.125 begin at 0.13, and numbers above 0.5 at 0.51.
+    """Return the multiples of `1 / parts` within the bounds. Both bounds move inwards to an allowed number."""
+    # With two decimal places, numbers above 0.125 start at 0.13, and numbers above 0.5 at 0.51.
     places = _digits(parts)
     low, high = (None if bound is None else Fraction(bound) * parts for bound in (shape.minimum, shape.maximum))
     first = None if low is None else floor(low) + 1 if shape.exclusive_minimum else ceil(low)
@@ -175,13 +177,13 @@ def _in_parts(shape: Number, parts: int) -> Number:
 
 
 def _decimal(count: int, parts: int, places: int) -> Decimal:
-    # 5 halves, with one place, are 25 tenths; 4 halves are 2.
+    # 5 halves, with one decimal place, are 25 tenths; 4 halves are 2.
     return Decimal(f"{count * 10**places // parts}e-{places}") if count % parts else Decimal(count // parts)
 
 
 def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
-    """Return the numbers of `shape` without `values`: those between each two of them."""
-    # 0 to 1 without 0.5 is 0 to below 0.5, and above 0.5 to 1.
+    """Return the numbers of `shape` without `values`, as ranges between them."""
+    # 0 to 1 without 0.5 is 0 to less than 0.5, and more than 0.5 to 1.
     pieces: list[Number] = []
     for value in values:
         if within_bounds(shape, value):
@@ -191,24 +193,28 @@ def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
 
 
 def _forbidden(places: Places, excluded: Excluded, context: KeywordContext) -> list[Decimal]:
-    """Return the numbers that `not` forbids one by one, in order."""
+    """Return the single numbers that `not` excludes, sorted."""
     texts = [text for text in excluded.values if text[0] in "-0123456789"]
     if len(texts) > MAX_PARTS or any(len(text) > MAX_SCHEMA_DIGITS for text in texts):
-        context.report(places[0].path, "not", f"no more than {MAX_PARTS} numbers are excluded, none of them long")
+        context.report(
+            places[0].path,
+            "not",
+            f"at most {MAX_PARTS} numbers can be excluded, with at most {MAX_SCHEMA_DIGITS} characters each",
+        )
         return []
     return sorted(map(Decimal, texts))
 
 
 def read_text(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
-    """Return the shape of the strings that are allowed."""
+    """Return the shape of the allowed strings."""
     least, most = size_of(places, "minLength", "maxLength", context)
     if most is not None and (least > most or (most == 0 and "" in excluded.words)):
         return Nothing()
     for place in places if any(len(word) > MAX_EXCLUDED_WORD for word in excluded.words) else ():
-        context.report(place.path, "not", f"words of more than {MAX_EXCLUDED_WORD} characters are not told apart")
+        context.report(place.path, "not", f"strings of more than {MAX_EXCLUDED_WORD} characters cannot be excluded")
     sources = [(place, keyword, node) for place in places for keyword, node in _text_nodes(place, context)]
     for place, keyword, _ in sources[1:]:
-        context.report(place.path, keyword, "another pattern or format holds for the same string")
+        context.report(place.path, keyword, "only one pattern or format per string is supported")
     words = frozenset(word for word in excluded.words if least <= len(word) and (most is None or len(word) <= most))
     shape = Text(minimum=least, maximum=most, excluded=words)
     return _with_pattern(shape, sources[0][2], places, context) if sources else shape
@@ -234,7 +240,7 @@ def _text_nodes(place: Place, context: KeywordContext) -> Iterable[tuple[str, No
 
 
 def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordContext) -> Text:
-    """Return the shape with a pattern, into which lengths are merged as far as its repetitions can be bounded."""
+    """Return `shape` with a pattern. Lengths are merged into the pattern if its repetitions can be bounded."""
     excluded = shape.excluded
     if excluded:
         context.report(places[0].path, "not", "single values cannot be excluded from a pattern")
@@ -243,8 +249,8 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
     merged = _bounded(pattern, shape.minimum, shape.maximum)
     if merged is not None:
         return Text(pattern=merged)
-    # Two automata at once, a pattern and a length, have no small grammar: of `^a*b*$` with `maxLength: 9` either may be repeated
-    # nine times. That is wider, but no model runs on for ever.
+    # A pattern and a length together have no small grammar. For `^a*b*$` with `maxLength: 9`, each letter may repeat nine times. The result
+    # accepts longer strings, but their length is bounded.
     if shape.maximum is not None and lengths(pattern)[0] <= shape.maximum:
         pattern = narrowed(pattern, shape.maximum)
     least, most = lengths(pattern)
@@ -252,12 +258,12 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
         for keyword in ("minLength", "maxLength"):
             said = place.get(keyword)
             if said is not None and (said > least if keyword == "minLength" else most is None or most > said):
-                context.report(place.path, keyword, "a pattern or format holds for the same string")
+                context.report(place.path, keyword, "not supported together with this pattern or format")
     return Text(pattern=pattern)
 
 
 def _bounded(pattern: Node, minimum: int, maximum: int | None) -> Node | None:
-    # `^[a-z]+$` with `maxLength: 5` is `[a-z]{1,5}`; other patterns have no length that could be merged.
+    # `^[a-z]+$` with `maxLength: 5` is `[a-z]{1,5}`. Lengths can't be merged into other patterns.
     node = pattern.parts[0] if isinstance(pattern, Sequence) and len(pattern.parts) == 1 else pattern
     if not isinstance(node, Repeat) or not isinstance(node.node, Chars):
         return None

@@ -1,6 +1,6 @@
-"""Describes what a JSON value may look like: JSON Schema with everything resolved, as frozen data.
+"""Defines shapes, the possible JSON values of a schema: JSON Schema with everything resolved, as frozen data.
 
-A shape says nothing of spelling: `spelling` writes it as JSON, Python, raw text or tags.
+Shapes are independent of notation: `spelling` writes values as JSON, Python, raw text or tags.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No value at all."""
+    """A shape that no value has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,19 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Exactly one value, as JSON text."""
+    """Exactly one value, stored as JSON text."""
 
     json: str
 
     @property
     def value(self) -> Any:
-        """The value as Python data."""
+        """The value, parsed from its JSON text."""
         return json.loads(self.json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integer:
-    """A whole number between inclusive bounds, a multiple of `multiple`."""
+    """An integer between inclusive bounds that is a multiple of `multiple`."""
 
     minimum: int | None = None
     maximum: int | None = None
@@ -57,9 +57,10 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A number between bounds; `places` limits the digits after the decimal point.
+    """A number between bounds. `places` limits the digits after the decimal point.
 
-    With `parts`, it is a multiple of one divided by that: of 0.25 with 4 parts, which has 2 places. With `fractional`, it is never whole, and has no bounds.
+    With `parts`, it's a multiple of `1 / parts`: 4 parts are multiples of 0.25, which has 2 places. With `fractional`, it's never an
+    integer, and has no bounds.
     """
 
     minimum: Decimal | None = None
@@ -73,7 +74,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A string. Lengths count code points, and `pattern` generates its whole decoded text."""
+    """A string. Lengths count code points. `pattern` generates the complete decoded string."""
 
     minimum: int = 0
     maximum: int | None = None
@@ -83,7 +84,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """A list: `prefix` item by item, then `items`. A list with `contained` has no prefix and no maximum."""
+    """An array: `prefix` has one shape per item, and `items` is the shape of all later items. With `contained`, there is no prefix and no
+    maximum.
+    """
 
     prefix: tuple[Shape, ...] = ()
     items: Shape = field(default_factory=Anything)
@@ -94,7 +97,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """The number of items of a list that are `wanted`. All others have the shape `others`; no value has both shapes."""
+    """The number of items that must have the shape `wanted`. All other items have the shape `others`. No value has both shapes."""
 
     wanted: Shape
     others: Shape
@@ -113,10 +116,10 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Object:
-    """An object: `properties` in this order, then any number of `extra` ones.
+    """An object: `properties` in this order, then any number of `extra` properties.
 
-    `minimum` and `maximum` count only the extra ones. Values may have further keys, which the schema admits but nothing
-    generates; `others` is the shape of their values.
+    `minimum` and `maximum` count only extra properties. Values may have other keys, which are accepted but never generated. `others` is the
+    shape of their values.
     """
 
     properties: tuple[Property, ...] = ()
@@ -135,7 +138,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The shape with this name in `Reading.definitions`; only recursive shapes have names."""
+    """The shape with this name in `Reading.definitions`. Only recursive shapes have names."""
 
     name: str
 
@@ -144,7 +147,7 @@ Shape = Anything | Nothing | Null | Boolean | Constant | Integer | Number | Text
 
 
 def alternatives(shape: Shape) -> Iterator[Shape]:
-    """Yield the options of `shape`, with its `Union`s taken apart."""
+    """Yield the options of `shape`, with nested `Union`s flattened."""
     if isinstance(shape, Union):
         for option in shape.options:
             yield from alternatives(option)
@@ -153,10 +156,10 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
 
 
 def union(options: list[Shape]) -> Shape:
-    """Return one shape for a choice of `options`, without duplicates and impossible ones."""
+    """Return one shape for a choice of `options`, without duplicates and impossible options."""
     if len(options) == 1 and not isinstance(options[0], Union):
         return options[0]
-    # The order of the options stays: a grammar tries them as the schema lists them.
+    # Options keep their order, since a grammar tries them in the order of the schema.
     unique = list({shape_identity(shape): shape for option in options for shape in alternatives(option)}.values())
     if any(isinstance(shape, Anything) for shape in unique):
         return Anything()
@@ -166,8 +169,8 @@ def union(options: list[Shape]) -> Shape:
 
 
 def sized(shape: Array, prefix: list[Shape], items: Shape, minimum: int, maximum: int | None) -> Shape:
-    """Return the lists of a size with these items; an item that is impossible ends them."""
-    # `prefixItems: [{}, false]` allows one item, and `items` is out of reach.
+    """Return the arrays of a size with these items. An impossible item ends the array."""
+    # `prefixItems: [{}, false]` allows one item, so `items` is never used.
     cut = next((at for at, item in enumerate(prefix) if isinstance(item, Nothing)), None)
     prefix, items = (prefix, items) if cut is None else (prefix[:cut], Nothing())
     if isinstance(items, Nothing):
@@ -178,5 +181,5 @@ def sized(shape: Array, prefix: list[Shape], items: Shape, minimum: int, maximum
 
 
 def shape_identity(shape: Shape) -> object:
-    """Return what tells a shape from others; lists and objects, which may share parts without end, by where they are."""
+    """Return a key for comparing shapes. Arrays and objects may share many parts, so they're compared by identity."""
     return id(shape) if isinstance(shape, (Array, Object)) else shape

@@ -1,10 +1,9 @@
-"""Weighs shapes before they are written.
+"""Computes the size of shapes before they are written as grammars.
 
-A schema is a client's: it may be as large, as deep and as much shared as it likes. What its rules would take is worked
-out before any of them is written, one step for each shape however often it is used; so nothing is ever begun that is
-too much. `reader.within` widens a tool that is too much.
+Clients' schemas may be large, deep, and heavily shared. The size of their grammar rules is computed before any rule is written. Each shape
+is measured once, however often it's used. `reader.within` widens tools that exceed the limits.
 
-Rules: nothing is measured by the clock, so the same request gives the same grammar everywhere.
+Rules: no measurement depends on time, so the same request always gives the same grammar.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Sh
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _PARTS_PER_BRANCH = 10
-"""Parts that tell a text from a word at one of its characters: any other one, in all its spellings, and then any text."""
+"""Estimated grammar parts for each position at which a text may differ from an excluded string."""
 
 
 class Weight(NamedTuple):
-    """The cost of a shape: its parts and characters when written out, and its depth of nesting."""
+    """The size of a shape's grammar: its parts, its characters, and its nesting depth."""
 
     parts: int = 1
     characters: int = 0
     depth: int = 0
 
     def above(self, below: Weight) -> Weight:
-        """Return the sum of this weight and that of a shape inside it."""
+        """Return the sum of this weight and that of a nested shape."""
         return Weight(self.parts + below.parts, self.characters + below.characters, max(self.depth, below.depth + 1))
 
     def too_much(self, limits: Limits) -> str:
-        """Return a sentence about the first limit for one tool that is exceeded; "" when none is."""
+        """Return a description of the first exceeded limit; "" if there is none."""
         bounds = (
             (self.depth, limits.tool_depth, "levels"),
             (self.parts, limits.tool_parts, "parts"),
@@ -50,17 +49,17 @@ class Weight(NamedTuple):
 
 @dataclass(slots=True)
 class Scale:
-    """Weighs the shapes of one schema, each once."""
+    """Measures the shapes of one schema, each once."""
 
     known: dict[int, Weight] = field(default_factory=dict)
     kept: list[Shape] = field(default_factory=list)
-    """The shapes that were weighed: their ids stay theirs."""
+    """Measured shapes, kept alive so that their ids aren't reused."""
     ranges: int = 0
-    """The parts of all ranges of numbers that were weighed."""
+    """Total parts of all numeric ranges so far."""
 
     def weigh(self, shape: Shape) -> Weight:
-        """Return the weight of a shape. Targets of references aren't included."""
-        # The reader nests shapes no deeper than `MAX_SCHEMA_DEPTH`, so this is not deep either.
+        """Return the weight of a shape, without the targets of references."""
+        # The recursion is bounded, since the reader limits nesting to `MAX_SCHEMA_DEPTH`.
         known = self.known.get(id(shape))
         if known is None:
             known = self.known[id(shape)] = self._weighed(shape)
@@ -82,9 +81,9 @@ class Scale:
         return Weight(parts, characters, depth)
 
     def _range(self, shape: Integer | Number) -> Weight:
-        """Return the weight of a range, by what it is written with: `1 to 10**17` is some hundred parts.
+        """Return the weight of a numeric range, from its written form. For example, `1 to 10**17` has some hundred parts.
 
-        To write it is the only way to know; when that has shown enough to be too much, the others are not written.
+        The weight can only be found by writing the range. After `MAX_COMPARED` parts in total, further ranges aren't written.
         """
         # Numbers without bounds share one rule.
         if self.ranges > MAX_COMPARED or shape in _UNBOUNDED:
@@ -94,7 +93,7 @@ class Scale:
         return weight
 
     def whole(self, shape: Shape, definitions: Mapping[str, Shape]) -> Weight:
-        """Return the weight of everything in a schema; `Reading.weight` keeps it."""
+        """Return the weight of a complete schema. `Reading.weight` caches it."""
         weight = self.weigh(shape)
         for defined in definitions.values():
             below = self.weigh(defined)
@@ -151,8 +150,8 @@ def _pattern(pattern: Node) -> Weight:
 
 
 def _nesting(text: str) -> int:
-    """Return how deep the lists and objects of a JSON text are nested."""
-    # `{"a": ["["]}` is two deep: a bracket inside quotes is text.
+    """Return the nesting depth of a JSON text."""
+    # `{"a": ["["]}` has depth two: brackets inside strings don't count.
     depth = most = 0
     for sign in _QUOTED.sub("", text):
         depth += (sign in "[{") - (sign in "]}")

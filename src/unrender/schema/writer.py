@@ -1,7 +1,6 @@
-"""Writes shapes as JSON Schema again, in the few keywords that engines' own readers agree on.
+"""Writes shapes as JSON Schema, with only the keywords that all engines' JSON Schema readers interpret alike.
 
-What engines read natively says the same as our own rules this way: references are resolved, branches merged, types
-given, objects closed.
+The result has the same meaning as unrender's own rules: references are resolved, branches merged, types explicit, and objects closed.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ _LARGEST = 10**MAX_INTEGER_DIGITS - 1
 
 
 class Unwritable(ValueError):
-    """A shape that engines' own readers of JSON Schema do not support."""
+    """The shape isn't supported by engines' own JSON Schema readers."""
 
 
 def write_schema(reading: Reading) -> dict[str, Any]:
-    """Return a self-contained JSON Schema for a reading; recursive parts are in `$defs`.
+    """Return a self-contained JSON Schema for a reading. Recursive parts are in `$defs`.
 
-    Raises `Unwritable` for shapes that engines' own readers do not support: items that a list must contain, numbers
-    that must not be whole, go in steps of a fraction or have an open bound beside another, and strings without certain words.
+    Raises `Unwritable` for shapes that engines' own readers don't support. Examples are `contains`, strings with excluded values,
+    non-integers, fractional steps, and an exclusive bound together with another bound.
     """
     schema = shape_schema(reading.shape)
     definitions = {name: shape_schema(shape) for name, shape in reading.definitions.items()}
@@ -45,7 +44,7 @@ def is_writable(reading: Reading) -> bool:
 
 
 def shape_schema(shape: Shape) -> dict[str, Any]:
-    """Return the JSON Schema of one shape; a `Reference` refers to `$defs`."""
+    """Return the JSON Schema of one shape. A `Reference` refers to `$defs`."""
     match shape:
         case shapes.Anything():
             return {}
@@ -80,7 +79,7 @@ def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
 
 
 def _integer(shape: shapes.Integer) -> dict[str, Any]:
-    if shape.multiple != 1:  # Multiples are counted by an automaton, which knows no number of digits.
+    if shape.multiple != 1:  # The automaton for multiples doesn't limit the number of digits.
         return {"type": "integer", **_stated(minimum=shape.minimum, maximum=shape.maximum, multipleOf=shape.multiple)}
     low = -_LARGEST if shape.minimum is None else max(shape.minimum, -_LARGEST)
     high = _LARGEST if shape.maximum is None else min(shape.maximum, _LARGEST)
@@ -91,12 +90,12 @@ def _number(shape: shapes.Number) -> dict[str, Any]:
     if shape.fractional:
         raise Unwritable("a number that isn't an integer")
     if shape.parts is not None:
-        raise Unwritable("steps of a fraction")  # llguidance counts quarters in two digits: no 0.5
+        raise Unwritable("fractional steps")  # llguidance requires two digits for quarters, so it rejects 0.5
     bounded = shape.minimum is not None and shape.maximum is not None
     if bounded and (shape.exclusive_minimum or shape.exclusive_maximum):
         raise Unwritable(
-            "an open bound beside another"
-        )  # llguidance lets 1 pass where it is more than 1 and less than 1.5
+            "an exclusive bound together with another bound"
+        )  # llguidance accepts 1 for "more than 1 and less than 1.5"
     low = "exclusiveMinimum" if shape.exclusive_minimum else "minimum"
     high = "exclusiveMaximum" if shape.exclusive_maximum else "maximum"
     step = None if shape.places is None else float(Decimal(1).scaleb(-shape.places))
@@ -141,9 +140,9 @@ def _object(shape: Object) -> dict[str, Any]:
 
 
 def _impossible(shape: Object) -> dict[str, Any]:
-    """Return the properties that no other key may be, and that are not declared either."""
+    """Return an impossible property for each undeclared key that extra keys exclude."""
     declared = {item.name for item in shape.properties}
-    # "any key but a and b" is `{"a": false, "b": false}` beside `additionalProperties`.
+    # "Any key except a and b" is `{"a": false, "b": false}` with `additionalProperties`.
     names = (name for keys, _ in shape.extra if keys.pattern is None for name in sorted(keys.excluded))
     return {name: False for name in names if name not in declared}
 
@@ -154,14 +153,14 @@ def _extra(shape: Object) -> Mapping[str, Any]:
         if keys.pattern is not None:
             schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
         elif keys.minimum or keys.maximum is not None:
-            if keys.excluded:  # Patterns hold for declared names as well, whose values are others.
+            if keys.excluded:  # Patterns also apply to declared names, which have other values.
                 raise Unwritable("keys of some lengths that are not some words")
-            # Engines know no `propertyNames`: keys of two to four characters match `^[\s\S]{2,4}$`.
+            # Engines don't support `propertyNames`. Keys of two to four characters match `^[\s\S]{2,4}$`.
             pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"
             schema.setdefault("patternProperties", {})[pattern] = shape_schema(value)
         else:
             schema["additionalProperties"] = shape_schema(value)
-    # A shape counts its extra keys, `minProperties` counts all.
+    # A shape counts its extra keys; `minProperties` counts all keys.
     required = sum(item.required for item in shape.properties)
     if shape.minimum:
         schema["minProperties"] = required + shape.minimum

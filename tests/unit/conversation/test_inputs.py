@@ -120,11 +120,11 @@ def no_hints(a, *, b: "Unknown"):  # type: ignore[name-defined]  # noqa: F821, U
         ([7], r"tools\[0\]: expected an object, a function or a pydantic model, found int"),
         (
             [OPENAI, FUNCTION],
-            r"tools\[1\].function.name: expected a name of its own, found 'get_weather' as in tools\[0\]",
+            r"tools\[1\].function.name: expected a unique name, found 'get_weather' as in tools\[0\]",
         ),
         ([{"type": "web_search"}], r"tools\[0\].type: expected 'function', found 'web_search'"),
         ([{"type": "function", "function": 3}], r"tools\[0\].function: expected an object, found int"),
-        ([no_hints], r"tools\[0\]: the hints of no_hints\(\) give no JSON Schema"),
+        ([no_hints], r"tools\[0\]: the type hints of no_hints\(\) have no JSON Schema"),
         ([OPENAI] * (MAX_TOOLS + 1), f"expected at most {MAX_TOOLS}"),
     ],
 )
@@ -143,9 +143,9 @@ def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
             deep[i] = {"a": deep[i]}
 
     assert plain_tools([OPENAI, OPENAI], repeats=True) == [OPENAI]
-    with pytest.raises(RequestError, match="a name of its own"):
+    with pytest.raises(RequestError, match="a unique name"):
         plain_tools([OPENAI, {"name": "get_weather"}], repeats=True)
-    with pytest.raises(RequestError, match="a name of its own"):
+    with pytest.raises(RequestError, match="a unique name"):
         plain_tools([{"name": "f", "parameters": value} for value in deep], repeats=True)
 
 

@@ -62,10 +62,10 @@ def test_media_are_listed_in_the_order_of_their_placeholders():
 def test_what_cannot_be_shown_is_an_error(source):
     """Nothing is dropped in silence, nor written as Python writes it: the error names message and part."""
     with pytest.raises(
-        RequestError, match=r"messages\[0\]\.content\[1\]: the template shows no image, found 'image_url'"
+        RequestError, match=r"messages\[0\]\.content\[1\]: the template doesn't support image parts, found 'image_url'"
     ):
         asked(source, text("A"), OPENAI)
-    with pytest.raises(RequestError, match=r"messages\[0\]\.content\[0\]: the template shows no file"):
+    with pytest.raises(RequestError, match=r"messages\[0\]\.content\[0\]: the template doesn't support file parts"):
         asked(source, {"type": "file", "file": {"file_id": "f"}})
 
 

@@ -84,7 +84,7 @@ def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
     turn = template.prepare(said)
     right = template.prepare([*said, {"role": "assistant", "content": "Well"}, AGAIN]).prompt.rpartition("Well")[2]
 
-    with pytest.warns(TemplateWarning, match="now holds it twice"):
+    with pytest.warns(TemplateWarning, match="now in the prompt twice"):
         assert turn.next("Well", [AGAIN]).prompt == turn.prompt + "Well" + right
     with pytest.raises(ExtendError, match="repeats the system message"):
         template.prepare_rendered(turn.prompt).next("Well", [AGAIN])
@@ -111,7 +111,7 @@ def test_text_behind_an_end_inside_a_thought_is_an_error():
 
     assert turn.prefill == "<think>"
     for answer in ("Hm<|end|> Hi!", "Hm</think>Hi!<|end|>Hi!"):
-        with pytest.raises(ExtendError, match="goes on after its end|inside reasoning"):
+        with pytest.raises(ExtendError, match="after the end of the answer|inside reasoning"):
             turn.next(answer, [AGAIN])
 
 
@@ -127,7 +127,7 @@ def test_images_of_several_turns_are_in_order():
 
 def test_an_image_that_is_not_shown_is_named_by_its_new_message():
     """The stub's messages do not count."""
-    with pytest.raises(RequestError, match=r"^messages\[1\]\.content\[0\]: the template shows no image"):
+    with pytest.raises(RequestError, match=r"^messages\[1\]\.content\[0\]: the template doesn't support image parts"):
         chat().prepare([ASK]).next("Hi!", [AGAIN, {"role": "user", "content": [image("one")]}])
 
 
@@ -340,7 +340,7 @@ def test_nothing_comes_behind_an_end(end):
 
     assert turn.next(f"Hi{end}</s>", [AGAIN]).prompt.endswith(f"Hi{end}</s>\n<user>Bye{end}\n<assistant>")
     for more in ("Words", end, f"\n{end}", "\n<assistant>", "\n<assistant>More"):
-        with pytest.raises(ExtendError, match="goes on after its end") as error:
+        with pytest.raises(ExtendError, match="after the end of the answer") as error:
             turn.next(f"Hi{end}{more}", [AGAIN])
         assert error.value.reason == "answer"
 

@@ -109,7 +109,7 @@ def test_what_is_no_schema_refuses_no_call() -> None:
 
 def test_another_role_is_refused() -> None:
     """Only an assistant's message is searched."""
-    with pytest.raises(RequestError, match="expected an assistant's, found one of role 'user'"):
+    with pytest.raises(RequestError, match="message.role: expected 'assistant', found 'user'"):
         rescue({"role": "user", "content": JSON_CALL}, [WEATHER])
 
 

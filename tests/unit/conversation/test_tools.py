@@ -54,7 +54,7 @@ def test_what_is_not_plain_data_is_read_each_time():
 def test_mistakes_are_found_every_time():
     """A mistake is an error for everyone who makes it, also after somebody else made it."""
     for _ in range(2):
-        with pytest.raises(RequestError, match=r"tools\[1\]\.function\.name: expected a name of its own"):
+        with pytest.raises(RequestError, match=r"tools\[1\]\.function\.name: expected a unique name"):
             read_offer([TOOL, TOOL])
 
     assert len(read_offer([TOOL, TOOL], repeats=True).tools) == 1

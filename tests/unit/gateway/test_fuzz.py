@@ -162,7 +162,7 @@ async def sent(application: Any, *request: Any) -> Any:
     async with browser(application) as client:
         answer = await client.request(method, path, content=data, headers=headers)
     assert answer.status_code != 500
-    assert b"the gateway has a defect" not in answer.content
+    assert b"internal error" not in answer.content
     if answer.headers.get("content-type") == "application/json" and method != "HEAD":
         words: list[str] = []
         json.loads(answer.content, parse_constant=words.append)

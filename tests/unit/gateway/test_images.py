@@ -108,8 +108,8 @@ def test_sglang_and_vllm_get_the_templates_placeholders():
 
 
 REFUSED = {
-    "an address": ("https://example.org/x.png", "since none is fetched, found 'https://example.org/x.png'"),
-    "a file": ("file:///etc/passwd", "since none is fetched, found 'file:///etc/passwd'"),
+    "an address": ("https://example.org/x.png", "since URLs are not fetched; found 'https://example.org/x.png'"),
+    "a file": ("file:///etc/passwd", "since URLs are not fetched; found 'file:///etc/passwd'"),
     "no image": ("data:text/html;base64,AAAA", "expected images as data URLs"),
 }
 
@@ -134,10 +134,10 @@ def test_what_cannot_be_shown_is_refused():
     seeing = Told("", capabilities=EngineCapabilities(images="shown", seed=False))
     silent = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
     rows = [
-        (gateway(Told("")), body(CHAT, RED), "messages[0].content: the engine takes no image beside a prompt"),
-        (gateway(MAKERS["openai"]("http://engine")), body(CHAT, RED), "the engine takes no image"),
-        (gateway(seeing), heard, "messages[0].content: the engine takes no audio beside a prompt"),
-        (gateway(seeing, silent), body(CHAT, RED), "messages[0].content[1]: the template shows no image"),
+        (gateway(Told("")), body(CHAT, RED), "messages[0].content: the engine doesn't support image input"),
+        (gateway(MAKERS["openai"]("http://engine")), body(CHAT, RED), "the engine doesn't support image input"),
+        (gateway(seeing), heard, "messages[0].content: the engine doesn't support audio input"),
+        (gateway(seeing, silent), body(CHAT, RED), "messages[0].content[1]: the template doesn't support image parts"),
     ]
 
     for application, request, said in rows:

@@ -304,7 +304,7 @@ def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
     )
     assert first.limit == 500
     assert second.limit == 500 - len(chunked(MISQUOTED, 5))
-    assert "a call broke" in str(answer)
+    assert "a tool call was malformed" in str(answer)
 
 
 @pytest.mark.parametrize(

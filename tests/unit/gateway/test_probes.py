@@ -87,7 +87,7 @@ def test_findings_are_acted_upon():
     after = again(loose)
     assert loose.backend.jobs[0].grammar is not None
     assert loose.backend.jobs[-1].grammar is None
-    assert after["warnings"][0] == "tool_choice: only asked for, since no grammar binds the engine"
+    assert after["warnings"][0] == "tool_choice: not enforced, since the engine uses no grammar"
     again(doubling)
     assert doubling.backend.jobs[0].turn.prompt.startswith("<s><|user|>")
     assert doubling.backend.jobs[-1].turn.prompt.startswith("<|user|>")

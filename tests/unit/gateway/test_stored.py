@@ -221,7 +221,7 @@ def test_store_that_fails_is_no_defect(tmp_path):
     assert whole.status_code == 200
     for answer in others:
         assert answer.status_code == 503
-        assert answer.json()["error"]["message"] == "the stored answers cannot be reached"
+        assert answer.json()["error"]["message"] == "the store for answers is unavailable"
 
 
 def test_input_is_listed_in_pages():

@@ -182,7 +182,7 @@ def test_each_node_is_written_for_each_count(row):
 def test_as_many_rounds_as_are_written_out():
     """32 rounds are counted one by one; the error says how many were asked for, and what is in the way."""
     maybe = c.optional(CALL)
-    reason = "tool_choice: calls in more than 32 rounds cannot be counted, found 33"
+    reason = "tool_choice: calls in more than 32 iterations cannot be counted, found 33"
 
     assert counted_lines(c.repeat(maybe, 0, 32), CallCount.ONE).count("call:") == 32
     assert counted_lines(c.repeat(maybe, 0, 33), CallCount.ONE) == reason

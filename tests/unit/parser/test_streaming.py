@@ -214,7 +214,7 @@ def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
         ({"prefill": "!then "}, r"state\.fed: expected text that the parser accepts"),
         (
             {"fed": [{"kind": "unknown", "text": "Hi"}]},
-            r"state\.message: expected [0-9a-f]{32}, the digest of the message",
+            r"state\.message: expected [0-9a-f]{32}, the digest of the parsed message",
         ),
     ):
         with pytest.raises(StateError, match=message):

@@ -97,7 +97,7 @@ SHOWN = {
     "reasoning twice": (assistant(C, R), f"{R}{C}{R}", True),
     "a call": (CALL, WRITTEN, True),
     "a call twice": (CALL, WRITTEN * 2, True),
-    "a name alone": (CALL, ONE.name, False),
+    "just the name": (CALL, ONE.name, False),
     "another value": (CALL, WRITTEN.replace("730101", "5"), False),
     "another key": (CALL, WRITTEN.replace("akeyvorn", "key"), False),
     "one call of two": (BOTH, WRITTEN, False),

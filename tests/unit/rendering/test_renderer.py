@@ -119,7 +119,7 @@ def test_a_function_gets_what_it_has_parameters_for():
 
     assert seen[-1] == {"mood": "gay"}
     assert set().union(*seen) == {"mood"}
-    with pytest.warns(TemplateWarning, match="^moot: no variable that the template reads; did you mean 'mood'"):
+    with pytest.warns(TemplateWarning, match="^moot: not a variable of the template; did you mean 'mood'"):
         template.prepare(USER, moot="gay")
 
 

@@ -34,4 +34,4 @@ def test_problems_are_bounded():
 
 def test_a_call_of_another_tool_is_a_problem():
     """Nothing is known of its schema."""
-    assert said(turn_with({}), "{}", "g") == ("expected a call of a tool that was offered, found 'g'",)
+    assert said(turn_with({}), "{}", "g") == ("expected the name of an offered tool, found 'g'",)

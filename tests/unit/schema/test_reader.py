@@ -47,7 +47,7 @@ def test_equal_numbers_of_other_types_are_other_schemas() -> None:
     assert read_schema({"const": 1}) is not read_schema({"const": True})
 
 
-@pytest.mark.parametrize(("steps", "losses"), [(4, []), (3, ["the whole schema unfolds into more than 3 parts"])])
+@pytest.mark.parametrize(("steps", "losses"), [(4, []), (3, ["the schema expands into more than 3 parts"])])
 def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
     """Each place that is read counts, scalars too; beyond the budget it may be anything."""
     monkeypatch.setattr("unrender.schema.reader.MAX_SCHEMA_PARTS", steps)

@@ -131,4 +131,4 @@ class _Asked:
             # What it says of this conversation is not true of another one.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")
         words = (str(one.content) for one in self.example if one.role != "assistant")
-        return "" if all(word in text for word in words) else "does not show all that is said"
+        return "" if all(word in text for word in words) else "doesn't show all messages"

@@ -1,11 +1,15 @@
-"""Extends prompts with the text that a template writes after an answer, without rendering the whole conversation.
+"""Extend prompts with the text that a template writes after an answer, without rendering the complete conversation.
 
-In: a turn, the answer to it as it was sampled, and new messages. Out: the next turn, whose prompt begins with the last prompt and the
-answer.
+Input: a turn, its answer as it was sampled, and new messages. Output: the next turn. Its prompt starts with the last prompt and the answer.
 
-Open `extender` first. `answered` reads the answer. `stubs` writes short conversations that end as the long one does, `positions`
-chooses what comes before the answer in them, and `endings` takes away what the answer holds already. `continuation` finds out what a
-template's text depends on, and whether it rewrites what it has written. `pieces` tells the words of messages from the template's.
+Start with `extender`:
 
-Never break this rule: nothing is guessed. What a template is not known to write is an `ExtendError`.
+- `answered` parses the answer.
+- `stubs` renders short conversations that end like the long one.
+- `positions` chooses the messages before their answer.
+- `endings` removes the text that the answer already contains.
+- `continuation` finds out which messages the template's text depends on, and whether it rewrites earlier text.
+- `pieces` separates the text of messages from the template's own text.
+
+Never break this rule: nothing is guessed. If the template's text isn't known for certain, raise `ExtendError`.
 """

@@ -1,10 +1,10 @@
-"""Finds the text that a template writes between two answers, and its dependencies.
+"""Find the text that a template writes between two answers, and the messages that it depends on.
 
-Strategy: answers of every kind, each followed by results, users and system messages, are written after several histories. What is
-after the answer's last word must not depend on the history. Where it does, the whole history is needed to say what comes next.
+Strategy: Render answers of each kind after several histories, followed by results, user messages and system messages. The text after the
+answer's last word must not depend on the history. If it does, the next turn needs the complete history.
 
-A template only appends if each rendering of a longer conversation begins with that of the shorter one. Where it does not,
-the shortest such conversation is the witness.
+A template is append-only if each rendering of a longer conversation starts with that of the shorter one. If it isn't, the shortest
+counterexample is the witness.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ _USER = Said(role="user", content="Nextquestion")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A conversation whose start a template rewrites when messages are added."""
+    """A conversation whose rendered start changes when messages are added."""
 
     conversation: Conversation
     """The longer conversation."""
     what: str
     """"generation prompt", "thoughts", "system", "tools", "white space" or "text"."""
     before: str
-    """The text at the first difference in the shorter conversation."""
+    """Text of the shorter rendering at the first difference."""
     after: str
-    """The text there in the longer one."""
+    """Text of the longer rendering at the first difference."""
 
     @property
     def why(self) -> str:
-        """The rewritten part, and what it comes after, without the template's own words: `thoughts: after user → content → user`."""
+        """The rewritten part and the messages before it, without text of the template: `thoughts: after user → content → user`."""
         return f"{self.what}: after {' → '.join(map(_in_words, self.conversation))}"
 
     def __str__(self) -> str:
@@ -80,11 +80,11 @@ class Needs(StrEnum):
     ANSWER = "answer"
     """The answer, and the messages after it."""
     POSITION = "position"
-    """Beside that, its position: whether it follows a result, and whether answers before it have calls and thoughts."""
+    """The answer's position too: whether it follows a result, and whether earlier answers have calls and reasoning."""
     NUMBER = "number"
-    """Number and order of all messages, which the prompt shows."""
+    """Number and order of all messages, as visible in the prompt."""
     HISTORY = "history"
-    """All of it."""
+    """All messages of the conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,21 +92,21 @@ class Continuation:
     """The text that a template writes after an answer, and whether it rewrites earlier text."""
 
     ends: Mapping[str, str]
-    """By kind of answer: what ends it where a message comes after it."""
+    """Text that ends an answer before another message, by kind of answer."""
     last_ends: Mapping[str, str]
-    """The same where no message comes after it."""
+    """Text that ends the last answer of a conversation, by kind of answer."""
     needs_system: frozenset[str] = frozenset()
-    """Roles whose messages are written otherwise, or together with the system message, where the conversation has one."""
+    """Roles whose messages are rendered differently in conversations with a system message."""
     needs: Needs = Needs.ANSWER
-    """The part of a conversation that decides it."""
+    """The part of a conversation that determines the text after an answer."""
     counts: bool = False
-    """With results the template writes numbers that count the calls of the conversation."""
+    """True if the template writes numbers into results that count the calls of the conversation."""
     restates_tools: bool = False
-    """The tools are written again for a new user's message."""
+    """True if the template writes the tools again for a new user message."""
     drops_thoughts: frozenset[str] = frozenset()
-    """Roles whose next message makes the template leave out thoughts that it has written: "user", "tool"."""
+    """Roles whose messages make the template drop earlier reasoning: "user", "tool"."""
     witness: Rewritten | None = None
-    """The shortest conversation whose beginning is rewritten."""
+    """The shortest conversation whose start is rewritten."""
 
     @property
     def append_only(self) -> bool:
@@ -114,11 +114,11 @@ class Continuation:
         return self.witness is None
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield the findings by name: whether the template is append-only, and the ends of answers."""
+        """Yield all findings as name and value, such as the ends of answers."""
         yield "append-only", "yes" if self.witness is None else f"no, because of {self.witness}"
         for kind, end in self.ends.items():
             last = self.last_ends.get(kind, end)
-            yield f"{kind} ends in", repr(end) if end == last else f"{end!r}, where it is last in {last!r}"
+            yield f"{kind} ends in", repr(end) if end == last else f"{end!r}, or in {last!r} for the last answer"
         facts = {
             "tools are written again for": "a new user" if self.restates_tools else "",
             "thoughts are dropped for": ", ".join(
@@ -144,7 +144,7 @@ _SAID = {"tool": "result"}
 
 
 def continuation_of(writer: Writer) -> Continuation:
-    """Return what a template writes after answers, with these variables, and with tools if any are offered."""
+    """Return the text that a template writes after answers, with these variables, and with tools if any are offered."""
     kwargs = writer.kwargs
     variable, context = writer.capabilities.tools_variable, dict(kwargs.context)
     if context.get(variable):
@@ -157,22 +157,22 @@ def continuation_of(writer: Writer) -> Continuation:
         return known
     template = _Probing(probe)
     found = template.continuation()
-    if key and not template.is_over:  # What ran out of time on a busy machine is not the template's own.
+    if key and not template.is_over:  # A result that was cut short depends on the machine, so it isn't cached.
         SHARED.put(place, found, bytes_of(found) + len(key))
     return found
 
 
 def probing(write: Callable[..., Writer]) -> Writer:
-    """Return what writes conversations with a tool; `write` is `ChatTemplate._writing`."""
+    """Return a writer for conversations with a tool. `write` is `ChatTemplate._writing`."""
     return write(*read_request([_TOOL]), {})
 
 
 class _Probing:
-    """Asks one template."""
+    """Probes one template."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer, self._format = replace(writer, template=writer.template.stopped()), writer.format
-        # `functions.probe_tool:0` where ids are made of names and counters.
+        # `functions.probe_tool:0` if ids consist of names and counters.
         self._counted = id_maker(writer.format.tools) if writer.format.tools.id_parts else numbered_id
         one, two = self._call(0), self._call(1)
         self._kinds = {
@@ -188,11 +188,11 @@ class _Probing:
 
     @property
     def is_over(self) -> bool:
-        """True if time ran out."""
+        """True if the time limit is exceeded."""
         return now() >= self._until
 
     def continuation(self) -> Continuation:
-        """Return all findings."""
+        """Return the findings of all probes."""
         calls = self._written((QUESTION, self._kinds["call"], self._result(0)))
         kinds = {name: kind for name, kind in self._kinds.items() if calls or not kind.calls}
         ends = {name: self._end(kind) for name, kind in kinds.items()}
@@ -232,19 +232,19 @@ class _Probing:
         return None if found is None else found.tail
 
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
-        """Return how much of a conversation decides what is after an answer, and whether calls are counted there."""
+        """Return the part of a conversation that determines the text after an answer, and whether that text counts calls."""
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
             return found
         return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
 
     def _longest(self, kind: Said) -> Sequence[Conversation]:
-        """Return the longest that may come after an answer, since what a template keeps in mind shows there, too."""
+        """Return the longest messages that can follow an answer. They are the most likely to show state that a template keeps."""
         taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind, *after)) is not None]
         return [max(taken, key=len)] if taken else []
 
     def _compared(self, asked: Iterable[tuple[Said, Conversation]]) -> tuple[Needs, bool]:
-        """Return the same as far as some answers tell, each with what comes after it."""
+        """Compare the text after these answers for several histories. Returns the same as `_needs`."""
         first, needs, counts = {Position.behind(past): past for past in reversed(self._pasts)}, Needs.ANSWER, False
         for (kind, after), past in product(asked, self._pasts):
             if self._tail((*self._pasts[0], kind, *after)) is None:
@@ -261,7 +261,7 @@ class _Probing:
         return needs, counts
 
     def _is_read_back(self, kinds: Collection[Said]) -> bool:
-        """Return whether the messages that are read off a prompt decide what is after the answer to it."""
+        """Return whether the messages recovered from a prompt are enough to determine the text after its answer."""
         read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past)
@@ -292,7 +292,7 @@ class _Probing:
             yield (_SYSTEM, _USER)
 
     def _conversations(self) -> Iterator[Conversation]:
-        """Yield conversations from short to long, in each of which an answer is followed by more."""
+        """Yield conversations with messages after an answer, the short ones first."""
         said, thought, called = (self._kinds[name] for name in ("content", "thought", "call"))
         both, result = self._kinds["thought and call"], self._result(0)
         other, wondering = (
@@ -307,7 +307,7 @@ class _Probing:
         yield (QUESTION, wondering, result, thought, _USER)
 
     def _end(self, kind: Said) -> str | None:
-        """Return what ends an answer where more is said: the end of a turn that is there whoever speaks next."""
+        """Return the text that ends an answer no matter which message follows."""
         tails = {after[0].role: self._tail((QUESTION, kind, *after)) for after in self._next_of(kind)}
         last = self._tail((QUESTION, kind), asks=False)
         found = [
@@ -327,7 +327,7 @@ class _Probing:
         at = behind(tail, closers(kind, self._format)) if kind.calls else 0
         if at is None:
             return None
-        # Calls that are described in the prompt are in the content.
+        # Calls that the prompt describes are part of the content.
         return tail[at + (behind(tail[at:], self._format.content.end) or 0) :]
 
     def _drops(self) -> Iterator[str]:
@@ -347,7 +347,7 @@ class _Probing:
         return None
 
     def _rewritten(self, conversation: Conversation, index: int, longer: str) -> Rewritten | None:
-        """Return what is rewritten of the conversation up to the answer at `index`, once all of it is said."""
+        """Return the text up to the answer at `index` that changes in the complete conversation."""
         prompt = self._text(conversation[:index], asks=True)
         answer = self._text(conversation[: index + 1], asks=False)
         word = "Otherword" if "Otherword" in str(conversation[index]) else NEEDLE
@@ -370,11 +370,11 @@ class _Probing:
 
 def _what(before: str, after: str, format: Format) -> str:
     marks = [mark for mark in (format.reasoning.start.strip(), format.reasoning.end.strip()) if mark]
-    # `<think>\n\n</think>` goes, too, where nothing was thought.
+    # Empty reasoning such as `<think>\n\n</think>` may be dropped too.
     if any(before.count(word) > after.count(word) for word in (THOUGHT, *marks)):
         return "thoughts"
     for word, what in ((_SYSTEM.content, "system"), ("Wurzeltool", "tools")):
-        # The tools may also move: from the first question to the last one.
+        # The tools may also move from the first question to the last one.
         heads = [text.partition(QUESTION.content)[0] for text in (before, after)]
         if before.count(word) != after.count(word) or heads[0].count(word) != heads[1].count(word):
             return what
@@ -382,9 +382,9 @@ def _what(before: str, after: str, format: Format) -> str:
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:
-    """Return the end of a turn with which all of some texts begin, with the white space around it; "" where none is common.
+    """Return the end of a turn at the start of all texts, with the white space around it; "" if they differ.
 
-    A text that the user's `header` ends with begins the next message instead, as `<|user|>` does.
+    A marker at the end of the user's `header`, such as `<|user|>`, belongs to the next message instead.
     """
     if not tails:
         return None

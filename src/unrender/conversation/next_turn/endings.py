@@ -1,7 +1,7 @@
-"""Finds the part of the template's text after an answer that the answer doesn't contain yet.
+"""Find the part of the template's text after an answer that the answer doesn't contain yet.
 
-An answer may end anywhere: inside a thought, in content, after a call, after the end of its turn. The template has written a whole
-one. What of the template's text the answer holds already is not written again; what closes an open thought is added.
+An answer may end anywhere: in its reasoning, in content, after a call, or after the end of the turn. The template always writes complete
+answers. Text that the answer already contains isn't appended again. Open reasoning is closed.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from unrender.format import Format
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of an answer, beside what a template writes of an answer of its kind."""
+    """The end of an answer, compared with a template's rendering of a similar answer."""
 
     prompts: Writer
-    """The writer of the prompt: the next one may be asked for with other variables."""
+    """The writer of the prompt. The next prompt may have other variables."""
     stub: Stub
     made: WrittenTail
     said: Answered
     answer: Said
-    """A short one of its kind."""
+    """A short placeholder answer of the same kind."""
     format: Format
     facts: Continuation
 
     def extended(self, new: Conversation) -> Extended:
-        """Return what closes the answer, what ends it, and what comes after that: the `new` messages, and what asks for more."""
+        """Return the text to append: the rest of the answer, the `new` messages, and the generation prompt."""
         said, end = self.said, self.format.reasoning.end
-        # `### Answer` without the line breaks after it may still be a thought for the parser.
+        # `### Answer` without its line breaks may still be reasoning for the parser.
         cut = said.thinks and not said.text.endswith(end.strip())
         lead = end if cut else ""
         rest = self._behind_calls() if self.answer.calls else self._behind_content()
@@ -43,7 +43,7 @@ class Ending:
             lead, rest = "", whole
         elif not self.answer.calls and not said.message.content.strip() and said.message.reasoning:
             between, rest = self._behind_thought(rest, new)
-            # A thought that was cut gets its end, and then the turn ends: no layout for content that does not come.
+            # Truncated reasoning is followed by its end and the end of the turn. White space before content isn't needed.
             lead += "" if cut and not between.strip() else between
         if said.sampled:
             lead, rest = "", self._behind_end(rest)
@@ -66,25 +66,25 @@ class Ending:
         closed = closers(self.answer, self.format).rstrip().removesuffix(section_end).rstrip()
         at = behind(tail, closed)
         if at is None and closer in tail and (closer or section_end in tail):
-            # The template writes more before the end of a call than its format knows, e.g. an id.
+            # The template writes text before the end of a call that isn't part of the format, e.g. an id.
             at = tail.index(closer or section_end) + len(closer)
         if at is None:
             raise ExtendError("the template ends calls differently from its format", "unproved")
-        # After a first call, templates that forget what was before may not write the end of the section.
+        # Some templates omit the end of the section after a first call.
         whole = at + (behind(tail[at:], section_end) or 0)
         whole += self._wrapped(tail[whole:])
         if self.said.sampled or not closer:
             return tail[whole:]
         if section_end and text.endswith(closer) and not text.endswith(section_end):
             return tail[at:]
-        # Where `<|call|>` ends the turn as well, a call is complete without it.
+        # If `<|call|>` also ends the turn, a call is complete without it.
         if not text.endswith(closer) and closer in ends_of_turn(self.format, self.format.reasoning.end):
             return tail[behind(tail, closed.removesuffix(closer)) or at :]
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
-        """Return how much of what comes after calls ends what they are inside of: content or a thought, if that was sampled."""
-        # What ends a thought may end a turn as well; then it is the turn's.
+        """Return the length of the end of content or reasoning after the calls, if it was sampled, else 0."""
+        # A marker that ends both reasoning and the turn counts as the end of the turn.
         over = ends_of_turn(self.format)
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
             if (
@@ -99,7 +99,7 @@ class Ending:
     def _behind_content(self) -> str:
         said, tail = self.said, self.made.tail
         start, end = self.format.content.start.strip(), self.format.content.end.strip()
-        # A thought may be inside of what is around content.
+        # Reasoning may be inside the markers of content.
         begun = said.message.content.strip() or (start and said.text.lstrip().startswith(start))
         is_open = begun and not said.sampled and not said.text.endswith(end)
         at = None if not end or is_open else behind(tail, end)
@@ -109,19 +109,19 @@ class Ending:
         bare = rest.lstrip()
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
-        # Another end than the template writes before a message, as `<|return|>` for `<|end|>`, stands for it.
+        # The sampled end may differ from the one before a message: `<|return|>` replaces `<|end|>`.
         end = self.facts.ends.get(answer_kind(self.answer), "").strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:
-        """Return what the template writes after the prompt for an empty answer; None where it changes the prompt for it."""
+        """Return the text that the template writes after the prompt for an empty answer, or None if it changes the prompt."""
         writer, before = self.stub.writer, self.stub.before
         prompt = self.prompts.text(before, asks=True)
         text = writer.text((*before, Said(role="assistant", content=""), *new), asks=True)
         return text[len(prompt) :] if prompt and text and text.startswith(prompt) else None
 
     def _behind_thought(self, rest: str, new: Conversation) -> tuple[str, str]:
-        """Return what stands for empty content after a thought, and what comes after that."""
+        """Return the text for empty content after reasoning, and the text after that."""
         answer = Said(role="assistant", content="", reasoning=THOUGHT)
         try:
             shown = self.stub.written(answer, new, needle=THOUGHT)
@@ -131,7 +131,7 @@ class Ending:
         if at is None:
             return "", rest
         whole = shown.tail[at:]
-        if not whole.endswith(rest):  # Without content, the template leaves out the end of the turn.
+        if not whole.endswith(rest):  # For empty content, the template omits the end of the turn.
             return "", whole
         between = whole.removesuffix(rest)
         markers = between.strip()
@@ -139,7 +139,7 @@ class Ending:
 
 
 def not_again(text: str, space: str) -> str:
-    r"""Return a text without white space at its beginning that is there before it: `</call>\n` before `\n<end>`.
+    r"""Return the text without leading white space that is already in `space`, as between `</call>\n` and `\n<end>`.
 
     >>> not_again("\n<end>", " \n"), not_again("\n\n<end>", "\n")
     ('<end>', '\n<end>')

@@ -1,11 +1,11 @@
-"""Extends a prompt with its answer and the next messages.
+"""Extend a prompt with its answer and the next messages.
 
-Strategy: the template writes a short conversation that ends as the long one does: its system message, a question, an answer of
-the same kind with the same calls, ids and names, and the new messages. What it writes after the last word of that answer is what
-it writes after the last value of the real one. So much of it is appended as the answer does not hold already. Where what a
-template writes depends on more, the whole conversation takes the place of the short one.
+Strategy: Render a short conversation that ends like the long one. It has the system message, a question, an answer of the same kind with
+the same calls, ids and names, and the new messages. The text after the last word of the short answer also follows the last value of the
+real answer. Append the part of it that the answer doesn't contain yet. If the template's text depends on more messages, render the complete
+conversation instead.
 
-Rule: nothing is guessed. What a template is not known to write is an `ExtendError`.
+Rule: Nothing is guessed. If the template's text isn't known for certain, raise `ExtendError`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOTE = re.compile(r"messages\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The messages of a conversation, those of one turn after those of the turns before it."""
+    """The messages of a conversation, as a linked list of turns."""
 
     before: History | None
     messages: Conversation
@@ -53,37 +53,37 @@ class History:
         return tuple(message for part in reversed(parts) for message in part)
 
     def __reduce__(self) -> tuple[type[History], tuple[None, Conversation]]:
-        """Return how it is made again: in one piece, since a chain of a thousand turns is too deep to be copied."""
+        """Serialize all turns as one, since a chain of a thousand turns is too deep to copy recursively."""
         return History, (None, self.all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """Creates the next turn; has the template and its arguments."""
+    """Creates the next turn from the template and the arguments of the first one."""
 
     write: Callable[..., Writer]
-    """`ChatTemplate._writing`, which knows the documents and the call syntax to describe."""
+    """`ChatTemplate._writing`, which adds the documents and the call syntax."""
     asked: Mapping[str, Any]
-    """The request, by the names that `ChatTemplate.prepare` has for it."""
+    """Arguments of the request, named as in `ChatTemplate.prepare`."""
     variables: Mapping[str, Any]
     history: History | None = None
-    """None if the prompt was rendered elsewhere."""
+    """Earlier messages; None if the prompt was rendered elsewhere."""
     system: Conversation = ()
-    """The messages of the system at the beginning of the conversation, as far as they are known."""
+    """The system messages at the start of the conversation, if known."""
     thought: bool = False
-    """The prompt holds a thought of an earlier answer, or may hold one."""
+    """True if the prompt contains reasoning of an earlier answer, or may contain it."""
     remarked: frozenset[str] = frozenset()
-    """Remarks on the prompt that were notes of an earlier turn: nobody has to be told at each turn."""
+    """Warnings of earlier turns, which aren't repeated."""
     extended: Extended | None = None
-    """The origin of the turn's prompt, if it extends another."""
+    """The text that was appended, if the turn's prompt extends another one."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """The pieces of the prompt after the last prompt and its answer."""
+        """The appended pieces after the last prompt and its answer."""
         return () if self.extended is None else appended_pieces(self.extended)
 
     def held(self) -> Iterator[Any]:
-        """Yield what is held of the request and the conversation; what several turns hold is one object."""
+        """Yield the objects that keep the request and the conversation in memory. Turns may share them."""
         yield from (self.asked.get("tools"), self.variables)
         turn = self.history
         while turn is not None:
@@ -93,13 +93,13 @@ class Extender:
             yield self.extended.rest
 
     def begun(self, messages: Conversation) -> Extender:
-        """Return the same for a turn whose prompt shows these messages."""
+        """Return a copy for a turn whose prompt shows these messages."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
         return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
-        """Return the turn after an answer. Raises `ExtendError` and `RequestError`."""
+        """Return the turn after an answer. Raises `ExtendError` or `RequestError`."""
         if turn.grammar is not None:
             raise ExtendError("with a handwritten grammar, the end of an answer isn't known", "unproved")
         writer, before, request, asked = self._writing(turn, how)
@@ -141,7 +141,7 @@ class Extender:
         )
 
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
-        """Return what writes conversations for this request, and what wrote the prompt. Raises `ExtendError` for one that the prompt does not suit."""
+        """Return the writers of the next prompt and of the last one. Raises `ExtendError` if the request needs another prompt."""
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
         writer = self.write(offer, request, {**self.variables, **how.variables})
@@ -175,9 +175,9 @@ class Extender:
         end: Conversation,
         how: Extending,
     ) -> Stub:
-        """Return the start of a conversation that continues like this one. Raises `ExtendError` where none is certain to.
+        """Return the start of a conversation that continues like this one. Raises `ExtendError` if none is certain.
 
-        Of the two writers, one wrote the prompt, and the other writes the next one.
+        The first writer rendered the prompt, the second one renders the next prompt.
         """
         before, writer = writers
         if not how.restate and facts.restates_tools:
@@ -194,13 +194,13 @@ class Extender:
     def _stubs(
         self, turn: Turn, writer: Writer, facts: Continuation, said: Answered, system: Conversation
     ) -> Iterator[Stub]:
-        """Yield conversations that may be the turn's, as far as that decides what comes next; `system` begins the short ones."""
+        """Yield conversations that may continue like the turn's. The short ones start with `system`."""
         if facts.needs in (Needs.NUMBER, Needs.HISTORY):
             known = self.history and [self.history.all()]
             read = histories(turn.prompt, writer, _past_call) if facts.needs is Needs.NUMBER else ()
             yield from (Stub(writer=writer, before=before) for before in known or read)
             return
-        # What an empty answer adds to a prompt depends on how the prompt ends.
+        # The text after an empty answer depends on the end of the prompt.
         anywhere = facts.needs is Needs.ANSWER and said.text
         for past in pasts(_past_call)[:1] if anywhere else self._pasts(turn, writer):
             stub = Stub(writer=writer, before=(*system, *past))
@@ -208,7 +208,7 @@ class Extender:
             yield self._counting(stub, system, past, said, turn) if counts else stub
 
     def _pasts(self, turn: Turn, writer: Writer) -> Iterator[Conversation]:
-        """Yield a short history for each position at which the answer may be."""
+        """Yield a short history for each possible position of the answer."""
         shortest = {Position.behind(past): past for past in reversed(pasts(_past_call))}
         if self.history is not None:
             yield shortest[Position.behind(self.history.all(), thought=self.thought)]
@@ -216,8 +216,8 @@ class Extender:
             yield from (past for past in reversed(shortest.values()) if may_be(past, turn, writer))
 
     def _counting(self, stub: Stub, system: Conversation, past: Conversation, said: Answered, turn: Turn) -> Stub:
-        """Return a stub whose calls are counted as the answer counts its own."""
-        # An id that was made up may end in a digit as well: it counts nothing.
+        """Return a stub whose calls have the same numbers as those of the answer."""
+        # A generated id may also end in a digit that isn't a counter.
         number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
             raise ExtendError("the template counts calls, and the number of earlier calls is unknown", "state")
@@ -242,15 +242,15 @@ class Extender:
         yield from (f"messages[{i}]: {remark}" for remark, i in remarks.items() if remark not in self.remarked)
 
     def _remarks(self, facts: Continuation, new: Conversation, how: Extending) -> Iterator[tuple[str, int]]:
-        """Yield how the prompt differs from what the template writes of the whole conversation, and from which message on."""
+        """Yield each difference from a rendering of the complete conversation, and the index of the message that causes it."""
         first = {message.role: i for i, message in reversed([*enumerate(new)])}
         if self.thought and (dropping := facts.drops_thoughts & first.keys()):
-            yield "the template would leave out thoughts that the prompt holds", min(first[role] for role in dropping)
+            yield "the template would drop reasoning that is in the prompt", min(first[role] for role in dropping)
         if "user" in first and how.restate:
             if facts.restates_tools:
-                yield "the template writes the tools again; the prompt now holds them twice", first["user"]
+                yield "the template repeats the tools; they are now in the prompt twice", first["user"]
             if "user" in facts.needs_system and self.system:
-                yield "the template writes the system message again; the prompt now holds it twice", first["user"]
+                yield "the template repeats the system message; it is now in the prompt twice", first["user"]
 
 
 def _past_call(number: int) -> SaidCall:
@@ -260,13 +260,13 @@ def _past_call(number: int) -> SaidCall:
 def _checked(new: Conversation) -> Conversation:
     for i, message in enumerate(new):
         if message.role == "assistant":
-            expected = "expected what is said after the answer"
+            expected = "expected a message after the answer"
             raise ExtendError(f"messages[{i}].role: {expected}, found 'assistant'", "messages")
     return new
 
 
 def _alike(first: Writer, second: Writer) -> bool:
-    """Return whether two writers write a conversation alike but for what asks for the next answer."""
+    """Return whether two writers render conversations identically except for the generation prompt."""
     conversation = (QUESTION, short_answer(), QUESTION)
     texts = [
         [writer.text(messages, asks=False) for messages in ((QUESTION,), conversation)] for writer in (first, second)
@@ -275,16 +275,16 @@ def _alike(first: Writer, second: Writer) -> bool:
 
 
 def _under_ids(said: Answered, calls: Sequence[SaidCall]) -> Said:
-    """Return an answer with the ids of its calls under which their results are."""
+    """Return the answer, with the call ids that its results use."""
     (answer,) = conversation_of([said.message.to_openai()])
     return replace(answer, calls=tuple(replace(call, id=one.id) for call, one in zip(answer.calls, calls, strict=True)))
 
 
 def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, tuple[SaidCall, ...]]:
-    """Return the messages, each result under the id of the call that it answers, and the calls under these ids.
+    """Return the messages with the call ids of results filled in, and the calls with these ids.
 
-    A result's call is found by id, by name, or in order. The ids are those that the answer holds; where it holds none, those that
-    the results have. Raises `ExtendError` for more results than calls.
+    A result is matched with a call by id, by name, or by order. The ids are those in the answer, else those of the results. Raises
+    `ExtendError` if there are more results than calls.
     """
     calls = said.message.tool_calls
     waiting = [i for i, message in enumerate(messages) if message.role in RESULTS]

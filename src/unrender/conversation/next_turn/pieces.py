@@ -1,7 +1,7 @@
-"""Separates the text of new messages from the template's text around them.
+"""Separate the text of new messages from the template's text around them.
 
-Strategy: the same conversation is written once more, with a word of its own in the place of each text of the new messages. What is
-between these words is the template's; what is in their place is the messages' own.
+Strategy: Render the same conversation again, with a unique word for each text of the new messages. The text between these words is the
+template's. The text at their positions is that of the messages.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ _WORD = "Wobblefern{}x{}z"
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """Text that was appended to a prompt and its answer, and the data that it was made from."""
+    """Text that was appended to a prompt and its answer, with its source data."""
 
     stub: Stub
     answer: Said
-    """A short one of its kind."""
+    """A short placeholder answer of the same kind."""
     new: Conversation
     lead: str
-    """Text that closes the answer, and is not in the template's own rendering."""
+    """Text that closes the answer and that the template itself doesn't write."""
     end: str
-    """Text that ends the answer, as far as it does not hold that."""
+    """Text that ends the answer, without the part that the answer already contains."""
     rest: str
     """The text that the template writes after the answer's end."""
 
     @property
     def text(self) -> str:
-        """All that was appended."""
+        """The complete appended text."""
         return self.lead + self.end + self.rest
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
-    """Return the appended text in pieces. Raises `ExtendError` where the template mixes the words of messages."""
+    """Return the appended text in pieces. Raises `ExtendError` if the template mixes texts of different messages."""
     planted, rest = _planted(extended.new), extended.rest
     whole, tail = (_tail(extended, new, asks=True) for new in (planted, extended.new))
     # Some templates write results in the order of the calls.
     texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
     first, *around = _between([word for word, _, _ in texts], whole)
-    # What the answer holds already is no part of `rest`: what comes after the answer is the same in both.
+    # `rest` may lack the start that the answer already contains. The text after that is equal in both.
     first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
     bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
@@ -63,17 +63,17 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
 
 
 def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
-    """Raise `ExtendError` for a new message that the template does not show after the answer, or moves before it."""
+    """Raise `ExtendError` if the template doesn't show a new message after the answer."""
     missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
-    # A text that is trimmed or escaped is there all the same: a word in its place tells.
+    # The text may be trimmed or escaped. To find out, put a unique word in its place.
     tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
-            raise ExtendError(f"messages[{index}].content: the template does not show it after the answer", "messages")
+            raise ExtendError(f"messages[{index}].content: not shown by the template after the answer", "messages")
 
 
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
-    """Yield a word for each text of the messages, the message that it is in, and the text."""
+    """Yield a unique word for each text of the messages, the index of its message, and the text."""
     for i, message in enumerate(new):
         for k, text in enumerate(words_in(message.content)):
             if text.strip():
@@ -93,11 +93,11 @@ def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
 
 
 def _mixed() -> ExtendError:
-    return ExtendError("the template does not write each new message once, in order", "unproved")
+    return ExtendError("the template doesn't write each new message once, in order", "unproved")
 
 
 def _between(words: Sequence[str], text: str) -> list[str]:
-    """Return the text around and between words."""
+    """Return the text before, between and after the words."""
     around = []
     for word in words:
         before, found, text = text.partition(word)
@@ -108,7 +108,7 @@ def _between(words: Sequence[str], text: str) -> list[str]:
 
 
 def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
-    """Return what is in a text between the parts that are around it; `said` is what was said there, which may be trimmed or escaped."""
+    """Return the parts of a text between those in `around`. `said` are the original texts, which may have been trimmed or escaped."""
     if not text.startswith(around[0]) or not text.endswith(around[-1]):
         raise _mixed()
     at, bodies = len(around[0]), []
@@ -117,7 +117,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
         if i + 1 == len(said):
             end = len(text) - len(after)
         else:
-            # A result may hold what comes after it: its own words come first.
+            # A result may contain the text that follows it, so search for its own text first.
             ends = (at + len(form) for form in (words, words.strip()) if text.startswith(form + after, at))
             end = next(ends, text.find(after, at))
         if end < at:
@@ -130,7 +130,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
 def _closing(
     extended: Extended, planted: Conversation, place: tuple[str, int, str], known: dict[tuple[Any, ...], str]
 ) -> str:
-    """Return what is after a word of the message where no more is said; messages of one kind close alike."""
+    """Return the text after a word if its message is the last one. Messages of the same kind share the result."""
     word, index, _ = place
     message = planted[index]
     kind = (message.role, message.name, isinstance(message.content, list) and len(message.content))
@@ -140,7 +140,7 @@ def _closing(
 
 
 def _scaffold(text: str, closing: str, owner: int | None, following: int | None) -> Iterator[Piece]:
-    """Yield what is between two texts: what closes the first message, and what opens the next."""
+    """Yield the text between two messages as two pieces: the end of the first and the start of the second."""
     if owner == following:
         yield Piece(text=text, message=owner)
         return

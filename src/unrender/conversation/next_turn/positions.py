@@ -1,10 +1,10 @@
-"""Finds the position of an answer in a conversation, from its messages or only its prompt.
+"""Find the position of an answer in a conversation, from its messages or only its prompt.
 
-Most templates write the same after an answer wherever it is. Some forget to reset what they keep in mind: after an earlier call
-they write a result otherwise. A place has what such templates have been seen to depend on.
+Most templates write the same text after an answer in any position. Some don't reset their state and write a result differently after an
+earlier call. A `Position` has the facts that such templates are known to depend on.
 
-For templates whose texts depend on the number of messages, as `[Round 3]` does, the headers of questions, answers and results are
-looked for in the prompt. A conversation of these roles must have the same headers with the same numbers.
+Other templates depend on the number of messages: `[Round 3]`. For these, the headers of questions, answers and results are searched in the
+prompt. A conversation with these roles must have the same headers with the same numbers.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
     from unrender.turn import Turn
 
 _BEGINNING = 4
-"""Characters that show that a text is a prompt from its beginning on."""
+"""Number of matching characters that identify the start of a prompt."""
 _EARLIER = "Earlierword"
 _Calls = Callable[[int], SaidCall]
-"""Makes calls of different ids."""
+"""Function that returns a call with a different id for each number."""
 
 
 class Position(NamedTuple):
-    """The place of an answer in a conversation."""
+    """The position of an answer in a conversation."""
 
     called: bool
-    """Calls were made before it."""
+    """True if there are earlier calls."""
     after_result: bool
-    """It follows a result, and not a user."""
+    """True if the answer follows a tool result, False if it follows a user message."""
     thought: bool
-    """An answer before it has a thought."""
+    """True if an earlier answer has reasoning."""
 
     @classmethod
     def behind(cls, messages: Conversation, *, thought: bool = False) -> Position:
-        """Return where the answer to a conversation is; `thought` is whether it is known to hold one."""
+        """Return the position of the answer to a conversation. `thought` is True if the conversation is known to contain reasoning."""
         called = any(message.calls for message in messages)
         after_result = called and messages[-1].role in RESULTS
         return cls(called, after_result, thought or any(message.reasoning for message in messages))
 
 
 def result_of(call: SaidCall, word: str) -> Said:
-    """Return a result of a call, with a word of its own."""
+    """Return a result of a call, with a unique word."""
     return Said(role="tool", answers=call.id, name=call.name, content=f"Resultfern{word}")
 
 
 def pasts(call: _Calls) -> tuple[Conversation, ...]:
-    """Return short histories, for each position the shortest first."""
+    """Return short histories for all positions, the shortest first for each position."""
     said, thought = (short_answer(thinks=thinks, needle=_EARLIER) for thinks in (False, True))
     first, musing = (_cycle(call(7), "seven", thinks=thinks) for thinks in (False, True))
     again, wondering = (_cycle(call(8), "eight", thinks=thinks) for thinks in (False, True))
@@ -79,7 +79,7 @@ def pasts(call: _Calls) -> tuple[Conversation, ...]:
 
 
 def count_calls(messages: Conversation) -> int:
-    """Return how many calls a conversation has."""
+    """Return the number of calls in a conversation."""
     return sum(len(message.calls) for message in messages)
 
 
@@ -88,20 +88,20 @@ def _cycle(call: SaidCall, word: str, *, thinks: bool) -> Conversation:
 
 
 def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
-    """Return whether the prompt of a turn may be one after a history of this position, as far as it shows."""
+    """Return whether a turn's prompt may have a history with the same position as `past`."""
     short, bare = (writer.text(messages, asks=True) for messages in (past, (QUESTION,)))
     if not turn.prompt or short is None or bare is None:
         return True
     if not turn.prompt.endswith(short.rpartition(str(past[-1].content))[2]):
         return False
-    if len(commonprefix([turn.prompt, bare])) < _BEGINNING:  # The rest of the prompt is not known.
+    if len(commonprefix([turn.prompt, bare])) < _BEGINNING:  # The start of the prompt is unknown.
         return True
 
     def shown(text: str) -> bool:
         return bool(text.strip()) and turn.prompt.count(text) > bare.count(text)
 
     tools, head = turn.format.tools, _before_name(turn.format.tools)
-    # The opener alone may be in words of the user or the system; with a tool's name after it, it is a call.
+    # A message may quote the opener of a call. An opener with a tool's name is certainly a call.
     position = Position.behind(past)
     if position.called:
         possible = any(shown(text.strip()) for text in (*tools.markers[:2], head))
@@ -111,9 +111,9 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
 
 
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
-    """Return the system message at the beginning of a prompt, if it has one. Raises `ExtendError` where that is not certain."""
+    """Return the system message at the start of a prompt, if there is one. Raises `ExtendError` if it isn't certain."""
     found = [*systems_in(prompt, writer)]
-    # Some templates write it before the last question: then earlier turns are before it, which no system message holds.
+    # Some templates write the system message before the last question. The text found would then include earlier turns.
     marks = ends_of_turn(format, *format.turn.headers)
     if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
         raise ExtendError("the template repeats the system message, which is unknown", "state")
@@ -121,7 +121,7 @@ def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
 
 
 def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
-    """Yield no message where a prompt may have none of the system, and what may be one."""
+    """Yield the possible system messages of a prompt: none, or the text at its start."""
     word = Said(role="system", content="Systemword")
     bare, full = (_before_question(writer, before) for before in ((), (word,)))
     starts = bool(bare.strip()) and prompt.startswith(bare)
@@ -130,7 +130,7 @@ def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
     before, shown, between = full.partition(str(word.content))
     text, found, _ = prompt.removeprefix(before).partition(between or "\0")
     said = (replace(word, content=text),)
-    # Where it is written after the header of the first question, a question may be all that is there.
+    # If the system message comes after the header of the first question, the text found may be a question.
     possible = shown and found and (full.startswith(bare) or not starts)
     if possible and prompt.startswith(_before_question(writer, said)):
         yield said
@@ -142,7 +142,7 @@ def _before_question(writer: Writer, before: Conversation) -> str:
 
 
 def _before_name(tools: CallSyntax) -> str:
-    """Return the text right before the name of a call."""
+    """Return the literal text immediately before the name of a call."""
     if Slot.NAME not in tools.function:
         return ""
     before = tools.function[: tools.function.index(Slot.NAME)]
@@ -152,7 +152,7 @@ def _before_name(tools: CallSyntax) -> str:
     return "".join(texts)
 
 
-# Which messages a prompt has, and in which order.
+# Messages of a prompt and their order.
 
 
 _NUMBER = re.compile(r"\d+")
@@ -160,9 +160,9 @@ _WORDS = re.compile(f"{QUESTION.content}|{NEEDLE}|Resultfern")
 
 
 def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversation]:
-    """Yield conversations of which a prompt may be the prompt, with other words; none where its headers do not tell.
+    """Yield conversations with placeholder text that have the same headers as the prompt.
 
-    A header that questions and results share leaves two: one of questions, one of results.
+    If questions and results share a header, there are two: one with questions and one with results.
     """
     pattern = _headers(writer, call)
     if pattern is None:
@@ -172,7 +172,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
         return
     roles = [role for role, _ in seen]
     if ("answer", "answer") in pairwise(roles):
-        return  # One of them is in an answer's own words.
+        return  # One of the two answer headers is part of an answer's text.
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
     orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)
@@ -184,7 +184,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
 
 
 def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
-    """Return a pattern for the headers of messages with any number; None if a header isn't known."""
+    """Return a pattern for the headers of messages, with any numbers, or None if a header isn't known."""
     said, thought = (short_answer(thinks=thinks) for thinks in (False, True))
     called, results = short_answer([call(0), call(1)]), [result_of(call(i), "") for i in (0, 1)]
     asked, thinking = (_around(writer, (QUESTION, answer, QUESTION)) for answer in (said, thought))
@@ -204,7 +204,7 @@ def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
 
 
 def _around(writer: Writer, messages: Conversation) -> list[str]:
-    """Return the template's text around messages, with each number replaced by one character."""
+    """Return the template's text around messages, with a NUL character for each number."""
     text = writer.text(messages, asks=True)
     return _WORDS.split(_NUMBER.sub("\0", text)) if text else []
 
@@ -214,13 +214,13 @@ def _common_end(first: str, second: str) -> str:
 
 
 def _seen(text: str, headers: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Return the headers of a text in order, each with its role."""
+    """Return the role and the text of each header, in order."""
     found = islice(headers.finditer(text), MAX_MESSAGES + 1)
     return [(match.lastgroup or "", match[0]) for match in found]
 
 
 def _conversation(roles: Sequence[str], call: _Calls) -> Iterator[Said]:
-    """Yield messages of these roles, an answer before results with a call for each."""
+    """Yield messages with these roles. An answer before results has one call for each result."""
     made = 0
     for role, run in groupby(enumerate(roles), key=lambda item: item[1]):
         at = [i for i, _ in run]

@@ -1,7 +1,6 @@
-"""Renders short conversations that end like long ones, and finds the text that a template writes after an answer.
+"""Render short conversations that end like long ones, and find the text that a template writes after an answer.
 
-An answer here is of one kind, with words that stand for its texts and values; the last of them is `NEEDLE`, and nothing comes
-after it but what ends the answer.
+Each answer has placeholder words for its texts and values. The last one is `NEEDLE`. Only the end of the answer follows it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _KEY = "value"
 
 
 def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle: str = NEEDLE) -> Said:
-    """Return an answer whose last text or value is `needle`: content, or these calls with arguments that stand for theirs."""
+    """Return an answer whose last text or value is `needle`: content, or these calls with placeholder arguments."""
     values = ["stub"] * (len(calls) - 1) + [needle]
     called = tuple(
         replace(call, arguments=json.dumps({_KEY: value})) for call, value in zip(calls, values, strict=bool(calls))
@@ -36,22 +35,22 @@ def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle
 
 
 def answer_kind(answer: Said) -> str:
-    """Return the name that `Continuation.ends` has for answers of a kind: a thought changes no end."""
+    """Return the key of an answer in `Continuation.ends`. Reasoning makes no difference."""
     return "two calls" if len(answer.calls) > 1 else "call" if answer.calls else "content"
 
 
 def closers(answer: Said, format: Format) -> str:
-    """Return what is written between the last value of a short answer's calls and the end of the turn."""
+    """Return the text between the last value of a short answer's calls and the end of the turn."""
     calls = [(call.name, {_KEY: NEEDLE}, call.id or "") for call in answer.calls]
     return encode_calls(own_calls(format), calls).rpartition(NEEDLE)[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTail:
-    """A conversation as a template writes it."""
+    """A conversation as rendered by a template."""
 
     writer: Writer
-    """The writer that wrote it, with its notes."""
+    """The writer of the text, with its notes."""
     messages: Conversation
     text: str
     tail: str
@@ -62,7 +61,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 def counts_calls(first: str, later: str, calls: int) -> bool:
-    """Return whether two texts differ in numbers alone, each greater by a number of calls in the later one.
+    """Return whether two texts differ only in numbers that increase by the given number of calls.
 
     >>> counts_calls("result 0 of 1", "result 2 of 1", 2), counts_calls("result 0", "results 2", 2)
     (True, False)
@@ -75,13 +74,13 @@ def counts_calls(first: str, later: str, calls: int) -> bool:
 
 
 def recounted(first: str, later: str, by: int) -> str:
-    """Return a text with the numbers greater by `by` that are greater by one in a text with one more call before it.
+    """Return `first` with `by` added to its call numbers, which are those that differ in `later`, a text with one more call.
 
     >>> recounted("result 0 of 1", "result 1 of 1", 5)
     'result 5 of 1'
     """
     if not counts_calls(first, later, 1):
-        raise ExtendError("the template writes numbers that do not count calls alone", "unproved")
+        raise ExtendError("the template writes numbers that don't only count calls", "unproved")
     pairs = zip(_NUMBER.split(first), _NUMBER.split(later), strict=True)
     return "".join(a if a == b else str(int(a) + by) for a, b in pairs)
 
@@ -94,14 +93,14 @@ class Stub:
     before: Conversation
     """The messages before the answer."""
     later: Conversation = ()
-    """The same with one more call."""
+    """`before` with one more call."""
     by: int = 0
-    """The number of calls more that the long conversation has, for a template that counts them."""
+    """Number of additional calls in the long conversation, for templates that count them."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
-        """Return the text after it. Raises `ExtendError` where the template does not write the needle once, or refuses."""
+        """Return the text after an answer. Raises `ExtendError` if the template rejects it or doesn't write the needle exactly once."""
         made = later = None
-        # Somebody may have said the needle.
+        # If the needle is also part of a message, try its reverse.
         for word in (needle, needle[::-1]):
             said = _with_word(answer, needle, word)
             try:
@@ -126,9 +125,9 @@ def _with_word(answer: Said, old: str, new: str) -> Said:
 
 
 def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail | None:
-    """Return a conversation and what is after its needle; None where the template does not write the needle once.
+    """Return the rendered conversation, or None if it doesn't contain the needle exactly once.
 
-    Raises `TemplateError` where the template refuses the conversation, and `RequestError` for media that it does not show.
+    Raises `TemplateError` if the template rejects the conversation, and `RequestError` for media that it doesn't support.
     """
     shown, _ = shown_media(messages, writer.template, writer.capabilities)
     writer, rendering = writer.taken(shown, asks=asks)
@@ -142,7 +141,7 @@ def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle
 
 
 def behind(text: str, marker: str) -> int | None:
-    r"""Return where a marker at the start of a text ends, white space apart; None where the text does not begin with it.
+    r"""Return the end of a marker at the start of a text, ignoring white space, or None if the text starts differently.
 
     >>> behind("\n</call><end>", "</call>\n"), behind("<end>", "</call>")
     (8, None)

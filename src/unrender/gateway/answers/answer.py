@@ -1,6 +1,6 @@
-"""Generates the answer to a prepared turn: one job for each choice, and the frames that come of them.
+"""Generates the answer to a prepared turn: one job per choice, whose output becomes frames.
 
-Rules: a job is sent again only while nothing of its answer has come back. Leaving the generator cancels the engine's work.
+Rules: a job is retried only while the engine has returned nothing. Closing the generator cancels the engine's work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unrender.limits import MAX_ITEMS
 from unrender.openai import Usage
 
 _PAUSE = 0.2
-"""Seconds before a job is sent again."""
+"""Delay before a retry, in seconds."""
 _TOO_LONG = re.compile(
     r"""max(imum)?\ (context|model|input|prompt|allowed)\ (length|size)  # "This model's maximum context length is 4096 tokens"
     | exceeds?(\ the)?(\ available|\ model's)?\ context\ (size|window|length|limit)
@@ -34,17 +34,17 @@ _TOO_LONG = re.compile(
     | expected\ a\ prompt\ of\ at\ most""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Engines' messages for a prompt that is too long. Agents shorten the conversation if the error uses the vendors' words."""
+"""Matches engine errors about a prompt that is too long. Agents shorten the conversation if they recognize the error's wording."""
 _HEALS = 2
-"""The most calls of one answer that are healed."""
-_HEALED = "a call broke; the model wrote the rest of it again, under the grammar of the answer"
+"""Maximum number of calls healed per answer."""
+_HEALED = "a tool call was malformed; the model generated the rest of it again, constrained by a grammar"
 _WAITING = 16
-"""Frames of several choices that may wait to be sent."""
+"""Maximum number of buffered frames for an answer with several choices."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """One answer, with all its choices."""
+    """One answer with all its choices."""
 
     ask: Ask
     model: Model
@@ -53,13 +53,13 @@ class Answer:
     request_id: str
     headers: Mapping[str, str] = field(default_factory=dict)
     finished: Callable[[Surface], Awaitable[None]] | None = None
-    """Callback with the finished answer, called before its last frame is sent."""
+    """Called with the finished answer before the last frame is sent."""
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """The kind of each engine error, including those of jobs that were sent again."""
+    """Kind of each engine error, including errors of retried jobs."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
-        """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
+        """Yield the frames. The first one is sent with the engine's first piece. Raises `Failure` if the engine fails."""
         wants = self.ask.logprobs is not None
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
@@ -72,11 +72,11 @@ class Answer:
         head = self.surface.begin()
         async with aclosing(self._stream_choice(0) if self.ask.choices == 1 else self._all()) as source:
             async for frame in source:
-                # The head waits for the engine's first piece: until then a failure is still a status, and not an event.
+                # Send the head with the engine's first piece: until then, a failure can still be returned as an HTTP status.
                 if head or frame:
                     yield head + frame
                     head = b""
-        # Before the last frame is out: a client that has read it may ask for the stored answer at once.
+        # Run the callback before the last frame is sent, since a client that has read that frame may request the stored answer.
         last = head + self.surface.finish(self.usage)
         if self.finished is not None:
             await self.finished(self.surface)
@@ -84,7 +84,7 @@ class Answer:
 
     @property
     def usage(self) -> Usage:
-        """The tokens of all choices together. The choices share one prompt, which counts once."""
+        """Token counts of all choices. The choices share one prompt, which is counted once."""
         counted = [choice.counted for choice in self.choices]
         return replace(
             counted[0],
@@ -94,7 +94,7 @@ class Answer:
 
     @property
     def lacking(self) -> bool:
-        """True when a finished choice breaks a promise that no grammar enforced."""
+        """True if a finished choice violates a `tool_choice` or `response_format` that no grammar enforced."""
         engine = self.model.capabilities
         return any(self.prepared.lacking(engine, choice.outcome) for choice in self.choices)
 
@@ -106,7 +106,7 @@ class Answer:
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice = self.choices[index]
         held: list[bytes] = []
-        """Frames that wait for the next piece, which is there already: what was read at once is sent at once."""
+        """Frames held until the engine's next piece, which has already been received. Text received together is sent together."""
         job: Job | None = self._job(index)
         last: list[Event] = []
         try:
@@ -115,8 +115,8 @@ class Answer:
                 piece: Piece | None = begun
                 async with aclosing(pieces):
                     job = await self._taken(index, begun, held)
-                    # An engine's packet often holds several tokens. They leave as one packet as well: a write costs more than a token.
-                    # After a stop text, or the last call, nothing more is asked for: leaving closes the generator, and the engine stops.
+                    # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
+                    # token. After a stop text or the last allowed call, leaving the loop closes the generator, and the engine stops.
                     while job is None and piece is not None and not choice.done:
                         if not piece.more:
                             yield b"".join(held)
@@ -129,30 +129,30 @@ class Answer:
                     last += choice.release() if job is None else []
         except EngineError as error:
             self.errors.append(error.kind)
-            # What has come before it breaks off is delivered; the error goes after it.
+            # Deliver the text received so far before reporting the error.
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
         yield b"".join([*held, await self._end(index, last)])
 
     async def _end(self, index: int, last: list[Event]) -> bytes:
-        """Return the frames of a choice's last events, and of its end."""
+        """Return the frames for a choice's last events and for its end."""
         choice = self.choices[index]
-        # An engine that is left at a stop text or at the last call, before its answer ends, never says what the prompt has cost, and some
-        # never do. The choices share the prompt, so the first one's count is enough.
+        # An engine that is stopped early doesn't report the prompt's token count, and some engines never do. The choices share the prompt,
+        # so counting it for the first choice is enough.
         if choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
         ending = self.surface.frames(index, last, choice.content_logprobs())
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
-        lacking += (f"the answer was ended: it has {MAX_ITEMS} calls",) if choice.full else ()
+        lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
         lacking += (_HEALED,) * bool(choice.healed)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
 
     async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> Job | None:
-        """Hold the frames of a piece; return the job that heals a call which breaks in it, if one does."""
+        """Append the frames of a piece to `held`. If a call breaks in the piece, return the job that heals it."""
         held.append(self._read(index, piece))
         choice = self.choices[index]
         job = await self._healing(index) if choice.broke else None
@@ -161,9 +161,9 @@ class Answer:
         return job
 
     async def _healing(self, index: int) -> Job | None:
-        """Return the job that continues from the valid part of a broken call; None if that isn't possible."""
+        """Return the job that continues after the valid part of a broken call, or None if the call can't be healed."""
         choice = self.choices[index]
-        # Reading the answer once more and writing its grammar takes too long for the loop that serves all others.
+        # Parsing the answer again and building its grammar would block the event loop for too long.
         found, grammar = await asyncio.to_thread(choice.healing, self.model.capabilities)
         if found is None or grammar is None:
             return None
@@ -178,19 +178,19 @@ class Answer:
         return self.surface.frames(index, events, choice.content_logprobs()) if events else b""
 
     async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
-        """Send a job, and return the first piece of the answer with the rest. Raises `EngineError`."""
+        """Send a job. Return the first piece of the answer and a generator of the remaining pieces. Raises `EngineError`."""
         for left in reversed(range(self.model.attempts)):
             pieces = self.model.backend.generate(job)
             try:
                 return await anext(pieces), pieces
-            # An engine may end without a word: that is an empty answer, not an error.
+            # An engine may return no output. That is an empty answer, not an error.
             except StopAsyncIteration:
                 return Piece("", 0), pieces
             except EngineError as error:
                 if not (left and error.transient):
                     raise
                 self.errors.append(error.kind)
-            # Cancelled while the engine thinks: nobody else knows the generator yet, so nobody else would close it.
+            # Cancelled before the first piece: the caller doesn't have the generator yet, so it must be closed here.
             except BaseException:
                 await pieces.aclose()
                 raise
@@ -199,7 +199,7 @@ class Answer:
 
     def _job(self, index: int) -> Job:
         ask = self.ask
-        # Two jobs of one id would be one job to some engines; the seeds differ, or the choices would be alike.
+        # Some engines treat two jobs with the same id as one job. With the same seed, all choices would be identical.
         name = self.request_id if ask.choices == 1 else f"{self.request_id}-{index}"
         return Job(
             turn=self.model.sent(self.prepared.turn),
@@ -214,13 +214,13 @@ class Answer:
         )
 
     async def _all(self) -> AsyncGenerator[bytes, None]:
-        """Yield the frames of several choices as they come; one that fails ends them all."""
-        # Bounded, so that a client that reads slowly slows all of its choices.
+        """Yield the frames of several choices as they arrive. An error in one choice ends all of them."""
+        # The queue is bounded, so a slow client slows down all of its choices.
         queue: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(_WAITING)
         tasks = [asyncio.create_task(self._into(queue, index)) for index in range(self.ask.choices)]
         try:
             left = len(tasks)
-            # None ends one choice, an error all of them: "Hello" of choice 0, a failure of choice 1, and no more of either.
+            # None marks the end of one choice. An exception ends all choices.
             while left:
                 item = await queue.get()
                 if isinstance(item, BaseException):
@@ -228,7 +228,7 @@ class Answer:
                 left -= item is None
                 yield item or b""
         finally:
-            # Waited for as well: a task that is only cancelled would close its engine's connection some time later.
+            # Wait for the cancelled tasks, so that their engine connections are closed on return.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -239,19 +239,20 @@ class Answer:
                 async for frame in frames:
                     await queue.put(frame)
             await queue.put(None)
-        except Exception as error:  # noqa: BLE001 - whoever reads the queue raises it
+        except Exception as error:  # noqa: BLE001 - raised by the reader of the queue
             await queue.put(error)
 
 
 def _failure(error: EngineError) -> Failure:
-    """Return the client's error: its own mistake if the engine says so, otherwise an engine error."""
-    # The words decide, whatever the status: one says so with 500, another in a stream that began with 200.
+    """Return the error for the client: an invalid request if the engine reports one, otherwise an engine error."""
+    # Check the message before the status: some engines report this with 500, others in a stream that began with 200.
     long = _TOO_LONG.search(error.message)
     if long:
-        # Agents shorten a conversation by these words of Anthropic's: its API has no code, and OpenAI's packages show no code.
+        # Agents recognize Anthropic's wording and shorten the conversation. Anthropic's API has no error code, and OpenAI's packages don't
+        # show theirs.
         said = f"prompt is too long: input and answer exceed context limit: {error.message}"
         return invalid(said, param="messages", code=CONTEXT)
     if error.status in (400, 413, 422):
-        return invalid(f"the engine refuses the request: {error.message}")
+        return invalid(f"the engine rejected the request: {error.message}")
     kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
     return Failure(kind, f"the engine failed: {error.message}")

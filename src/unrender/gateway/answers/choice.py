@@ -1,16 +1,17 @@
-"""Turns the pieces of one choice into events: parsing, stop texts, token counts and the finish reason.
+"""Turns the output of one choice into events, and tracks stop texts, token counts and the finish reason.
 
-Rule: work per piece does not grow with what came before. Stop texts are searched only in the content; text that could become one is
-buffered, at most as long as the longest.
+Rule: the work per piece doesn't grow with the length of the answer. Stop texts are searched only in content. Text that could become a stop
+text is buffered. The buffer is never longer than the longest stop text.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import unrender
@@ -23,12 +24,18 @@ from unrender.openai import Usage, message_of
 from unrender.types import Healing
 
 _HALF = "\ufffd"
-"""The character that replaces a part of one."""
+"""Replacement character that engines send for part of a character."""
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
 
 
+@lru_cache(128)
+def _one_of(texts: frozenset[str]) -> re.Pattern[str]:
+    """Return a pattern with one group that matches any of the texts, the longest first. Without texts, it matches nothing."""
+    return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})" if texts else r"((?!))")
+
+
 class Choice:
-    """One answer as it is generated."""
+    """State of one choice during generation."""
 
     def __init__(
         self,
@@ -42,60 +49,63 @@ class Choice:
         """`heals` is the maximum number of broken calls that are healed."""
         self.parser: unrender.Parser = turn.parser(policy=policy)
         self.healed: int = 0
-        """The number of calls that broke and were healed."""
+        """Number of broken calls that were healed."""
         self._turn, self._policy = turn, policy
         self._heals = 0 if logprobs or turn.is_continuation else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
-        """The unsent events in which a call broke, and the number of tokens in their piece."""
+        """Unsent events that contain a broken call, and the number of tokens in their piece."""
         self.broken: int = 0
-        """Number of places that the format does not allow."""
+        """Number of `Malformed` events."""
         self.finish_reason: str | None = None
         self.stopped_by: str = ""
-        """The stop text that has ended the content."""
+        """Stop text that ended the content."""
         self.full: bool = False
-        """The answer has as many calls as one may have."""
+        """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
         """Token counts from the engine."""
         self._texts: list[str] = []
+        self._ids_match = True
+        """False if the engine sends no ids, or once a special token wasn't in its piece's text."""
         self._stops = _Stops(stop) if stop else None
         self._before: list[unrender.Event] = []
-        """The events of a call that the prompt begins and this answer continues."""
+        """Events to return first: those of an open call in the prompt, or unsent events of a healed answer."""
         self._skipped = 0
-        """Calls that were there before."""
+        """Number of finished calls in the message that this answer continues."""
         if turn.is_continuation:
-            # Text that was there before is not part of this answer, except a call that is still open: clients need its name.
+            # Text that the prompt already contains is not part of this answer. An open call is an exception, since clients need its name.
             begun = [event for event in self.parser.feed("") if isinstance(event, _OF_CALLS)]
             ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
             self._before = [event for event in begun if event.index not in ended]
             self._skipped = sum(call.status != "open" for call in self.parser.message.tool_calls)
-        # Otherwise the parser's own message says it all, and no event is kept.
+        # Otherwise, the parser's message is the answer, and no events are stored.
         self._own: list[unrender.Event] | None = [] if stop or turn.is_continuation or self._heals else None
-        """The events of this answer, where the parser's message holds more than those, or the parser may be replaced."""
+        """Events of this answer. They are stored only if the parser's message contains earlier text, too, or if the parser may be replaced.
+        """
         self._held = ""
         self._tokens = 0
         self._thinking = False
         self._reasoned: int | None = None
-        """Number of tokens when reasoning ended; None before that."""
+        """Token count when reasoning ended; None until then."""
         self._length = 0
         self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
-        """Tokens that may be content, with the place in the output where each ends."""
+        """Tokens that may be content, with their end positions in the output."""
         self._early: list[Mapping[str, Any]] = []
-        """Tokens that came before their text: the first half of a character has none."""
+        """Tokens whose text hasn't arrived yet, e.g. the first half of a character."""
 
     @property
     def done(self) -> bool:
-        """True when the rest of the engine's output is not needed."""
+        """True if the rest of the engine's output is not needed."""
         return self.full or bool(self.stopped_by)
 
     @property
     def broke(self) -> bool:
-        """True after a call broke that might be healed. `healing` tries that, and `release` returns the events unchanged."""
+        """True if a call broke and might be healed. `healing` tries to heal it; `release` returns its events unchanged."""
         return self._broke is not None
 
     def feed(self, piece: Piece) -> list[unrender.Event]:
-        """Take a piece; return the events that are final now."""
+        """Feed a piece to the parser and return the events that are final."""
         self.finish_reason = piece.finish or self.finish_reason
-        # Of an answer that was healed, the engine has counted the last part alone.
+        # The engine's usage covers only the last job of a healed answer.
         self.usage = None if self.healed else piece.usage or self.usage
         self._tokens += piece.tokens
         if self._logprobs is not None:
@@ -105,35 +115,59 @@ class Choice:
         if not piece.text:
             return []
         self._texts.append(piece.text)
-        return self._unbroken(self.parser.feed(piece.text), piece.tokens)
+        return self._unbroken(list(self._parsed(piece)), piece.tokens)
+
+    def _parsed(self, piece: Piece) -> Iterator[unrender.Event]:
+        """Parse a piece. If its special tokens are known, markers in ordinary text are quotations.
+
+        If a piece contains both a special token and the same text in ordinary tokens, the parser gets the piece without this information.
+        If the text of a special token is missing, so do all later pieces.
+        """
+        first = len(self._texts) == 1
+        self._ids_match = self._ids_match and (piece.special is not None or not first)
+        if piece.special is None or not self._ids_match:
+            yield from self.parser.feed(piece.text)
+            return
+        if first:
+            self.parser._quote_only("\0".join(piece.special.known))
+        spelled = _one_of(piece.special.known).split(piece.text)
+        self._ids_match = not Counter(piece.special.found) - Counter(spelled[1::2])
+        if piece.special.found and (*spelled[1::2],) != piece.special.found:
+            yield from self.parser.feed(piece.text)
+            return
+        # Without a special token in the piece, all of its text is ordinary.
+        for at, text in enumerate(spelled if piece.special.found else [piece.text]):
+            if text:
+                yield from self.parser.feed(text, special=at % 2 == 1)
 
     def finish(self) -> list[unrender.Event]:
-        """End the answer; return the last events."""
-        # After a stop text the parser has not seen the end: its last events would be of text that nobody wants.
+        """End the answer and return the last events."""
+        # After a stop text, the parser's last events would contain text that is not part of the answer.
         return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
 
     def healing(self, engine: EngineCapabilities) -> tuple[Healing | None, EngineGrammar | None]:
-        """Return the continuation of the broken call and its grammar, or None where it can't be healed."""
+        """Return the continuation of the broken call and its grammar; None if the call can't be healed."""
         self._heals -= 1
         found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
         return found, grammar_of(found, replace(engine, lazy=False)).grammar if found else None
 
     def go_on(self, found: Healing) -> None:
-        """Prepare for the rest of a healed call: keep the good part of the answer and drop what follows it."""
+        """Prepare for the rest of a healed call: keep the valid part of the answer and discard the remaining text."""
         kept = self.text[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
         self._before += _untold(self.parser.feed(kept), self._own or [])
+        self._ids_match = False
         self._texts, self._broke, self.finish_reason, self.usage = [kept], None, None, None
         self.healed += 1
 
     def release(self) -> list[unrender.Event]:
-        """Return the events in which a call broke that is not healed."""
+        """Return the events of a broken call that can't be healed."""
         events, tokens = self._broke or ([], 0)
         self._broke = None
         return self._taken(events, tokens)
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
-        """Return events, or hold them where a call broke in them that may be healed."""
+        """Return the events. If they contain a broken call that may be healed, hold them and return nothing."""
         if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
             self._broke = (events, tokens)
             return []
@@ -141,7 +175,7 @@ class Choice:
 
     @property
     def text(self) -> str:
-        """The engine's whole output so far."""
+        """Engine output so far."""
         return "".join(self._texts)
 
     @property
@@ -154,10 +188,10 @@ class Choice:
 
     @property
     def counted(self) -> Usage:
-        """The tokens of the choice, by the engine's count if it gives one."""
+        """Token counts of the choice, from the engine if it reports them."""
         usage = self.usage or Usage(prompt_tokens=0, completion_tokens=self._tokens)
         whole = usage.completion_tokens
-        # An answer that has thought to its end has no place where reasoning ended.
+        # If the answer ended during reasoning, all its tokens are reasoning.
         reasoned = self._reasoned if self._reasoned is not None else whole if self._thinking else 0
         return replace(usage, reasoning_tokens=min(reasoned, whole))
 
@@ -168,7 +202,7 @@ class Choice:
         found = []
         spans = self.parser.spans
         ends = [span.end for span in spans]
-        # Only what the parser has settled has a role: "<" may still become a marker, whose token no client wants.
+        # Only settled text has a role: "<" may still become a marker, and marker tokens are not content.
         while self._logprobs and self._logprobs[0][0] <= settled:
             end, token = self._logprobs.popleft()
             if spans[bisect_left(ends, end)].role is Role.CONTENT:
@@ -176,14 +210,15 @@ class Choice:
         return found
 
     def _place(self, places: deque[tuple[int, Mapping[str, Any]]], text: str) -> None:
-        """Note where each token of a text ends; a token that holds only a part of a character ends with the text."""
+        """Record the end position of each token. A token that is only part of a character ends with the text."""
         tokens, self._early = self._early, []
         at, self._length = self._length, self._length + len(text)
-        # Tokens are laid on the text one after the other: "It ", "rains" end at 3 and 8. Where their texts do not add up to
-        # the piece, a token was half a character, which the engine writes as a replacement: they all end with the piece.
+        # Tokens are placed one after the other: "It ", "rains" end at 3 and 8. If their lengths don't add up to the piece, a token was part
+        # of a character, sent as a replacement character. In that case all tokens end with the piece.
         whole = sum(len(str(token["token"])) for token in tokens) == len(text)
         if tokens and not whole and all(token.get("bytes") == [*_HALF.encode()] for token in tokens):
-            # "👋" of three tokens, each "\ufffd" to an engine that tells no bytes: clients join bytes, so the last one has them all.
+            # An engine that doesn't report bytes returns "👋" as three tokens, each "\ufffd". Clients join the bytes, so the last token gets
+            # all of them.
             *halves, last = tokens
             tokens = [*({**half, "bytes": []} for half in halves), {**last, "bytes": [*text.encode(errors="replace")]}]
         for token in tokens:
@@ -191,20 +226,20 @@ class Choice:
             places.append((at, token))
 
     def _taken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
-        """Return the events of this answer among the parser's, its calls counted from 0, up to a stop text."""
+        """Return the parser's events up to a stop text, without earlier calls. Calls are counted from 0."""
         if self._before:
             events, self._before = [*self._before, *events], []
         if events and self._reasoned is None:
             self._count_reasoning(events, tokens)
         if self._skipped:
             less = self._skipped
-            # "call 2" of the parser is call 0 of an answer that goes on after two calls.
+            # The parser's call 2 is call 0 of an answer that continues after two calls.
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
         for one in events:
             self.broken += type(one) is unrender.Malformed
             self.full = self.full or (type(one) is unrender.ToolCallFinished and one.index + 1 >= MAX_ITEMS)
         if self.full:
-            # An engine may send many tokens at once: what begins after the last call is not of this answer.
+            # An engine may send many tokens at once. Calls after the last allowed one are not part of this answer.
             events = [one for one in events if not isinstance(one, _OF_CALLS) or one.index < MAX_ITEMS]
         if self._stops is not None:
             events = [] if self.stopped_by else list(self._up_to_stop(events, self._stops))
@@ -213,8 +248,8 @@ class Choice:
         return events
 
     def _count_reasoning(self, events: Sequence[unrender.Event], tokens: int) -> None:
-        # Reasoning comes first or not at all. An answer that begins with anything else has no tokens of it; one that has
-        # thought until now ends its reasoning with the first event of another kind, so this piece's tokens count as content.
+        # Reasoning can only be the first part of an answer. An answer that starts with any other event has no reasoning tokens. The first
+        # event of another kind ends reasoning, and the tokens of its piece count as content.
         self._thinking = self._thinking or type(events[0]) is unrender.ReasoningText
         if not self._thinking:
             self._reasoned = 0
@@ -223,13 +258,13 @@ class Choice:
 
     def _up_to_stop(self, events: Sequence[unrender.Event], stops: _Stops) -> Iterator[unrender.Event]:
         for event in events:
-            if isinstance(event, unrender.Malformed):  # says something of the text before, and ends none
+            if isinstance(event, unrender.Malformed):  # refers to earlier text, so keep holding `_held`
                 yield event
                 continue
             text = self._held + (event.text if isinstance(event, unrender.ContentText) else "")
             at, self.stopped_by = stops.decided(text, more=isinstance(event, unrender.ContentText))
             self._held = text[at:]
-            # "One ST" + "OP two" with the stop "STOP": "One " goes out now, "ST" is held, and then never sent.
+            # "One ST" + "OP two" with the stop text "STOP": "One " is sent now; "ST" is held, and then never sent.
             if at:
                 yield unrender.ContentText(text[:at])
             if self.stopped_by:
@@ -239,7 +274,7 @@ class Choice:
 
 
 def _untold(events: Iterable[unrender.Event], told: Iterable[unrender.Event]) -> Iterator[unrender.Event]:
-    """Yield the events of an answer that is read once more, without what was told of it the first time."""
+    """Yield the events of an answer that is parsed again, without the events that were already sent."""
     left = dict.fromkeys((unrender.ContentText, unrender.ReasoningText), 0)
     calls = 0
     for one in told:
@@ -257,19 +292,19 @@ def _untold(events: Iterable[unrender.Event], told: Iterable[unrender.Event]) ->
 
 
 class _Stops:
-    """Finds the first of some texts in text that grows."""
+    """Finds the first stop text in streamed text."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = sorted(stops, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._stops)))
 
     def decided(self, text: str, *, more: bool) -> tuple[int, str]:
-        """Return where `text` is certain to end, and the stop text there; "" where it ends at none.
+        """Return the end of the text that is final, and the stop text found there, or "" if there is none.
 
-        Where `more` may come, what could become a stop text is not certain: of "One ST" only "One " is, before "STOP".
+        If `more` text may follow, the start of a possible stop text isn't final: with "STOP", only "One " of "One ST" is final.
         """
         end = len(text)
-        # Only the tail can still become one, from a stop text's length before the end on.
+        # Only the end of the text can be an incomplete stop text.
         for at in range(max(end - len(self._stops[0]) + 1, 0), end) if more else ():
             if any(len(stop) > end - at and stop.startswith(text[at:]) for stop in self._stops):
                 end = at

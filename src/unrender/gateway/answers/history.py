@@ -1,9 +1,11 @@
-"""A request's messages → digests by which a kept answer is found: equal for every form in which clients send an answer back.
+"""Computes the digests of a request's messages that are used to look up a stored answer.
 
-Strategy: one pass over the messages. A digest is made of the one before and of one message, so each stands for all that was said until
-then, and a long conversation costs no more than its length.
-Rules: reasoning and the ids of calls are left out, since clients drop the one and rename the other; both are told beside the digest.
-Arguments are compared as the JSON values that they are, an answer's texts as one. Everything else counts, character by character.
+The digests are equal for every form in which clients send an answer back.
+
+Strategy: one pass over the messages. Each digest combines the previous digest with one message, so it identifies the conversation up to
+that message. The cost is linear in the length of the conversation. Rules: the main digest omits reasoning and call ids, since clients drop
+reasoning and rename ids. Reasoning and ids have separate digests. Arguments are compared as JSON values. The texts of an answer are
+compared as one string. Everything else is compared exactly.
 """
 
 from __future__ import annotations
@@ -17,59 +19,59 @@ from typing import Any
 import unrender
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
-"""Fields in which clients send reasoning; the first that holds text counts."""
+"""Names of reasoning fields. The first one with text is used."""
 _READ = frozenset(("role", "content", "tool_calls", *_REASONING))
-"""The fields of an answer that are compared in a form of their own."""
+"""Fields of an answer that are normalized before comparison."""
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
-"""Values of fields that count as absent: `"refusal": null`, `"annotations": []`."""
+"""Values that count as absent, e.g. `"refusal": null` or `"annotations": []`."""
 _TEXTS = ("text", "input_text", "output_text")
-"""The types of parts that are text."""
+"""Types of text parts."""
 _EXACT = 2**53
-"""Below this a whole number is the same whether it is written `3` or `3.0`."""
+"""Integers below this limit are equal whether they are written `3` or `3.0`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The start of a conversation, up to one of its messages."""
+    """A prefix of a conversation, up to and including one message."""
 
     digest: bytes
-    """Digest of the conversation so far, and of the client."""
+    """Digest of the request key and of all messages in the prefix."""
     ids: bytes = b""
-    """A digest of the ids of all calls and results until here."""
+    """Digest of the ids of all calls and tool results in the prefix."""
     thoughts: tuple[bytes, ...] = ()
-    """A digest of each answer's reasoning; b"" where there is none, or it was not sent."""
+    """Digest of each answer's reasoning; b"" if there is none or the client dropped it."""
 
     def admits(self, sent: Place) -> bool:
-        """Return True when all reasoning in `sent` equals the reasoning known here."""
+        """Return True if all reasoning in `sent` matches the reasoning stored here."""
         pairs = zip(self.thoughts, sent.thoughts, strict=True)
         return len(self.thoughts) == len(sent.thoughts) and all(not said or said == known for known, said in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The messages of a request."""
+    """Digests of a request's messages."""
 
     end: Place
-    """All of them."""
+    """The place after the last message."""
     answer: Place | None = None
-    """The messages up to the last answer; None if there is no answer."""
+    """The place after the last answer; None if there is no answer."""
     length: int = 0
-    """Number of these messages."""
+    """Number of messages up to and including the last answer."""
     calls: tuple[str, ...] = ()
-    """The ids of the last answer's calls, as they are sent; "" for a call without one."""
+    """Ids of the last answer's calls, as the client sent them; "" for a call without an id."""
 
     def answered(self, message: unrender.Message) -> Place:
-        """Return the place after an answer to these messages, in the form in which clients send it back."""
+        """Return the place after `message` is added as the answer."""
         return _after(self.end, {**message.to_openai()})
 
 
 def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
-    """Return the digests of a conversation under a key; None for messages that are no objects."""
+    """Return the digests of a conversation, or None if a message is not an object."""
     if not all(isinstance(message, Mapping) for message in messages):
         return None
     place, found = Place(digest=_digest(key)), None
     calls: dict[str, int] = {}
-    """Ids → the number of the call, counted through the conversation."""
+    """Call ids → number of the call, counted through the conversation."""
     count = 0
     for i, message in enumerate(messages):
         if message.get("role") != "assistant":
@@ -83,7 +85,7 @@ def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
 
 
 def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | None = None) -> Place:
-    """Return the place after one more message; `calls` maps call ids to numbers."""
+    """Return the place after one more message. `calls` maps call ids to call numbers."""
     if message.get("role") == "assistant":
         said, ids = _answer(message), [_id(call) for call in _calls(message)]
         thoughts = (*place.thoughts, _thought(message))
@@ -97,7 +99,7 @@ def _answer(message: Mapping[str, Any]) -> Any:
     """Return the parts of an answer that are compared."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else "".join(texts)
-    # Anthropic's API refuses texts of nothing but white space, so clients leave them out.
+    # Anthropic's API rejects texts that are only whitespace, so clients omit them.
     if content is None or (isinstance(content, str) and not content.strip()):
         content = ""
     calls = [_call(call) for call in _calls(message)]
@@ -107,7 +109,7 @@ def _answer(message: Mapping[str, Any]) -> Any:
 
 
 def _said(message: Mapping[str, Any], calls: Mapping[str, int]) -> Any:
-    """Return the parts of any other message that are compared; a result names its call by number."""
+    """Return the parts of any other message that are compared. A tool result refers to its call by number."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else texts[0] if len(texts) == 1 else texts
     id = message.get("tool_call_id")
@@ -117,7 +119,7 @@ def _said(message: Mapping[str, Any], calls: Mapping[str, int]) -> Any:
 
 
 def _parts(content: Any) -> list[str] | None:
-    """Return the texts of a content that is a list of texts; None for any other."""
+    """Return the texts of a content list that contains only text parts; None for any other content."""
     if not isinstance(content, list):
         return None
     texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") in _TEXTS]
@@ -142,7 +144,7 @@ def _call(call: Any) -> Any:
 
 
 def _values(arguments: Any) -> Any:
-    """Return arguments, as text or as values, in one form.
+    """Return the arguments in one normalized form, whether they are text or values.
 
     >>> _values('{ "b": 1.0, "a": "x" }') == _values({"a": "x", "b": 1})
     True
@@ -162,15 +164,15 @@ def _number(text: str) -> float:
 
 
 def _thought(message: Mapping[str, Any]) -> bytes:
-    """Return the digest of an answer's reasoning; b"" where there is none."""
+    """Return the digest of an answer's reasoning; b"" if there is none."""
     said = next((message[name] for name in _REASONING if isinstance(message.get(name), str) and message[name]), "")
-    # Where thoughts come in several blocks, clients and APIs join them by line ends, or by nothing.
+    # Clients and APIs join several reasoning blocks with newlines or with nothing, so ignore whitespace.
     words = "".join(said.split())
     return _digest(words) if words else b""
 
 
 def _written(value: Any) -> str:
-    """Return a value as text that differs for any two different ones."""
+    """Return a text that is unique for the value."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
     except (ValueError, TypeError, RecursionError):
@@ -178,7 +180,7 @@ def _written(value: Any) -> str:
 
 
 def _digest(*parts: str | bytes) -> bytes:
-    """Return a digest of some texts; each is told from the next by its length."""
+    """Return the digest of several texts. Each text is prefixed with its length, so that the digest is unambiguous."""
     made = blake2b(digest_size=16)
     for part in _bytes(parts):
         made.update(len(part).to_bytes(8, "big"))
@@ -191,5 +193,5 @@ def _bytes(parts: Iterable[str | bytes]) -> Iterable[bytes]:
 
 
 def key_of(*parts: Any) -> bytes:
-    """Return the key of all that decides a prompt beside the messages; objects keep the order of their keys, which prompts show."""
+    """Return a key for the values that affect a prompt, except the messages. The key order of objects matters, since prompts show it."""
     return _digest(*(part if isinstance(part, bytes) else json.dumps(part, default=repr) for part in parts))

@@ -1,10 +1,10 @@
-"""Stores finished answers as the model wrote them, so that the next prompt continues from the exact text.
+"""Stores finished answers as generated, so that the next prompt continues from the exact text.
 
-A template that writes a conversation again rarely writes an answer as it was generated: white space, the order of keys, dropped
-thoughts. What is kept is the turn and the raw text, under the digests of the conversation up to that answer.
-Rules: what is kept is found by the same sender, with the same model, tools and variables, and by nobody else. Each entry has a size in
-bytes, and the least recently used ones are evicted. Where nothing is found a prompt is only rendered, so a store needs no other
-process. Two answers that look alike are both kept; ids of calls, and reasoning that is sent back, tell which is meant.
+Templates rarely render an answer exactly as it was generated: whitespace, key order and dropped reasoning differ. The store keeps the turn
+and the raw text, indexed by the digest of the conversation up to that answer. Rules: an answer is found only by the same sender, with the
+same model, tools and variables. Each answer has a size in bytes, and the least recently used ones are evicted. If no answer is found, the
+prompt is rendered, so processes don't need to share a store. Answers with equal digests are all kept, and distinguished by call ids and by
+reasoning that clients send back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unrender.gateway.answers.history import History, Place
 from unrender.limits import MAX_FEW
 
 _OWN = 2000
-"""Bytes of an answer's own objects: its turn, its place, and its entries in the tables."""
+"""Estimated size of an answer's own objects, in bytes: its turn, its place, and its entries in the tables."""
 
 
 class Part(NamedTuple):
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
     value: Any
     weight: int
-    """Its bytes."""
+    """Size in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,48 +38,48 @@ class KeptAnswer:
 
     place: Place
     turn: Turn
-    """The turn that it answers."""
+    """The turn that produced the answer."""
     text: str
-    """The answer as the model wrote it."""
+    """The answer as generated."""
     calls: tuple[str, ...] = ()
-    """The ids of its calls, as the client was told them."""
+    """Ids of the answer's calls, as sent to the client."""
     parts: tuple[Part, ...] = ()
     """Values that the turn references, from `Conversations.weighed`."""
 
     @property
     def own(self) -> int:
-        """The bytes that no other answer holds."""
+        """Size in bytes, without the shared parts."""
         texts = (self.text, *self.turn.known_ids, *self.turn.warnings, *self.place.thoughts)
         return _OWN + sum(map(getsizeof, texts)) + 8 * (len(texts) + len(self.parts))
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversations:
-    """The kept answers of all models and senders: those used last, as many as have `most` bytes together."""
+    """The stored answers of all models and senders. If they exceed `most` bytes, the least recently used ones are evicted."""
 
     most: int
     weight: int = 0
-    """The bytes of all that is kept."""
+    """Total size in bytes."""
     evicted: int = 0
     """Number of evicted answers."""
     evicted_weight: int = 0
     """Bytes of the evicted answers."""
     _answers: OrderedDict[KeptAnswer, None] = field(default_factory=OrderedDict)
-    """Those used last are at the end."""
+    """Ordered by last use, with the most recent at the end."""
     _alike: dict[bytes, list[KeptAnswer]] = field(default_factory=dict)
-    """By digest, the latest first."""
+    """Answers by digest, latest first."""
     _parts: dict[int, Part] = field(default_factory=dict)
-    """By id: what several answers hold counts once."""
+    """Parts by the `id` of their value. A part that several answers share counts once."""
     _holders: Counter[int] = field(default_factory=Counter)
-    """By id: how many answers hold it."""
+    """Number of answers that share each part, by the `id` of its value."""
     _lock: Lock = field(default_factory=Lock)
 
     def __len__(self) -> int:
         return len(self._answers)
 
     def weighed(self, turn: Turn) -> tuple[Part, ...]:
-        """Return the values that a turn references, with their weights; those that are kept already are not weighed again."""
-        # It takes a while for a conversation that is new here, so it is done where prompts are made.
+        """Return the values that a turn references, with their sizes. Stored values are not measured again."""
+        # Measuring a new conversation takes a while, so this runs in the threads that render prompts.
         request, held = turn.request, turn._held()
         parts = (turn.prompt, request.tools, request.response_schema, turn.tool_prompt, *turn.media, *held)
         return tuple(self._parts.get(id(part)) or Part(part, bytes_of(part)) for part in parts)
@@ -87,7 +87,7 @@ class Conversations:
     def find(self, history: History) -> KeptAnswer | None:
         """Return the answer that these messages continue, or None.
 
-        Of several that look alike it is the one whose ids were sent, else the latest; never one whose reasoning is another.
+        If several answers match, the one with the same ids is preferred, then the latest. Answers with different reasoning never match.
         """
         sent = history.answer
         if sent is None:
@@ -100,7 +100,7 @@ class Conversations:
             return found
 
     def keep(self, answer: KeptAnswer) -> None:
-        """Keep an answer, in place of an equal one; what was used longest ago gives way. One that is too large is not kept."""
+        """Store an answer, replacing an equal one, and evict the least recently used. An answer larger than `most` is not stored."""
         with self._lock:
             known = self._alike.setdefault(answer.place.digest, [])
             same = [one for one in known if (one.text, one.turn.prompt, one.place) == _said(answer)]
@@ -111,7 +111,7 @@ class Conversations:
             self._answers[answer] = None
             added = answer.own + sum(map(self._hold, answer.parts))
             self.weight += added
-            if added > self.most:  # it alone goes, and not all others before it
+            if added > self.most:  # drop only this one, not all older answers
                 self._drop(answer)
             self._make_room()
 
@@ -131,14 +131,14 @@ class Conversations:
         self.weight -= answer.own + sum(map(self._release, answer.parts))
 
     def _hold(self, part: Part) -> int:
-        """Count one more holder of a part; return the bytes that come with it."""
+        """Add a holder of a part and return the added bytes."""
         key = id(part.value)
         self._holders[key] += 1
         self._parts.setdefault(key, part)
         return self._parts[key].weight if self._holders[key] == 1 else 0
 
     def _release(self, part: Part) -> int:
-        """Count one holder fewer; return the bytes that go with it."""
+        """Remove a holder of a part and return the freed bytes."""
         key = id(part.value)
         self._holders[key] -= 1
         if self._holders[key]:
@@ -153,7 +153,7 @@ def _said(answer: KeptAnswer) -> tuple[str, str, Place]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
-    """The kept answers that one sender may continue."""
+    """The stored answers that one sender may continue."""
 
     all: Conversations
     sender: bytes

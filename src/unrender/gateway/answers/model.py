@@ -1,4 +1,4 @@
-"""Holds a model of a gateway: a template, an engine, and a name that clients call it by."""
+"""Defines a gateway model: a template, an engine, and the name that clients use."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.surfaces.surface import ReasoningField
 
 _CHARACTERS = 4
-"""Characters of a token, roughly."""
+"""Estimated number of characters per token."""
 ALL = frozenset("*")
-"""The names of all models, as keys open them."""
+"""Model names for a key that may use every model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One model."""
+    """A model that the gateway serves."""
 
     name: str
     turns: Turns
     backend: Backend
     aliases: tuple[str, ...] = ()
-    """Other names for it; "*" for every name that no other model has."""
+    """Other names of the model; "*" matches every name that no other model has."""
     reasoning_field: ReasoningField = "reasoning_content"
     attempts: int = 2
-    """Maximum number of times that a job is sent while the engine has returned nothing."""
+    """Maximum number of attempts per job. A job is retried only while the engine has returned nothing."""
     tool_calls: Calls = "auto"
     repair: Repairs = "format"
-    """Which damaged calls are repaired, as in `Policy`."""
+    """Damaged calls to repair, as in `Policy`."""
     heals: bool = True
-    """Let the engine rewrite a broken call from its good part, under a grammar, where the engine supports grammars."""
+    """Let the engine regenerate the rest of a broken call with a grammar, if it supports grammars."""
     created: int = 0
     validate_streams: bool = False
-    """Streamed answers that no grammar binds are validated before their first byte is sent, and asked for again where that fails."""
+    """Validate streamed answers that no grammar constrains before sending the first byte. If validation fails, generate them again."""
     probes: bool = False
     """Probe the engine when it is first ready."""
     found: Findings = field(default_factory=Findings)
@@ -45,14 +45,14 @@ class Model:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Features of the engine, without a grammar dialect that the probe found ignored."""
-        # The stated features hold until the probe has shown otherwise.
+        """Features of the engine. The grammar dialect is omitted if the probe found that the engine ignores grammars."""
+        # Trust the stated features until the probe has shown otherwise.
         stated = self.backend.capabilities
         return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
 
     async def probe(self) -> bool:
-        """Probe the engine, unless that was done before or is in progress; return True when this call did it."""
-        # Balancers ask `/ready` every second, and a try of a busy engine takes longer than that.
+        """Probe the engine, unless a probe has completed or is running. Return True if this call completed the probe."""
+        # Load balancers request `/ready` every second, and probing a busy engine takes longer than that.
         if self.found.tried or self.found.trying:
             return False
         self.found.trying = True
@@ -63,7 +63,7 @@ class Model:
         return self.found.tried
 
     async def count(self, text: str) -> tuple[int, bool]:
-        """Return how many tokens a text is, and whether the engine has said so; if it cannot, the number is an estimate."""
+        """Return the number of tokens in a text, and True if the engine counted them. Otherwise the number is an estimate."""
         try:
             counted = await self.backend.count(text)
         except EngineError:
@@ -73,13 +73,13 @@ class Model:
     def sent(self, turn: Turn) -> Turn:
         """Return the turn as it is sent to the engine."""
         bos = self.turns.template._with_tools.bos_token
-        # Of an engine that writes "<s>" itself, the prompt's own "<s>" would be a second one.
+        # If the engine adds "<s>" itself, remove it from the prompt, which would otherwise have two.
         return replace(turn, prompt=turn.prompt.removeprefix(bos)) if self.found.doubled and bos else turn
 
 
 @dataclass(slots=True)
 class Models:
-    """All models, by their names."""
+    """All models by name."""
 
     all: Sequence[Model] = ()
     _named: Mapping[str, Model] = field(init=False)
@@ -91,11 +91,11 @@ class Models:
         return iter(self.all)
 
     def among(self, opened: frozenset[str]) -> list[Model]:
-        """Return the models whose names are among these."""
+        """Return the models whose names are in `opened`."""
         return [model for model in self.all if opened & {model.name, "*"}]
 
     def find(self, name: str, opened: frozenset[str] = ALL) -> Model:
-        """Return the model with this name; without a name, the only model. Raises `Failure` when none of `opened` is it."""
+        """Return the model with this name, or the only model if the name is empty. Raises `Failure` if no model in `opened` matches."""
         known = self.among(opened)
         only = known[0] if len(known) == 1 else None
         model = self._named.get(name) or self._named.get("*") if name else only

@@ -1,8 +1,8 @@
-"""Probes an engine: whether grammars hold, markers come through, and prompts get a second first token.
+"""Probes an engine for grammar support, special tokens in its output, and a duplicate BOS token.
 
-Strategy: a few tokens are generated at start. An answer that a grammar allows alone shows that the grammar holds; one that is a
-special token shows whether those are stripped; the engine's count of a prompt, beside its count of the prompt's text, shows
-whether it adds a token of its own.
+Strategy: generate a few tokens at startup. An answer that only the grammar allows shows that grammars are enforced. An answer that is one
+special token shows whether special tokens are stripped. Comparing the engine's token count for the request with its count for the prompt
+text shows whether it adds a BOS token.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ from unrender.openai import Usage
 WORD = "unrender"
 """The only answer that the probe's grammar allows; no model gives it without a grammar."""
 _FEW = 2
-"""Tokens of an answer that is one special token, and the end."""
+"""Maximum number of tokens in an answer that consists of one special token and the end of turn."""
 _SECONDS = 30
-"""Time limit of a probe."""
+"""Time limit of a probe, in seconds."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """Probe results for one model's engine; None where unknown."""
+    """Probe results for one model's engine; None means unknown."""
 
     grammar: bool | None = None
-    """The engine enforces grammars."""
+    """True if the engine enforces grammars."""
     markers: bool | None = None
-    """The engine's output contains special tokens."""
+    """True if the engine's output contains special tokens."""
     doubled: bool | None = None
-    """The engine adds a first token although the prompt has one."""
+    """True if the engine adds a BOS token to a prompt that already has one."""
     tried: bool = False
     trying: bool = False
 
     def told(self) -> dict[str, bool | None]:
-        """Return the findings as `/ready` shows them."""
+        """Return the findings in the format of `/ready`."""
         return {name: value for name, value in asdict(self).items() if name not in ("tried", "trying")}
 
     def complaints(self) -> list[str]:
-        """Return the sentences that an operator should read."""
+        """Return warnings for the operator."""
         said = (
             (
                 self.grammar is False,
-                "the engine ignores grammars, so it gets none: calls and formats are only requested",
+                "the engine ignores grammars, so tool calls and response formats are not enforced",
             ),
-            (self.markers is False, "the engine strips special tokens, so reasoning and calls cannot be read"),
-            (self.doubled is True, "the engine adds the first token by itself, so prompts are sent without it"),
+            (self.markers is False, "the engine strips special tokens, so reasoning and calls can't be parsed"),
+            (self.doubled is True, "the engine adds the BOS token itself, so prompts are sent without it"),
         )
         return [sentence for holds, sentence in said if holds]
 
 
 async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
-    """Probe an engine and set the results; they stay None for an engine that fails or takes too long."""
+    """Probe an engine and set the results in `found`. They remain None if the engine fails or takes too long."""
     if backend.capabilities.obeys:
         found.tried = True
         return
@@ -71,18 +71,17 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
 
 
 async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> None:
-    # A model that is asked "Hello" never says "unrender" and nothing else, unless a grammar makes it.
+    # No model answers "Hello" with exactly "unrender" unless a grammar forces it to.
     dialect = backend.capabilities.dialect
     grammar = _only(dialect, WORD)
     text, usage = await _answer(turn, backend, grammar)
     if grammar is not None:
-        # Some engines write the text that ends an answer as well.
+        # Some engines also return the text that ends an answer.
         found.grammar = text.strip() in (WORD, *(WORD + end for end in turn.stop))
     marker = next((token for token in turn.preserved_tokens if token not in turn.stop), "")
     if found.grammar and marker:
         found.markers = _kept(marker, *await _answer(turn, backend, _only(dialect, marker)))
-    # With "<s>" written by the template and again by the engine, the engine counts one token more than its own tokenizer
-    # finds in the prompt.
+    # If both the template and the engine write "<s>", the engine counts one token more than its tokenizer finds in the prompt.
     if bos and turn.prompt.startswith(bos) and usage is not None and usage.prompt_tokens:
         counted = await backend.count(turn.prompt)
         found.doubled = None if counted is None else usage.prompt_tokens == counted + 1
@@ -90,7 +89,7 @@ async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> Non
 
 
 def _kept(marker: str, text: str, usage: Usage | None) -> bool | None:
-    """Return whether a special token came through; None when the model may have spelled it in ordinary ones."""
+    """Return False if the special token was stripped, and None if the model may have spelled it in ordinary tokens."""
     if marker not in text:
         return False
     return True if usage and 0 < usage.completion_tokens <= _FEW else None
@@ -109,12 +108,12 @@ async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -
     except EngineError as error:
         if grammar is None or error.status is None:
             raise
-        return "", None  # It refuses the simplest grammar.
+        return "", None  # The engine rejects the simplest grammar.
     return "".join(texts), usage
 
 
 def _only(dialect: str, text: str) -> EngineGrammar | None:
-    """Return the grammar that allows nothing but a text; None where none is written in the dialect."""
+    """Return a grammar that allows only `text`, or None if the dialect is unknown."""
     said = {
         "gbnf": f"root ::= {json.dumps(text)}\n",
         "lark": f"start: {json.dumps(text)}\n",

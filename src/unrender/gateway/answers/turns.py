@@ -1,10 +1,9 @@
-"""Creates the turn for an Ask and the grammar for the engine, with warnings for everything that the grammar can't enforce.
+"""Creates the turn for an `Ask` and the grammar for the engine, with warnings for everything that the grammar can't enforce.
 
-Strategy: a conversation that continues a stored answer is extended; any other is rendered. Templates are rendered and grammars built in
-threads, in which clients take turns, so that no stream waits for them, and
-no client for all that another has asked for. A grammar depends on the format, the tools, the choice and what the prompt has begun,
-and is kept for the next request that has the same.
-Rule: with a grammar, or with an engine that needs none, no answer is judged: it was bound while it was written.
+Strategy: a conversation that continues a stored answer is extended; any other is rendered. Rendering and grammar building run in threads,
+so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A grammar depends on the format, the
+tools, the tool choice and the prefill. It is cached for the next request with the same values. Rule: an answer is validated only if neither
+a grammar nor the engine enforced its format.
 """
 
 from __future__ import annotations
@@ -38,39 +37,42 @@ from unrender.limits import MAX_ITEMS, MAX_STORED
 from unrender.types import Healing, Request
 
 _WHOLE = ("structural_tag", "lark")
-"""Dialects whose grammars leave free text free without waiting for triggers."""
+"""Dialects whose grammars allow free text without triggers."""
 _WHOLE_REASONS = (None, "stop", "length")
-"""The engines' reasons for an end of answers that are kept; others are cut by somebody else."""
+"""Finish reasons of answers that may be stored."""
 _NOTED = re.compile(r"messages\[(\d+)\]")
-"""A message that a note is about."""
+"""Matches the message index in a warning."""
 _NOT_EXTENDED = "prompt_not_extended"
-"""The code for a conversation that cannot be continued as it was generated, where that is required."""
-_NO_CALL = "tool_choice: the model made no call, and no grammar made it"
-_NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
-_WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
+"""Error code for a conversation that can't be extended although `extend` is "required"."""
+_NO_CALL = "tool_choice: the model made no call, and no grammar enforced one"
+_NO_JSON = "response_format: the content is not JSON, and no grammar enforced it"
+_WRONG = "response_format: the content doesn't match the schema, and no grammar enforced it"
 _THREADS = 2
 _IMAGES = ("image", "image_url", "input_image")
-"""The types of parts that are images."""
+"""Types of image parts."""
 _IMAGE_DATA = re.compile(r"data:image/[\w.+-]+;base64,")
 HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
-"""The request that probes a model."""
+"""Request used to probe a model."""
 _UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(content(rest())))
-"""A turn whose whole answer is content."""
+"""A turn that treats the entire answer as content."""
 
 
 Constrain = Literal["always", "required", "never"]
-"""Requests that are constrained by a grammar. "always": all with tools or a response format, lazily where the model may answer freely.
-"required": those that require a call or a response format."""
+"""Requests that are constrained by a grammar. "always": requests with tools or a response format; lazily if the model may answer in text.
+"required": requests that require a call or a response format.
+"""
 Repairs = Literal["format", "offered", "none"]
-"""The damaged calls that are repaired, in the words of `Policy`."""
+"""Damaged calls to repair, as in `Policy`."""
 Calls = Literal["auto", "complete", "streamed"]
-"""The time to send a call. "complete": when it is complete. "streamed": as it is written; one that breaks stays an incomplete call.
-"auto": as it is written where a grammar guarantees it, else when it is complete."""
+"""Time at which a call is sent. "complete": once it is complete. "streamed": as it is generated; a broken call remains incomplete. "auto":
+streamed if a grammar or the engine guarantees the call, otherwise complete.
+"""
 Extend = Literal["on", "required", "off"]
-"""Prompts that extend a kept answer instead of being rendered. "on": all whose conversation continues one. "required": likewise, and
-a conversation with an answer that cannot be continued is refused."""
+"""Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": the same,
+but a conversation with an answer that can't be continued is rejected.
+"""
 Thoughts = Literal["template", "tool_cycle", "all"]
-"""Which thoughts a prompt may hold that the template would have dropped, as `Turn.next` takes it."""
+"""Reasoning to keep in a prompt although the template would drop it, as in `Turn.next`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +82,11 @@ class Origin:
     history: History | None = None
     """The conversation so far; None if the answer won't be stored."""
     parts: tuple[Part, ...] = ()
-    """Values that the turn references, with their weights, where it will be kept."""
+    """Values that the turn references, with their sizes, if the answer may be stored."""
     reused: int = 0
-    """Characters of the prompt that were there before: the last prompt, and the answer to it."""
+    """Number of reused characters: the previous prompt and its answer."""
     reason: str = ""
-    """Why it was rendered, in a word; "" where it was extended."""
+    """Reason for rendering, as one word; "" if the prompt was extended."""
 
 
 class _NotExtended(Exception):
@@ -97,31 +99,31 @@ class _NotExtended(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A turn that is ready to be generated."""
+    """A turn that is ready for generation."""
 
     turn: Turn
     origin: Origin | None = None
-    """None for a prompt that no template writes."""
+    """None for a raw prompt."""
     grammar: EngineGrammar | None = None
     warnings: tuple[str, ...] = ()
     grammar_result: str = "none"
-    """Result of building the grammar: "none", where none was needed; "built"; "cached"; "relaxed", where it enforces less than the
-    request asks; "unsupported", where the request has none."""
+    """Result of building the grammar: "none" if it isn't needed, "built", "cached", "relaxed" if it enforces less than requested, or
+    "unsupported" if none can be built.
+    """
     prompt_seconds: float = 0.0
     grammar_seconds: float | None = None
     """None if no grammar was needed."""
 
     def policy(self, engine: EngineCapabilities, calls: Calls, repair: Repairs) -> Policy:
-        """Return the policy by which an answer is read, streamed or not."""
-        # A call is guaranteed where a grammar binds the whole answer. Where the model may answer in text, a lazy grammar begins
-        # only at a trigger: before that, "<tool_call> is how I call" is text that begins like a call, and what was streamed
-        # as one cannot be taken back.
+        """Return the policy for parsing the answer."""
+        # A call is guaranteed only if the grammar constrains the entire answer. A lazy grammar starts at a trigger. Before that,
+        # "<tool_call> is how I call" is text that looks like a call, and a streamed call can't be taken back.
         bound = self.grammar is not None and self.turn.request._call_required
         written = calls == "streamed" or (calls == "auto" and (bound or engine.obeys))
         return Policy(tool_calls="streamed" if written else "complete", repair=repair)
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
-        """Return the parameters whose promise neither a grammar nor the engine enforces."""
+        """Return the parameters that neither a grammar nor the engine enforces."""
         request = self.turn.request
         promises = {
             "tool_choice": request._call_required,
@@ -130,9 +132,9 @@ class Prepared:
         return [name for name, made in promises.items() if made and not self.grammar and not engine.obeys]
 
     def lacking(self, engine: EngineCapabilities, outcome: Outcome) -> tuple[str, ...]:
-        """Return the promises that a finished answer breaks, in words for the client.
+        """Return a warning for each requirement that a finished answer violates.
 
-        It is empty for an answer that was cut off, since its finish reason says that.
+        Returns no warnings for a truncated answer, since its finish reason already reports the problem.
         """
         if not self.unbound(engine) or outcome.reason == "length":
             return ()
@@ -148,7 +150,7 @@ class Prepared:
             return (_NO_JSON,)
         try:
             return () if conforms(value, request.response_schema) else (_WRONG,)
-        except (GrammarError, RecursionError):  # by a schema that is none, nothing is judged
+        except (GrammarError, RecursionError):  # an invalid schema can't validate anything
             return ()
 
 
@@ -158,35 +160,35 @@ _T = TypeVar("_T")
 class Workers:
     """A thread pool in which each client uses one thread at a time.
 
-    A client has one piece of work in the executor's queue at a time, and its next one is put at the end when that is done. So
-    whoever comes waits for one piece of each client before it, not for all that they have asked for.
+    Each client has at most one task in the executor's queue. When that task is done, the client's next task joins the end of the queue. A
+    new client therefore waits for one task of each client, not for all their tasks.
     """
 
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
         self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
-        """Clients whose work is done or due, with what waits after that."""
+        """Waiting tasks by client. Clients whose task is queued or running have an entry, even if nothing else waits."""
         self._lock = threading.Lock()
 
     async def run(self, client: Hashable, work: Callable[[], _T]) -> _T:
-        """Run `work` when it's this client's turn, and return its result. Work that is cancelled before is not begun."""
+        """Run `work` when it's this client's turn, and return its result. Work that is cancelled before its turn never starts."""
         future: Future[_T] = Future()
         with self._lock:
             idle = client not in self._waiting
             self._waiting.setdefault(client, deque()).append((future, work))
-        # With its first piece a client joins the queue; with every next one it only waits in its own line.
+        # Only a client's first task joins the queue. Its later tasks wait for the earlier ones.
         if idle:
             self._pool.submit(self._serve, client)
         return await asyncio.wrap_future(future)
 
     def _serve(self, client: Hashable) -> None:
-        """Do one piece of a client's work, and put the client at the end."""
+        """Run one task of a client, and move the client to the end of the queue."""
         with self._lock:
             future, work = self._waiting[client].popleft()
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+            except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
                 future.set_exception(error)
         with self._lock:
             if not self._waiting[client]:
@@ -197,9 +199,9 @@ class Workers:
 
 @dataclass(kw_only=True)
 class Turns:
-    """Makes the turns of one model.
+    """Creates the turns of one model.
 
-    `variables` are the template's, for every request; a request's own variables take precedence.
+    `variables` are the template's variables for every request. A request's own variables take precedence.
     """
 
     template: ChatTemplate
@@ -209,28 +211,31 @@ class Turns:
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
-    """Belongs to the key of what is kept: two models, or one with other settings, share nothing."""
+    """Part of the key of stored answers. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
-    """Each weighs one."""
+    """Grammars by cache key, limited by their number."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
     _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
 
     async def warm_up(self) -> None:
-        """Analyse the template, which takes a moment, before the first request needs it."""
+        """Analyze the template before the first request needs it."""
         tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
         await self._prompts.run("", lambda: self.template.format)
-        with suppress(Failure):  # A template may refuse this conversation and take others.
+        with suppress(Failure):  # Some templates reject this conversation but accept others.
             await self.turn(replace(HELLO, tools=(tool,)))
 
     async def turn(self, ask: Ask, client: Hashable = "", shelf: Shelf | None = None) -> Turn:
-        """Return the turn. Raises `Failure`. `client` tells who asks: clients take turns. `shelf` has what may be continued."""
+        """Return the turn for a request. Raises `Failure`.
+
+        Requests of the same `client` are handled one at a time. `shelf` contains the answers that may be continued.
+        """
         turn, _ = await self._prompts.run(client, lambda: self._turn(ask, shelf))
         return turn
 
     async def prepare(
         self, ask: Ask, engine: EngineCapabilities, client: Hashable = "", shelf: Shelf | None = None
     ) -> Prepared:
-        """Return the turn and its grammar. Raises `Failure` when the request or the template refuses."""
+        """Return the turn and its grammar. Raises `Failure` if the request is invalid or the template rejects it."""
         begun = time.monotonic()
         turn, origin, key = await self._prompts.run(client, lambda: self._keyed(ask, engine, shelf))
         rendered = time.monotonic()
@@ -238,10 +243,10 @@ class Turns:
         if key is None:
             return plain
         found = self._grammars.get(key)
-        # A grammar that loses something says so each time, so it counts as relaxed and not as cached.
+        # A relaxed grammar has warnings for every request, so its result is "relaxed", not "cached".
         cached = found is not None and found.result == "built"
-        # A schema may take seconds to build. One thread builds, so that rendering always has the other cores.
-        if found is None:  # what is known waits for nobody's building
+        # Building a grammar may take seconds. Only one thread builds, so that rendering can use the other cores.
+        if found is None:  # cached grammars don't wait for builds
             found = await self._builders.run(
                 client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
             )
@@ -254,9 +259,9 @@ class Turns:
         )
 
     def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
-        """Keep a finished answer for the next request of its conversation, unless its text is not what the client was given."""
+        """Store a finished answer for the next request of its conversation, unless the client received different text."""
         origin, message = prepared.origin, outcome.message
-        # After a stop text, or in a call that failed, the text says more than the client knows of.
+        # After a stop text or in a failed call, the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
         if origin is None or origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
@@ -264,14 +269,14 @@ class Turns:
         shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, parts=origin.parts))
 
     def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin | None]:
-        """Return the turn, and how its prompt was made: from a kept answer where there is one that it continues."""
+        """Return the turn and the origin of its prompt. A conversation that continues a stored answer is extended."""
         if ask.raw is not None:
             return replace(_UNREAD, prompt=self._opened(ask.raw)), None
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
-        if history is None and not ask.continues:  # which rendering refuses
+        if history is None and not ask.continues:  # rendering rejects such a request
             return self._rendered(ask), None
         try:
             return self._extended(ask, history, shelf, images)
@@ -294,7 +299,7 @@ class Turns:
         kept = shelf.all.find(history)
         if kept is None:
             raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
-        # A client may have named the calls anew; the prompt holds the names that the answer gave them.
+        # The client may have renamed the calls. The prompt contains the original ids.
         names = dict(zip(history.calls, kept.calls, strict=True))
         own = tuple(_renamed(message, names) for message in news)
         try:
@@ -302,14 +307,14 @@ class Turns:
                 kept.text,
                 own,
                 thoughts=self.thoughts,
-                # What a request does not say is not what the last one said.
+                # Parameters that this request omits are reset, not taken from the last request.
                 tool_choice=ask.tool_choice or "auto",
                 response_format=ask.response_format or {"type": "text"},
                 parallel_tool_calls=ask.parallel_tool_calls,
             )
         except ExtendError as error:
             raise _NotExtended(error.reason, str(error)) from error
-        except UnrenderError as error:  # which rendering says with the place in the whole conversation
+        except UnrenderError as error:  # rendering reports this error with its position in the conversation
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
         turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
@@ -328,28 +333,28 @@ class Turns:
                 tool_format=self.tool_format,
                 **variables,
             )
-        # `tools[0].function: expected …`: what stands before the colon is the parameter that is wrong.
+        # `tools[0].function: expected …`: the text before the colon is the invalid parameter.
         except RequestError as error:
             where, colon, _ = str(error).partition(":")
             raise invalid(str(error), param=where if colon else None) from error
         except TemplateError as error:
-            raise invalid(f"the model's template refuses the conversation: {error}", param="messages") from error
+            raise invalid(f"the model's template rejected the conversation: {error}", param="messages") from error
 
     def _marking(self, ask: Ask, turn: Turn) -> Turn:
-        """Return the turn with a mark in place of each image: "<|image_pad|>" means nothing to an engine that has marks of its own."""
+        """Return the turn with `IMAGE` in place of each image. Engines that have their own mark don't recognize "<|image_pad|>"."""
         marked = self._rendered(replace(ask, messages=tuple(map(_marked, ask.messages))))
         if marked.prompt.count(IMAGE) != len(turn.media):
             raise invalid("messages: the model's template does not show each image once", param="messages")
         return replace(marked, media=turn.media)
 
     def _opened(self, prompt: str) -> str:
-        """Return a text after the token that begins all prompts of the model, which engines are told not to add."""
+        """Return the prompt with the BOS token if the template writes one, since engines don't add it."""
         bos = self.template._with_tools.bos_token
         return prompt if prompt.startswith(bos) or not self._writes_bos else bos + prompt
 
     @cached_property
     def _writes_bos(self) -> bool:
-        """True when the template begins prompts with its first token."""
+        """True if the template's prompts start with the BOS token."""
         with suppress(Failure):
             return self._rendered(HELLO).prompt.startswith(self.template._with_tools.bos_token)
         return False
@@ -363,10 +368,10 @@ class Turns:
     def _keyed(
         self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None
     ) -> tuple[Turn, Origin | None, Hashable | None]:
-        """Return the turn, how it was made, and the key of the grammar that is due; None where none is."""
+        """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_media(turn, engine)
-        # A prompt that was extended holds the marks already.
+        # An extended prompt already contains the marks.
         if turn.media and engine.images == "marked" and origin is not None and origin.reason:
             turn = self._marking(ask, turn)
         if shelf is not None and origin is not None and origin.history is not None:
@@ -376,31 +381,31 @@ class Turns:
 
 
 def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
-    """Raise `Failure` for media that the engine does not support."""
+    """Raise `Failure` for media that the engine doesn't support."""
     for medium in turn.media:
         where = f"messages[{medium.message}].content"
         if medium.kind != "image" or not engine.images:
-            raise invalid(f"{where}: the engine takes no {medium.kind} beside a prompt", param=where)
+            raise invalid(f"{where}: the engine doesn't support {medium.kind} input", param=where)
         if not (isinstance(medium.data, str) and _IMAGE_DATA.match(medium.data)):
-            said = f"expected images as data URLs (data:image/png;base64,…), since none is fetched, found {medium.data!r:.40}"
+            said = f"expected images as data URLs (data:image/png;base64,…), since URLs are not fetched; found {medium.data!r:.40}"
             raise invalid(f"{where}: {said}", param=where)
 
 
 def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
-    """Return the notes of a turn that was extended: those on the whole prompt, and those on new messages, of which `length` are before."""
+    """Return the warnings of an extended turn, for the entire prompt and for new messages. `length` is the number of earlier messages."""
     lasting = [note for note in before.warnings if not _NOTED.search(note)]
     new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
     return dict.fromkeys([*lasting, *new])
 
 
 def _renamed(message: Any, names: Mapping[str, str]) -> Any:
-    """Return a result under the id that its call has in the prompt; any other message as it is."""
+    """Return a tool result with the call id that the prompt uses; any other message unchanged."""
     id = message.get("tool_call_id")
     return {**message, "tool_call_id": names[id]} if id and names.get(id, id) != id else message
 
 
 def _marked(message: Any) -> Any:
-    """Return a message with `IMAGE` as a text in place of each image."""
+    """Return a message with each image replaced by the text `IMAGE`."""
     content = message.get("content")
     if not isinstance(content, list) or not any(map(_is_image, content)):
         return message
@@ -414,7 +419,7 @@ def _is_image(part: Any) -> bool:
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     request = turn.request
-    # What a grammar depends on, and nothing else: two conversations with the same tools share one.
+    # Include only what affects the grammar, so that conversations with the same tools share one.
     tools = [tool.to_openai() for tool in request.tools or ()]
     said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
     choice = (request.tool_choice, request.parallel_tool_calls)
@@ -422,29 +427,29 @@ def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
 
 
 class Built(NamedTuple):
-    """The grammar that the engine enforces, or the reason for sending none."""
+    """The grammar for the engine, or the reason for sending none."""
 
     grammar: EngineGrammar | None
     losses: tuple[str, ...] = ()
-    """Parts of the request that it does not enforce."""
+    """Warnings for parts of the request that the grammar doesn't enforce."""
 
     @property
     def result(self) -> str:
-        """Result of building it, as in `Prepared.grammar_result`."""
+        """Result of the build, as in `Prepared.grammar_result`."""
         return "unsupported" if self.grammar is None else "relaxed" if self.losses else "built"
 
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
-    """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
+    """Return the grammar. If it can't be built, the reason becomes a warning, and the request is not rejected."""
     if engine.dialect not in ENGINE_OF:
-        return Built(None, (f"not constrained: no grammar is written in {engine.dialect!r}",))
+        return Built(None, (f"not constrained: unsupported grammar dialect {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
             constraint = turn.constraint(ENGINE_OF[engine.dialect])
         except GrammarError as error:
             return Built(None, (f"not constrained: {error}",))
-    # What a schema loses on its way into a grammar is said as warnings; the client is told each.
+    # Schema keywords that the grammar can't enforce become warnings for the client.
     triggers = constraint.triggers if engine.lazy else ()
     grammar = EngineGrammar(dialect=engine.dialect, text=constraint.grammar, triggers=triggers)
     return Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))

@@ -1,9 +1,9 @@
-"""Backends: the engines. Each turns a `Job`, which has a prompt, into pieces of text.
+"""Backends: the engines. Each turns a `Job`, which contains a prompt, into pieces of text.
 
-`backend` says what an engine is; open it first. `connection` speaks HTTP with one, line by line, and holds what such engines have in
-common: `completions` (with `prompt_ids` for token ids), `llama_server` (Ollama too), `sglang`. `transformers` runs a model in this process, and `llama_server` can start
-its own server there; `sampler` has no model, and makes answers up.
+`backend` defines the interface of an engine, and a sampler that makes up answers without a model; read it first. `connection` has the HTTP
+client and the base class of the engines with an HTTP API: `completions` (with `prompt_ids` for token ids), `llama_server` (also Ollama) and
+`sglang`. `transformers` runs a model in this process, and `llama_server` can also start a server in this process.
 
-Rules: an engine knows no template and parses nothing. Whatever comes from one is a `Piece` or an `EngineError`, never another
-exception. Whoever closes the generator ends the engine's work.
+Rules: engines don't use templates and parse nothing. Engines return `Piece`s and raise only `EngineError`. Closing the generator cancels
+the engine's work.
 """

@@ -1,4 +1,4 @@
-"""Defines the interface of an engine: its job, its pieces and its features. The sampler is one without a model."""
+"""Defines the interface of an engine, with jobs, pieces and features, and a sampler that needs no model."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class EngineCapabilities:
     """Features of an engine."""
 
     dialect: str = ""
-    """The grammar that it takes: "gbnf", "structural_tag", "lark", "json_schema"; "" for none."""
+    """Grammar dialect: "gbnf", "structural_tag", "lark" or "json_schema"; "" if grammars are not supported."""
     lazy: bool = False
-    """A grammar may wait for its triggers, so free text before calls stays free."""
+    """True if a grammar can wait for its triggers, so that text before calls is not constrained."""
     obeys: bool = False
-    """True if it needs no grammar, because its output is always well-formed."""
+    """True if no grammar is needed, because the output is always well-formed."""
     logprobs: bool = False
     sampling: frozenset[str] = frozenset()
-    """The names in `Job.sampling` that have an effect."""
+    """Names in `Job.sampling` that have an effect."""
     seed: bool = True
     images: str = ""
-    """Placeholders for images in a prompt: "shown" for the template's own, "marked" for `IMAGE`, "" for no images."""
+    """Image placeholders in a prompt: "shown" for the template's own, "marked" for `IMAGE`, "" if images are not supported."""
 
 
 IMAGE = f"<image {secrets.token_hex(8)}>"
-"""Stands in a prompt for an image, until an engine puts its own mark there. No client can write it."""
+"""Placeholder for an image in a prompt, until an engine inserts its own mark. The placeholder is random, so no client can write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineGrammar:
-    """A constraint in an engine's own dialect. With `triggers`, it starts when one of them is met."""
+    """A grammar in the engine's dialect. With `triggers`, the grammar starts when one of them matches."""
 
     dialect: str
     text: str
@@ -51,24 +51,33 @@ class EngineGrammar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The task to generate one answer."""
+    """A request to an engine for one answer."""
 
     turn: Turn
-    """The prompt, the texts that end an answer, and the special tokens that must not be stripped."""
+    """The prompt, the stop texts, and the special tokens that must not be stripped."""
     request_id: str
     grammar: EngineGrammar | None = None
     limit: int | None = None
-    """The most tokens to generate; None for all that fit."""
+    """Maximum number of generated tokens; None for no limit except the context."""
     sampling: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
     logprobs: int | None = None
-    """Alternatives wanted beside each token's log probability; None for none at all."""
+    """Number of alternatives for each token; None if log probabilities are not requested."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers that are handed on, e.g. `traceparent`."""
+    """Headers to forward, e.g. `traceparent`."""
     messages: Sequence[Mapping[str, Any]] = ()
-    """The conversation that the prompt shows, in OpenAI's form; engines read the prompt."""
+    """The conversation in OpenAI's format. Only the sampler uses it."""
     prompt_ids: Sequence[int] | None = None
-    """The prompt's token ids, for an engine that takes ids; None for one that takes text."""
+    """Token ids of the prompt, for engines that accept them; None to send text."""
+
+
+class SpecialTokens(NamedTuple):
+    """The special tokens in a piece."""
+
+    known: frozenset[str]
+    """Markers and stop texts of the format that are a single token of the model."""
+    found: tuple[str, ...]
+    """Special tokens in the piece, in order."""
 
 
 class Piece(NamedTuple):
@@ -76,17 +85,19 @@ class Piece(NamedTuple):
 
     text: str
     tokens: int = 1
-    """Number of its tokens, as far as the engine reports it."""
+    """Number of tokens, if the engine reports it."""
     finish: str | None = None
-    """"stop" or "length" in the last piece that has one."""
+    """Finish reason in the last piece: "stop" or "length"."""
     usage: Usage | None = None
     """Token counts from the engine, in the last piece."""
     logprobs: tuple[Mapping[str, Any], ...] = ()
-    """Its tokens, each as `scored` makes it, with its `top_logprobs`."""
+    """Tokens of the piece, each as returned by `scored`, with `top_logprobs`."""
     more: bool = False
-    """The next piece is there already, so this one's frames may wait for it."""
+    """True if the next piece has already been received, so this piece's frames may wait for it."""
     ids: tuple[int, ...] = ()
-    """Its token ids, where the engine sends them."""
+    """Token ids of the piece, if the engine sends them."""
+    special: SpecialTokens | None = None
+    """Special tokens of the piece; None if the engine doesn't send ids."""
 
 
 _IMPOSSIBLE = -9999.0
@@ -94,7 +105,7 @@ _IMPOSSIBLE = -9999.0
 
 
 def scored(text: str, logprob: float) -> dict[str, Any]:
-    """Return a token as chat completions write it, without `top_logprobs`.
+    """Return a token in the format of Chat Completions, without `top_logprobs`.
 
     >>> scored("Hi", -0.5)
     {'token': 'Hi', 'logprob': -0.5, 'bytes': [72, 105]}
@@ -106,18 +117,18 @@ def scored(text: str, logprob: float) -> dict[str, Any]:
 
 
 class EngineError(Exception):
-    """The engine cannot be reached, refuses the job, or breaks off.
+    """The engine is unreachable, rejects the job, or fails during the answer.
 
-    Clients are told the `message`. `where` is only for the log: clients do not learn the addresses of engines.
+    `message` is sent to clients. `where` is only logged, since clients must not see the addresses of engines.
     """
 
     def __init__(self, message: str, *, where: str = "", status: int | None = None, transient: bool = False) -> None:
         super().__init__(f"{where}: {message}" if where else message)
         self.message = message
         self.status = status
-        """The engine's HTTP status, where it gave one."""
+        """HTTP status from the engine, if there is one."""
         self.transient = transient
-        """The same job may succeed if it is sent again."""
+        """True if the same job may succeed when it is sent again."""
 
     @property
     def kind(self) -> str:
@@ -130,33 +141,33 @@ class EngineError(Exception):
 
 
 class Backend(Protocol):
-    """An engine."""
+    """Interface of an engine."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """Features of the engine."""
 
     def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield the answer's pieces. Raises `EngineError`. Closing the generator cancels the engine's work."""
+        """Yield the pieces of the answer. Raises `EngineError`. Closing the generator cancels the engine's work."""
 
     async def count(self, text: str) -> int | None:
-        """Return the number of tokens in a text; None if the engine can't count."""
+        """Return the number of tokens in a text, or None if the engine can't count."""
 
     async def ready(self) -> str | None:
-        """Return None when answers can be generated, else why not."""
+        """Return None if answers can be generated, otherwise the reason."""
 
     async def close(self) -> None:
         """Close connections."""
 
 
 _TOKEN = re.compile(r"\s?\w{1,16}|\s+|[^\w\s]", re.DOTALL)
-"""A token of the sampler, mostly a word; together they are the whole text."""
+"""Matches a token of the sampler, usually a word. The tokens together are the complete text."""
 
 
 class Sampler:
-    """An engine without a model, for tests and first tries: it answers with made-up calls and plain words, the same for the same request.
+    """An engine without a model, for tests and demos. It makes up calls and plain words. Equal requests get equal answers.
 
-    It writes `rate` tokens a second, 0 for as many as it can.
+    It generates `rate` tokens a second; 0 means no limit.
     """
 
     def __init__(self, *, rate: float = 0.0) -> None:
@@ -164,16 +175,16 @@ class Sampler:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """It needs no grammar: its answers are well-formed."""
+        """Features of the sampler. It needs no grammar, since its answers are always well-formed."""
         return EngineCapabilities(obeys=True, images="shown")
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield an example answer; another seed words it otherwise."""
+        """Yield an example answer. The wording depends on the seed."""
         try:
             text = await asyncio.to_thread(example_answer, job.turn, job.messages, job.seed or 0)
         except GrammarError as error:
-            raise EngineError(f"the sampler has no grammar for this request: {error}", status=400) from error
-        # The limit cuts the text off between pieces, as an engine would between tokens.
+            raise EngineError(f"the sampler can't answer this request: {error}", status=400) from error
+        # Truncate the text between pieces, as a real engine does between tokens.
         tokens = _TOKEN.findall(text)
         cut_off = job.limit is not None and len(tokens) > job.limit
         kept = tokens[: job.limit]
@@ -185,7 +196,7 @@ class Sampler:
         yield Piece("", 0, "length" if cut_off else "stop", usage)
 
     async def count(self, text: str) -> int:
-        """Return the number of pieces."""
+        """Return the number of sampler tokens in a text."""
         return len(_TOKEN.findall(text))
 
     async def ready(self) -> str | None:
@@ -197,18 +208,19 @@ class Sampler:
 
 
 def free_cores(system: Path = Path("/sys")) -> int:
-    """Return how many cores a model may keep busy: all but one. 0, the library's own choice, where the system does not tell.
+    """Return the number of cores that a model may use: all but one. Return 0, which selects the library's default, if the system doesn't
+    report its cores.
 
-    The threads of llama.cpp, and of PyTorch, wait for each other hundreds of times for each token, and burn time meanwhile. When another
-    process holds the core of one of them, all wait for that one: with as many threads as cores, 70 tokens a second become 2.
+    The threads of llama.cpp and PyTorch wait for each other hundreds of times per token, and use CPU time while they wait. If another
+    process occupies the core of one thread, all threads wait. With as many threads as cores, 70 tokens a second can become 2.
     """
     siblings = "devices/system/cpu/cpu{}/topology/thread_siblings_list"
     try:
-        # Two hyperthreads of a core have the same siblings, and a core has the arithmetic of one.
+        # The hyperthreads of a core have the same siblings, and share its arithmetic units.
         cores = len({(system / siblings.format(cpu)).read_text() for cpu in os.sched_getaffinity(0)})
     except (AttributeError, OSError):  # Not Linux.
         return 0
-    with suppress(OSError, ValueError):  # Without a quota it says "max".
+    with suppress(OSError, ValueError):  # Without a quota, the file contains "max".
         quota, period = map(int, (system / "fs/cgroup/cpu.max").read_text().split())
-        cores = min(cores, quota // period)  # What a container may use of its machine.
+        cores = min(cores, quota // period)  # The CPU quota of a container.
     return max(cores - 1, 1)

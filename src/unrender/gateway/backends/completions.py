@@ -1,4 +1,4 @@
-"""Talks to engines with OpenAI's `/v1/completions`, and to vLLM with token ids in place of text where it takes them."""
+"""Client for engines with OpenAI's `/v1/completions`. vLLM gets token ids instead of text if it supports them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, SpecialTokens
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
@@ -24,23 +24,23 @@ class Kind:
     """Fields of every request."""
     sampling: frozenset[str] = _COMMON
     constrains: bool = False
-    """It takes structural tags."""
+    """True if the engine supports structural tags."""
     health: str = "/v1/models"
     tokenize: str = ""
-    """The path that counts tokens; "" for none."""
+    """Path that counts tokens; "" if there is none."""
     tokens_in: str = ""
-    """The path that takes a prompt's token ids, and images with them; "" for none."""
+    """Path that accepts token ids and images; "" if there is none."""
 
 
 _UNLIMITED = 4096
-"""Default of `max_tokens` where the engine does not report its context; without it, engines stop after 16."""
+"""Default of `max_tokens` if the engine doesn't report its context. Without a value, engines stop after 16 tokens."""
 PLAIN = Kind()
 VLLM = Kind(
     fixed={
-        "add_special_tokens": False,  # the template has written the first one
-        "skip_special_tokens": False,  # the parser reads them
+        "add_special_tokens": False,  # the template has already added BOS
+        "skip_special_tokens": False,  # the parser needs them
         "spaces_between_special_tokens": False,
-        # The parser ends at a stop text; to leave it out, the engine holds back as many characters as it has, to the last.
+        # The parser detects stop texts. To strip stop texts, the engine would have to hold back output throughout the answer.
         "include_stop_str_in_output": True,
         "return_token_ids": True,
     },
@@ -58,7 +58,7 @@ _SAMPLED = (
 
 
 class Completions(HttpEngine):
-    """An engine that completes text. `model` is the model's name there; "" means the engine's first model."""
+    """An engine that completes text. `model` is the model's name on the engine; "" selects the engine's first model."""
 
     path = "/v1/completions"
 
@@ -75,34 +75,45 @@ class Completions(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Structural tags, if the engine takes them.
+        """Features of the engine, with structural tags if it supports them.
 
-        An engine that was started with its own reasoning parser accepts grammars on this path and ignores them.
+        An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
         """
         dialect = "structural_tag" if self._kind.constrains else ""
         images = "shown" if self._kind.tokens_in else ""
         return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling, images=images)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield the engine's output. With token ids, the prompt continues the very ids that were sampled before."""
-        if job.turn.media or await self._ids_taken():
-            job = replace(job, prompt_ids=await self._prompt_ids.of(job.turn))
+        """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
+        if not job.turn.media and not await self._ids_taken():
+            async with aclosing(super().generate(job)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        prompt, special = await self._prompt_ids.of(job.turn), await self._prompt_ids.special(job.turn)
+        known = frozenset(special.values())
         texts: list[str] = []
         ids: list[int] = []
         finished = False
-        async with aclosing(super().generate(job)) as pieces:
-            async for piece in pieces:
-                texts.append(piece.text)
-                ids += piece.ids
-                finished = finished or bool(piece.finish)
-                yield piece
-        if job.prompt_ids is not None and finished and ids:
-            await self._prompt_ids.keep(job.turn, job.prompt_ids, "".join(texts), ids)
+        try:
+            async with aclosing(super().generate(replace(job, prompt_ids=prompt))) as pieces:
+                async for piece in pieces:
+                    texts.append(piece.text)
+                    ids += piece.ids
+                    finished = finished or bool(piece.finish)
+                    found = tuple(special[id] for id in piece.ids if id in special)
+                    yield piece._replace(special=SpecialTokens(known, found) if piece.ids else None)
+        except EngineError as error:
+            if error.status == 404:  # The engine was restarted, without this path.
+                self._takes_ids = None
+            raise
+        if finished and ids:
+            await self._prompt_ids.keep(job.turn, prompt, "".join(texts), ids)
 
     async def _ids_taken(self) -> bool:
-        """Ask once whether the engine answers token ids with text.
+        """Return True if the engine returns text for token ids. The result is cached.
 
-        vLLM before 0.33 has the path, and answers with ids alone: it ignores `output_mode`. Its schema says which it is.
+        vLLM before 0.33 has the path, but ignores `output_mode` and returns only ids. Its OpenAPI schema shows the difference.
         """
         if self._takes_ids is None:
             try:
@@ -123,7 +134,7 @@ class Completions(HttpEngine):
         def read(line: bytes) -> tuple[list[Piece], bool]:
             nonlocal finished
             data = event(line, self._where)
-            # The usage comes after the piece with the finish reason, so that one is not the end; `[DONE]` is.
+            # The usage follows the piece with the finish reason, so the stream ends only with `[DONE]`.
             if data is None and not finished:
                 raise EngineError("the engine closed the stream before its final event", where=self._where)
             pieces = [] if data is None else self._pieces(data, job.logprobs)
@@ -139,7 +150,7 @@ class Completions(HttpEngine):
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": await self._limit(job),
-            "stop": list(job.turn.stop)[:4],  # OpenAI takes no more; the parser finds the others by itself
+            "stop": list(job.turn.stop)[:4],  # OpenAI's limit; the parser detects the others
             **self._kind.fixed,
             **{name: value for name, value in job.sampling.items() if name in self._kind.sampling},
         }
@@ -152,13 +163,13 @@ class Completions(HttpEngine):
         return body if job.prompt_ids is None else self._with_ids(body, job)
 
     def _path(self, job: Job) -> str:
-        """Return the path for a job: completions take neither token ids nor images."""
+        """Return the path for a job. The completions path accepts neither token ids nor images."""
         return self.path if job.prompt_ids is None else self._kind.tokens_in
 
     def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
-        """Return a request with the prompt's token ids, and its images, for which the engine widens the placeholders."""
+        """Return a request with the prompt's token ids and images. The engine expands the image placeholders."""
         sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
-        # How many tokens an image takes is the engine's knowledge: without a limit, it takes what is left.
+        # Only the engine knows the number of tokens in an image. Without a limit, the engine uses the remaining context.
         limit = job.limit if job.turn.media else body["max_tokens"]
         if limit is not None:
             sampled["max_tokens"] = limit
@@ -169,7 +180,7 @@ class Completions(HttpEngine):
             **({"content_parts": parts} if parts else {}),
             "sampling_params": sampled,
             "output_mode": "text",
-            "reasoning_ended": True,  # a grammar binds the whole answer, its reasoning included
+            "reasoning_ended": True,  # the grammar constrains the entire answer, including its reasoning
         }
 
     def _pieces(self, data: Said, top: int | None) -> list[Piece]:
@@ -178,8 +189,8 @@ class Completions(HttpEngine):
             if choice.get("finish_reason") == "abort":
                 raise EngineError("the engine aborted the request", where=self._where)
             text, ids = choice.text("text"), choice.get("token_ids")
-            # vLLM lists the ids of a piece; of others a piece counts as one token.
-            # A piece without text may have a token: half a character.
+            # vLLM lists the ids of a piece. For other engines, a piece counts as one token. A piece without text may contain a token: part
+            # of a character.
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
             known = tuple(ids) if isinstance(ids, list) and all(map(_is_id, ids)) else ()
@@ -194,17 +205,17 @@ class Completions(HttpEngine):
         return found
 
     async def _name(self) -> str:
-        """Return the model's name at the engine."""
+        """Return the model's name on the engine."""
         if not self._model or (self._kind.tokenize and self._context is None):
             await self._learn()
         return self._model
 
     async def _learn(self) -> None:
-        """Ask for the model's name and its context; raises `EngineError` when there is no name."""
+        """Query the model's name and context. Raises `EngineError` if there is no name."""
         nothing = Said({}, self._where)
         try:
             listed = (await self._query("/v1/models")).listed("data") or [nothing]
-        # A server without this path may still complete, by a name that the operator gives.
+        # A server without this path may still complete text, if the settings contain the model's name.
         except EngineError as error:
             if not self._model or error.status is None:
                 raise
@@ -214,12 +225,12 @@ class Completions(HttpEngine):
         self._context = known.number("max_model_len")
 
     async def _limit(self, job: Job) -> int:
-        """Return how many tokens may be generated: what fits, where nobody says, or wants more than that.
+        """Return the maximum number of tokens to generate. The result never exceeds the remaining context.
 
-        The engine takes null for 16, and refuses what does not fit. A token is at least one byte, so most prompts need no
-        counting.
+        The engine reads null as 16 and rejects a value that doesn't fit. A token has at least one byte, so most prompts don't have to be
+        counted.
         """
-        # "Hi" is at most two tokens: where even that many fit beside the limit, nobody has to count.
+        # "Hi" has at most two tokens. If that many fit in addition to the limit, counting isn't necessary.
         context = self._context or 0
         most = len(job.turn.prompt.encode(errors="replace"))
         if job.limit is not None and (not context or job.limit + most <= context):
@@ -234,7 +245,7 @@ class Completions(HttpEngine):
         return room if job.limit is None else min(job.limit, room)
 
     async def count(self, text: str) -> int | None:
-        """Return the engine's own count, where it has one."""
+        """Return the engine's token count, or None if it can't count."""
         if not self._kind.tokenize:
             return None
         return (await self._tokenized(text)).number("count")
@@ -244,7 +255,7 @@ class Completions(HttpEngine):
         return await self._query(self._kind.tokenize, body)
 
     async def _tokens_of(self, text: str) -> list[int]:
-        """Return the ids of a text. Raises `EngineError` where the engine sends something else."""
+        """Return the ids of a text. Raises `EngineError` for an invalid response."""
         ids = (await self._tokenized(text)).get("tokens")
         if not isinstance(ids, list) or not all(map(_is_id, ids)):
             where = f"{self._connection.url}{self._kind.tokenize}"
@@ -257,8 +268,8 @@ def _is_id(value: Any) -> bool:
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
-    """Return log probabilities in the form of chat completions; what is none is left out."""
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # of the path that takes ids
+    """Return log probabilities in the format of Chat Completions. Invalid ones are omitted."""
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # response to a request with token ids
         return [
             token
             | {"top_logprobs": [one for other in _objects(item.get("top_logprobs"))[:top] for one in _scored(other)]}
@@ -282,7 +293,7 @@ def _objects(items: Any) -> list[dict[str, Any]]:
 
 
 def _scored(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a token with its own bytes, which may be half a character."""
+    """Return a token with its bytes, which may be part of a character."""
     own = item.get("bytes")
     known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
     return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

@@ -1,7 +1,7 @@
-"""Reads an engine's HTTP responses line by line; any failure is an `EngineError` with its place.
+"""Reads an engine's HTTP responses line by line. Every failure is an `EngineError` with its location.
 
-Rules: leaving `lines` closes the connection, which is how an engine learns that nobody waits any more. A line is bounded. A
-stream that ends is not thereby whole: the reader of the lines knows the engine's last word.
+Rules: closing `lines` closes the connection, so that the engine stops generating. The length of a line is limited. A stream that ends isn't
+necessarily complete: the reader has to check for the engine's final event.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from unrender.gateway.backends.backend import EngineError, Job, Piece, scored
 from unrender.limits import MAX_LINE
 
 SHOWN = 300
-"""Characters of an engine's error that are told."""
+"""Maximum length of an engine's error message, in characters."""
 _MOST = 10**12
-"""No engine counts so many tokens."""
+"""Upper limit for valid token counts."""
 _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
 _LOOKS = 5
-"""Number of checks within the idle timeout."""
+"""Number of checks per idle timeout."""
 _QUICK = aiohttp.ClientTimeout(total=10)
-"""For everything but generating."""
+"""Timeout for every request that doesn't generate."""
 
 
 Reader = Callable[[bytes], tuple[list[Piece], bool]]
-"""A line → its pieces, and whether it was the last word."""
+"""Function that returns the pieces of a line, and True for the final event."""
 
 
 class _Silence:
-    """Idle timeout of one answer: fails a pending read after too much silence. It needs one timer, however many reads there are."""
+    """Idle timeout of one answer: a pending read fails after too much silence. It uses one timer, however many reads there are."""
 
     __slots__ = ("_content", "_idle", "_loop", "_read", "_vain", "timer", "waiting")
 
@@ -43,14 +43,14 @@ class _Silence:
         self._loop = asyncio.get_running_loop()
         self._content, self._idle = response.content, idle
         self._read, self._vain = -1, 0
-        # The client's own timer would be set anew with each read. It is left to run for the first one.
+        # aiohttp would reset its own timer for each read, so that timer is only used for the first read.
         if response.connection is not None and response.connection.protocol is not None:
             response.connection.protocol.read_timeout = None
         self._look()
 
     def _look(self) -> None:
         read = self._content.total_bytes
-        # Looks are counted, not seconds: after a process has stood still, some loops run their timers before they read.
+        # Count checks, not seconds: after a process was suspended, some event loops run timers before they read.
         self._vain = self._vain + 1 if read == self._read and self.waiting else 0
         self._read = read
         if self._vain >= _LOOKS:
@@ -60,7 +60,7 @@ class _Silence:
 
 
 class Connection:
-    """Speaks to one engine. `idle_timeout` is the number of seconds that it may be silent in the middle of an answer."""
+    """Connection to one engine. `idle_timeout` is the maximum silence during an answer, in seconds."""
 
     def __init__(self, url: str, *, key: str = "", idle_timeout: float = 300.0) -> None:
         self.url: str = url.rstrip("/")
@@ -72,13 +72,13 @@ class Connection:
     async def lines(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncGenerator[list[bytes], None]:
-        """Send JSON and yield the lines of the answer, without their ends and without empty ones. Raises `EngineError`.
+        """Send JSON and yield the lines of the answer, without line ends and without empty lines. Raises `EngineError`.
 
-        They come in lists: what was read at once.
+        Lines that were received together are yielded as one list.
         """
         async with self._request(path, body, headers, self._timeout) as response:
-            # A line may come in thousands of reads: joined at each of them, it would be copied as often.
-            rest: list[bytes] = []  # of a line whose end has not come; joined once, however small its pieces are
+            # A line may arrive in thousands of reads. Joining the parts after each read would copy the line thousands of times.
+            rest: list[bytes] = []  # an unfinished line, joined once
             size, whole = 0, False
             silence = _Silence(response, self._idle)
             try:
@@ -93,7 +93,7 @@ class Connection:
                             silence.waiting = False
                             yield left
                             silence.waiting = True
-                    # What is bounded is one line, not the answer: `size` counts only what has no end yet.
+                    # The limit applies to one line, not to the answer: `size` counts only the unfinished line.
                     if size > MAX_LINE:
                         raise EngineError(f"expected lines of at most {MAX_LINE} bytes", where=f"{self.url}{path}")
                 whole = True
@@ -101,17 +101,17 @@ class Connection:
                     yield [b"".join(rest)]
             finally:
                 silence.timer.cancel()
-                # Closed, not given back to the pool: that is how an engine learns that nobody waits for the rest.
+                # Close the connection instead of returning it to the pool, so that the engine stops generating.
                 if not whole:
                     response.close()
 
     async def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON of a short answer. Raises `EngineError`."""
+        """Return the JSON of a short response. Raises `EngineError`."""
         async with self._request(path, body) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
-        """Return None if a path responds with success, otherwise the problem."""
+        """Return None if the path responds with 200, otherwise the problem."""
         try:
             async with self._request(path):
                 return None
@@ -130,11 +130,11 @@ class Connection:
         path: str,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: aiohttp.ClientTimeout = _QUICK,  # noqa: ASYNC109 - it is the client's own
+        timeout: aiohttp.ClientTimeout = _QUICK,  # noqa: ASYNC109 - passed to aiohttp
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         where, response = f"{self.url}{path}", None
         sent = {"json": body, "headers": {**self._headers, **(headers or {})}, "timeout": timeout}
-        # Made here, and not with the connection: a session belongs to the loop that runs now.
+        # Create the session here, since it belongs to the running event loop.
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
@@ -149,19 +149,19 @@ class Connection:
         except TimeoutError as error:
             raise EngineError("the engine doesn't respond", where=where, transient=response is None) from error
         except aiohttp.ClientError as error:
-            # Until the first byte of its answer is here, the job may be sent again.
+            # The job may be sent again if no byte of its answer has been received.
             begun = response is not None and bool(response.content.total_bytes)
             said = "the engine closed the stream" if response else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
 
 
 class HttpEngine:
-    """An engine that is reached over HTTP: it receives JSON, and its answer is read line by line up to its last event."""
+    """Base class of engines with an HTTP API: sends JSON and reads the answer line by line, up to its last event."""
 
     path = ""
     """Path for jobs."""
     health = "/health"
-    """Path that answers with a success once the engine is ready."""
+    """Path that responds with 200 once the engine is ready."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -198,15 +198,15 @@ class HttpEngine:
         )
 
     async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:
-        """Return the object that a path answers."""
+        """Return the JSON object from a path."""
         return Said(await self._connection.json(path, body), f"{self._connection.url}{path}")
 
     async def count(self, text: str) -> int | None:  # noqa: ARG002
-        """Return the number of tokens in a text, if the engine can count."""
+        """Return the number of tokens in a text, or None if the engine can't count."""
         return None
 
     async def ready(self) -> str | None:
-        """Return None when the engine is healthy, else the problem."""
+        """Return None if the engine is healthy, otherwise the problem."""
         return await self._connection.problem(self.health)
 
     async def close(self) -> None:
@@ -217,26 +217,26 @@ class HttpEngine:
 async def _sent(
     session: aiohttp.ClientSession, method: str, where: str, said: Mapping[str, Any]
 ) -> aiohttp.ClientResponse:
-    """Send a request; at once again where a connection that was kept open turns out to be closed, as llama-server's are."""
+    """Send a request. Retry immediately if a kept-alive connection has been closed, as llama-server does."""
     try:
         return await session.request(method, where, allow_redirects=False, **said)
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-        # Without any connection, a second try would fail in the same way.
+        # If no connection is possible, a retry would fail too.
         if isinstance(error, aiohttp.ClientConnectorError):
             raise
         return await session.request(method, where, allow_redirects=False, **said)
 
 
 class Said(dict[str, Any]):
-    """An object that an engine has sent, whose fields may have any type.
+    """A JSON object from an engine, whose fields may have any type.
 
-    Raises `EngineError` for what is not an object, or reports an error.
+    Raises `EngineError` if the value is not an object, or reports an error.
     """
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
             raise EngineError(f"expected an object, found {value!r:.80}", where=where)
-        # Some engines answer 200 and tell the error in the body.
+        # Some engines respond with 200 and report the error in the body.
         if error := value.get("error"):
             code = error.get("code") if isinstance(error, dict) else None
             raise EngineError(_words(value), where=where, status=code if isinstance(code, int) else None)
@@ -244,28 +244,28 @@ class Said(dict[str, Any]):
         self._where = where
 
     def text(self, name: str) -> str:
-        """Return the string under `name`; "" when it is absent. Raises `EngineError` for another type."""
+        """Return the string field `name`, or "" if it is absent. Raises `EngineError` for another type."""
         text = self.get(name)
         if text is not None and not isinstance(text, str):
             raise EngineError(f"{name}: expected text, found {text!r:.80}", where=self._where)
         return text or ""
 
     def listed(self, name: str) -> list[Said]:
-        """Return the objects under `name`; none when it is absent. Raises `EngineError` for another type."""
+        """Return the objects in the list field `name`, or an empty list if it is absent. Raises `EngineError` for another type."""
         found = self.get(name)
         if found is not None and not isinstance(found, list):
             raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=self._where)
         return [Said(item, self._where) for item in found or ()]
 
     def number(self, *names: str) -> int:
-        """Return the count at a path of names in nested objects; 0 when there is none that makes sense."""
+        """Return the number at a path of names in nested objects, or 0 if it is absent or invalid."""
         value: Any = self
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
 
     def ending(self, name: str) -> str | None:
-        """Return why an answer ended, "stop" or "length", as it is said under `name`; None while it goes on."""
+        """Return the finish reason in the field `name`, "stop" or "length"; None before the end."""
         reason = self.text(name)
         return None if not reason else "length" if reason == "length" else "stop"
 
@@ -274,7 +274,7 @@ def parsed(data: bytes, where: str) -> Any:
     """Parse JSON. Raises `EngineError`, naming `where`, for anything else."""
     try:
         text = data.decode().strip()
-        value, end = _decode(text)  # half of what `json.loads` costs for a short line
+        value, end = _decode(text)  # takes half as long as `json.loads` for a short line
         return value if end == len(text) else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise EngineError(f"expected JSON, found {data[:SHOWN]!r}", where=where) from error
@@ -283,14 +283,14 @@ def parsed(data: bytes, where: str) -> Any:
 def event(line: bytes, where: str) -> Said | None:
     """Return the JSON in a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
 
-    Raises `EngineError` for data that is not an object, and, with the engine's words, for an error among the events.
+    Raises `EngineError` if the data is not an object or reports an error.
     """
     if line.startswith(b"error:"):  # llama-server's form
         raise EngineError(_reason(line[6:]), where=where)
-    # `: ping` and `event: message` say nothing of the answer.
+    # `: ping` and `event: message` contain no data.
     if not line.startswith(b"data:"):
         return Said({}, where)
-    # "data:{…}" and "data: {…}" are the same to the specification; engines write either.
+    # "data:{…}" and "data: {…}" are equivalent, and engines use both.
     data = line[5:].strip()
     return None if data == b"[DONE]" else Said(parsed(data, where), where)
 
@@ -304,13 +304,13 @@ def _reason(data: bytes) -> str:
 
 
 def _words(value: Any) -> str:
-    # {"error": {"message": "…"}}, {"detail": "…"}, {"message": "…"}: the words are the innermost.
+    # In {"error": {"message": "…"}}, {"detail": "…"} and {"message": "…"}, the innermost value is the message.
     for name in ("error", "message", "detail"):
         while isinstance(value, dict) and name in value:
             value = value[name]
-    return value[:SHOWN] if isinstance(value, str) else f"{type(value).__name__} where its words should be"
+    return value[:SHOWN] if isinstance(value, str) else "the engine sent no error message"
 
 
 def score(text: Any, value: Any) -> list[dict[str, Any]]:
-    """Return a token with its log probability; None for invalid data."""
+    """Return a list with the token and its log probability; empty for invalid data."""
     return [scored(text, value)] if isinstance(text, str) and isinstance(value, float | int) else []

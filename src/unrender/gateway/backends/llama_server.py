@@ -1,8 +1,8 @@
-"""Talks to llama.cpp's server, `/completion`: lazy GBNF grammars, and the engine's own template.
+"""Client for llama.cpp's server (`/completion`), with lazy GBNF grammars and the engine's own template.
 
-Ollama's `/api/generate` takes the same sampling, but no grammars: its answers are only validated afterwards.
+Ollama's `/api/generate` uses the same sampling parameters, but doesn't support grammars. Its answers are only validated afterwards.
 
-Starts one in this process, too: llama.cpp's own server code (`xllamacpp`) on a loopback port.
+`start` runs a server in this process: llama.cpp's own server code (`xllamacpp`) on a loopback port.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "frequency_penalty": ("frequency_penalty", 0.0),
     "repetition_penalty": ("repeat_penalty", 1.0),
 }
-"""Common names → the engine's, with the value that changes nothing: the engine's own defaults are not OpenAI's."""
+"""Common names → the engine's names and neutral values. The values are always sent, since the engine's defaults differ from OpenAI's."""
 _TRIGGERS = {"word": 1, "pattern": 2}
 _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 SLOTS = 4
-"""Answers that are generated at a time by a server in this process; more wait."""
+"""Number of answers that a server in this process generates in parallel. Further requests wait."""
 _ERRORS = 1
 """Log level of llama.cpp in this process."""
 
 
 def llama_sampling(asked: Mapping[str, float]) -> dict[str, float]:
-    """Return all settings of sampling by the engine's names."""
+    """Return all sampling parameters with the engine's names."""
     return {theirs: asked.get(ours, neutral) for ours, (theirs, neutral) in LLAMA_SAMPLING.items()}
 
 
 class LlamaServer(HttpEngine):
-    """A llama-server. `process` keeps a server in this process alive."""
+    """Client for a llama-server. `process` keeps a server in this process alive."""
 
     path = "/completion"
 
@@ -51,16 +51,16 @@ class LlamaServer(HttpEngine):
         super().__init__(connection)
         self._process = process
         self._bos: str | None = None
-        """The token that the engine adds before every prompt; None before the first request."""
+        """BOS token that the engine adds to every prompt; None before the first request."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Grammars in GBNF, lazy ones included."""
+        """Features of llama-server, including lazy GBNF grammars."""
         sampling = frozenset(LLAMA_SAMPLING)
         return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=sampling, images="marked")
 
     async def templates(self) -> LoadedTemplates:
-        """Return the chat template of the model that the engine has loaded. Raises `EngineError`, `TemplateError`."""
+        """Return the chat template of the loaded model. Raises `EngineError` or `TemplateError`."""
         props = await self._query("/props")
         source, with_tools = props.text("chat_template"), props.text("chat_template_tool_use")
         if not source:
@@ -90,26 +90,26 @@ class LlamaServer(HttpEngine):
         return Piece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)
 
     async def _prompt(self, prompt: str) -> str:
-        """Return a prompt without the token that the engine writes before it anyway."""
+        """Return a prompt without the BOS token, which the engine adds itself."""
         if self._bos is None:
-            # The tokens of nothing, with special ones, are the first token alone, where the engine adds one.
+            # Tokenizing an empty text returns only the BOS token, if the engine adds one.
             probe = {"content": "", "add_special": True, "with_pieces": True}
             tokens = (await self._query("/tokenize", probe)).get("tokens")
             first = tokens[0] if tokens and isinstance(tokens, list) else {"piece": ""}
             piece = first.get("piece") if isinstance(first, dict) else None
-            # Half a character is a list of bytes, and old servers send ids alone.
+            # The piece is a list of bytes if it is part of a character. Old servers return only ids.
             self._bos = piece if isinstance(piece, str) else (await self._query("/props")).text("bos_token")
         return prompt.removeprefix(self._bos)
 
     async def count(self, text: str) -> int | None:
-        """Return the engine's own count."""
+        """Return the engine's token count."""
         tokens = (await self._query("/tokenize", {"content": text, "add_special": False})).get("tokens")
         return len(tokens) if isinstance(tokens, list) else None
 
     async def _body(self, job: Job) -> dict[str, Any]:
         prompt: Any = await self._prompt(job.turn.prompt)
         if job.turn.media:
-            # Every server draws a mark of its own when it starts; older ones have the same.
+            # Each server chooses a random mark at startup. Older servers use a fixed one.
             mark = (await self._query("/props")).text("media_marker") or "<__media__>"
             images = [medium.data.partition(",")[2] for medium in job.turn.media]
             prompt = {"prompt_string": prompt.replace(IMAGE, mark), "multimodal_data": images}
@@ -143,17 +143,17 @@ def _token(item: Said, top: int) -> list[dict[str, Any]]:
 
 
 def _plain(item: Said) -> list[dict[str, Any]]:
-    """Return a token with its own bytes, which may be half a character."""
+    """Return a token with its bytes, which may be part of a character."""
     own = item.get("bytes")
     known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
     return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]
 
 
 def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) -> tuple[str, Any]:
-    """Load a model and serve it; return its loopback address, and an object that must be kept while the model is used.
+    """Load a model and serve it. Return the loopback address, and an object that must be kept while the model is used.
 
-    `context` counts tokens for all slots together; 0 means the length that the model was trained with. `threads` 0 leaves a
-    core to others. Raises `Failure` when the wheel or the file is missing, or the file is not a model.
+    `context` is the number of tokens for all slots together; 0 uses the model's training length. `threads=0` leaves one core free. Raises
+    `Failure` if the package or the file is missing, or if the file is not a model.
     """
     xllamacpp = llama_cpp()
     if not Path(path).is_file():
@@ -174,7 +174,7 @@ def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) 
 
 
 def llama_cpp() -> Any:
-    """Return llama.cpp for this process. Raises `Failure` where it is not installed, or does not load."""
+    """Return the llama.cpp module. Raises `Failure` if it is not installed or can't be loaded."""
     try:
         return importlib.import_module("xllamacpp")
     except ImportError as error:
@@ -183,7 +183,7 @@ def llama_cpp() -> Any:
 
 
 class Ollama(HttpEngine):
-    """An Ollama server; `model` is the model's name there."""
+    """Client for an Ollama server. `model` is the model's name on that server."""
 
     path = "/api/generate"
     health = "/api/version"
@@ -194,7 +194,7 @@ class Ollama(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """No grammars."""
+        """Features of Ollama, which doesn't support grammars."""
         return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
     def _reader(self, _: Job) -> Reader:

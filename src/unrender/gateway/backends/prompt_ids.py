@@ -1,8 +1,8 @@
-"""Encodes prompts as token ids with the engine's own tokenizer; a prompt that continues an answer keeps the ids that were sampled.
+"""Encodes prompts as token ids with the engine's tokenizer, and reuses the sampled ids of earlier answers.
 
-Strategy: the ids of a finished answer are kept under a digest of its prompt and its text. A later prompt that begins with exactly
-this text gets these ids, and only the text that follows is encoded: after a special token, so that no tokenizer adds a space to it.
-Rule: where this isn't possible the whole prompt is encoded, so the ids always spell the prompt.
+Strategy: the ids of a finished answer are stored under a digest of its prompt and its text. A later prompt that starts with exactly this
+text reuses the ids, and only the rest is encoded. The rest is encoded after a special token, so that no tokenizer adds a space. Rule: if
+that isn't possible, the entire prompt is encoded, so the ids always decode to the prompt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unrender import Turn
 from unrender.limits import MAX_FILE
 
 _SIZE = 4
-"""Bytes of an id."""
+"""Bytes per id."""
 
 
 class PromptIds:
@@ -27,9 +27,9 @@ class PromptIds:
         self._most = most
         self._count = 0
         self._kept: OrderedDict[bytes, array[int]] = OrderedDict()
-        """Ids by the digest of the text that they spell; those used last are at the end."""
+        """Ids by the digest of their text, ordered by last use."""
         self._single: dict[str, int | None] = {}
-        """The id of a text that is one token; None for a text of several."""
+        """Id of each text that is a single token; None for a text of several tokens."""
 
     async def of(self, turn: Turn) -> list[int]:
         """Return the ids of a turn's prompt."""
@@ -44,9 +44,14 @@ class PromptIds:
                     return [*before, *added]
         return await self._tokenize(turn.prompt)
 
+    async def special(self, turn: Turn) -> dict[int, str]:
+        """Return the turn's markers and stops that are one token, by id."""
+        texts = dict.fromkeys([*turn.preserved_tokens, *turn.stop])
+        return {id: text for text in texts if (id := await self._id(text)) is not None}
+
     async def keep(self, turn: Turn, prompt: Sequence[int], text: str, ids: Sequence[int]) -> None:
-        """Keep the ids of a finished answer, unless its last token may say more than its text."""
-        # An engine cuts the text after a stop text, but not the token that holds it: the token `END.` leaves the letters `END`.
+        """Store the ids of a finished answer, unless its last token may contain more than its text."""
+        # An engine cuts the text after a stop text, but not the token that contains it: the token `END.` leaves the text `END`.
         for stop in turn.stop:
             if text.endswith(stop) and await self._id(stop) != ids[-1]:
                 return
@@ -58,7 +63,7 @@ class PromptIds:
             self._count -= len(self._kept.popitem(last=False)[1])
 
     async def _continuation(self, turn: Turn, text: str) -> list[int] | None:
-        """Return the ids of text that follows other ids; None where no special token of the turn can stand before it."""
+        """Return the ids of `text` as a continuation. None if the turn has no special token that can precede the text."""
         for anchor in (*turn.preserved_tokens, *turn.stop):
             first = await self._id(anchor)
             if first is not None:

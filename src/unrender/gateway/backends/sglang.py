@@ -1,4 +1,4 @@
-"""Talks to SGLang's `/generate`: structural tags, and a text that is sent whole with every token."""
+"""Client for SGLang's `/generate`, with structural tags. By default, the server sends the complete text again with every token."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
 )
 _HALF = "\ufffd"
-"""The character that replaces an unfinished one at the end of a text."""
+"""Replacement character for an incomplete character at the end of a text."""
 
 
 class SGLang(HttpEngine):
-    """An SGLang server."""
+    """Client for an SGLang server."""
 
     path = "/generate"
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._incremental: bool | None = None
-        """True when a frame holds only new text; None before the server was asked."""
+        """True if each frame contains only new text; None before the first request."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Structural tags, and log probabilities."""
+        """Features of SGLang, including structural tags and log probabilities."""
         return EngineCapabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown")
 
     def _reader(self, job: Job) -> Reader:
@@ -43,7 +43,7 @@ class SGLang(HttpEngine):
             meta, text = Said(data.get("meta_info") or {}, "meta_info"), data.text("text")
             reason = meta.get("finish_reason")
             finish = reason.get("type") if isinstance(reason, dict) else reason
-            # Frames hold the whole answer so far, "It", then "It rains": what is new is " rains".
+            # Frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
             if not self._incremental:
                 text, length = _new(text, length, last=finish is not None)
             before, tokens = tokens, meta.number("completion_tokens")
@@ -74,7 +74,7 @@ class SGLang(HttpEngine):
         return request_body(job)
 
     async def count(self, text: str) -> int | None:
-        """Return the engine's count; None if it's too old to report one."""
+        """Return the engine's token count, or None if it is too old to report one."""
         try:
             return (await self._query("/tokenize", {"prompt": text, "add_special_tokens": False})).number("count")
         except EngineError as error:
@@ -86,7 +86,7 @@ class SGLang(HttpEngine):
 def request_body(job: Job) -> dict[str, Any]:
     """Return the body of a request to `/generate`."""
     parameters: dict[str, Any] = {
-        "max_new_tokens": job.limit,  # null is all that fit; without it, 128
+        "max_new_tokens": job.limit,  # null uses the remaining context; the default is 128
         "stop": list(job.turn.stop),
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
@@ -105,7 +105,7 @@ def request_body(job: Job) -> dict[str, Any]:
 
 
 class _Told:
-    """The log probabilities of one answer, each given once: a server that sends the whole text again sends all of them again."""
+    """Returns each log probability once. A server that sends the complete text again also sends all log probabilities again."""
 
     def __init__(self, top: int | None, *, cumulative: bool) -> None:
         self._top = top
@@ -113,11 +113,11 @@ class _Told:
         self._seen = 0
 
     def new(self, meta: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-        """Return the tokens that are new."""
+        """Return the tokens that have not been returned yet."""
         if self._top is None:
             return ()
         values, others = _rows(meta, "output_token_logprobs"), _rows(meta, "output_top_logprobs")
-        # As with the text: of 3 values, 2 of them seen, the third is new.
+        # If 2 of 3 values have been seen, the third is new.
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
         found = []
@@ -129,7 +129,7 @@ class _Told:
 
 
 def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:
-    """Return what follows the first `length` characters, and the new length; half a character waits."""
+    """Return the text after the first `length` characters, and the new length. Part of a character is held back."""
     end = len(text) if last else len(text.rstrip(_HALF))
     return (text[length:end], end) if end > length else ("", length)
 
@@ -140,7 +140,7 @@ def _rows(meta: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _scored(item: Any) -> list[dict[str, Any]]:
-    """Return a token that SGLang writes as its log probability, its id and its text; none where that is not there."""
+    """Return a token from SGLang's list of log probability, id and text. Return nothing for invalid data."""
     match item:
         case [value, _, text]:
             return score(text, value)

@@ -1,7 +1,7 @@
 """Runs a model in this process: transformers generates, and llguidance or xgrammar constrains the tokens.
 
-Rules: answers are generated one after the other, in a thread of its own, so that no stream waits for the model. A client that
-goes away, or reads slowly, stops the model at its next token.
+Rules: answers are generated one at a time in a separate thread, so that streams don't wait for the model. If a client disconnects, the
+model stops at the next token. If a client reads slowly, the model waits.
 """
 
 from __future__ import annotations
@@ -28,28 +28,27 @@ from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory,
 from unrender.openai import Usage
 
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
-"""The values that change nothing: a model's own defaults are not OpenAI's."""
+"""Neutral values, since a model's own defaults differ from OpenAI's."""
 _WAITING = 16
-"""Pieces that may wait to be sent, before the model waits."""
+"""Maximum number of unsent pieces before the model waits."""
 _CONTEXT = 4096
-"""Tokens, where the model does not say how many it takes."""
+"""Context in tokens, if the model doesn't specify it."""
 _HALF = "\ufffd"
-"""A tokenizer's replacement for half a character."""
+"""Tokenizers' replacement for part of a character."""
 _PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))
 _BYTES = {chr(byte): byte for byte in _PLAIN}
 _BYTES |= {chr(256 + at): byte for at, byte in enumerate(byte for byte in range(256) if byte not in _PLAIN)}
 _BYTES |= {f"<0x{byte:02X}>": byte for byte in range(256)}
-"""Bytes by the names that vocabularies have for them: `Ã` and `Ġ` where each byte is a letter, `<0xC3>` where words are pieces."""
+"""Bytes by their names in vocabularies: `Ã` and `Ġ` in byte-level vocabularies, `<0xC3>` in SentencePiece vocabularies."""
 _PATIENCE = 0.05
-"""Seconds after which the model's thread looks whether anybody still waits."""
+"""Seconds between checks for a disconnected client."""
 
 
 def load(source: str, *, device: str = "", masks: str = "", threads: int = 0) -> Transformers:
     """Load a model and its tokenizer.
 
-    `masks` is the library that constrains tokens to a grammar; by default the first one installed. `threads` are those of the whole
-    process, where it computes on the CPU; 0 leaves a core to others. Raises `Failure` when a package is missing or the model cannot
-    be loaded.
+    `masks` is the library that constrains tokens to a grammar, by default the first one installed. `threads` is the number of CPU threads
+    of the entire process; 0 leaves one core free. Raises `Failure` if a package is missing or the model can't be loaded.
     """
     try:
         library = importlib.import_module("transformers")
@@ -58,7 +57,7 @@ def load(source: str, *, device: str = "", masks: str = "", threads: int = 0) ->
         missing = f"transformers: {error.name} is missing: pip install 'unrender[transformers]'"
         raise invalid(missing, param="backend") from None
     path = Path(source)
-    # transformers wants a file's folder and its name.
+    # transformers expects the folder and the name of a file separately.
     where, file = (str(path.parent), {"gguf_file": path.name}) if path.suffix == ".gguf" else (source, {})
     try:
         tokenizer = library.AutoTokenizer.from_pretrained(where, **file)
@@ -88,13 +87,13 @@ class Transformers:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Grammars, in the dialect of the library that constrains tokens."""
+        """Features of the model, with grammars in the dialect of the library that constrains tokens."""
         return EngineCapabilities(dialect=self._dialect, logprobs=True, sampling=frozenset(_NEUTRAL))
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield a piece for each token."""
+        """Yield one piece per token."""
         run = Run(self, job, asyncio.get_running_loop())
-        # The thread has all answers in a row: one that nobody wants any more returns as soon as it has its turn.
+        # The thread generates answers in order. A cancelled answer returns as soon as its turn comes.
         self._thread.submit(run.work)
         try:
             while (item := await run.queue.get()) is not None:
@@ -107,17 +106,17 @@ class Transformers:
     def matcher(self, grammar: EngineGrammar | None) -> Matcher | None:
         """Return a matcher for the allowed next tokens; None without a grammar.
 
-        Raises `EngineError` for a grammar that the library refuses.
+        Raises `EngineError` if the library rejects the grammar.
         """
         if grammar is None or self._matchers is None:
             return None
         try:
             return self._matchers(grammar.text)
         except (ValueError, RuntimeError) as error:
-            raise EngineError(f"the grammar is refused: {error!s:.300}", where="transformers", status=400) from error
+            raise EngineError(f"invalid grammar: {error!s:.300}", where="transformers", status=400) from error
 
     async def count(self, text: str) -> int | None:
-        """Return the tokenizer's count."""
+        """Return the tokenizer's token count."""
         return len(self.tokenizer.encode(text, add_special_tokens=False))
 
     async def ready(self) -> str | None:
@@ -125,25 +124,25 @@ class Transformers:
         return None
 
     async def close(self) -> None:
-        """Take no more jobs."""
+        """Stop accepting jobs."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 class Run:
-    """One answer in the making: transformers calls it for every token, in the model's thread."""
+    """State of one answer. transformers calls it for every token, in the model's thread."""
 
     def __init__(self, engine: Transformers, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         self.queue: asyncio.Queue[Piece | EngineError | None] = asyncio.Queue(_WAITING)
         self.unwanted: threading.Event = threading.Event()
-        """True if nobody waits for the rest."""
+        """Set when the client has disconnected."""
         self._engine = engine
         self._job = job
         self._loop = loop
         self._matcher: Matcher | None = None
         self._scores: Any = None
-        """Log probabilities of the next token, where they are wanted."""
+        """Log probabilities of the next token, if they are requested."""
         self._told: list[Mapping[str, Any]] = []
-        """Tokens whose text is not whole yet."""
+        """Tokens whose text is incomplete."""
         self._tail = ""
         self._count = 0
         self._stopped = False
@@ -151,19 +150,19 @@ class Run:
         self._decoder = decoders.DecodeStream(skip_special_tokens=False)
         own = engine.model.generation_config.eos_token_id
         listed = own if isinstance(own, list) else [] if own is None else [own]
-        # The end-of-turn texts that are single tokens, such as `<|im_end|>`. Others are searched in the text.
+        # Stop texts that are single tokens, such as `<|im_end|>`. Other stop texts are searched for in the output.
         ids = engine.tokenizer.convert_tokens_to_ids(list(job.turn.stop))
         self._ends = {*listed, *(id for id in ids if id is not None and id != engine.tokenizer.unk_token_id)}
 
     def work(self) -> None:
-        """Generate the answer. An error is put among the pieces."""
+        """Generate the answer. Errors are put into the queue, like pieces."""
         try:
             if not self.unwanted.is_set():
                 self._generate()
             self._put(None)
         except EngineError as error:
             self._put(error)
-        except Exception as error:  # noqa: BLE001 - the model's thread goes on with the next answer
+        except Exception as error:  # noqa: BLE001 - the thread must survive for the next answer
             self._put(EngineError(f"{type(error).__name__}: {error!s:.300}", where="transformers"))
 
     def _generate(self) -> None:
@@ -194,7 +193,7 @@ class Run:
         self._put(Piece("", 0, "stop" if self._stopped else "length", usage))
 
     def _masked(self, _: Any, scores: Any) -> Any:
-        """Return the scores of the tokens that the grammar allows, the others impossible."""
+        """Mask the scores of all tokens that the grammar doesn't allow."""
         if self._matcher is not None:
             scores = masked_scores(self._matcher, scores)
         if self._job.logprobs is not None:
@@ -202,10 +201,10 @@ class Run:
         return scores
 
     def _taken(self, ids: Any, _: Any) -> Any:
-        """Send the token that was chosen; returns whether it is the last."""
+        """Send the chosen token. Return True if it is the last one."""
         token = int(ids[0, -1])
         self._count += 1
-        # transformers asks after each token whether to stop: it has just been chosen, and is not yet in any text.
+        # transformers calls this after choosing each token. The token is not part of any text yet.
         ended = token in self._ends
         if self._matcher is not None and not ended:
             self._matcher.take(token)
@@ -219,9 +218,9 @@ class Run:
             self._told.append(self._token(token))
         text = self._decoder.step(self._engine.tokenizer.backend_tokenizer, token) or ""
         longest = max(map(len, self._job.turn.stop), default=0)
-        # Of the text only as much is kept as a stop text may reach back.
+        # Keep only as much text as a stop text may span.
         self._tail = (self._tail + text)[-longest - len(text) :]
-        # "é" of two tokens has no text after the first; both log probabilities go with the text after the second.
+        # "é" as two tokens has no text after the first. Both log probabilities are sent with the text after the second.
         if text or not self._told:
             self._put(Piece(text, 1, logprobs=tuple(self._told)))
             self._told.clear()
@@ -238,16 +237,16 @@ class Run:
         found = scored(tokenizer.decode([token], skip_special_tokens=False), value)
         if _HALF in found["token"]:
             name = tokenizer.convert_ids_to_tokens(token)
-            # "😀" of four tokens has no text of its own in any of them; clients put its bytes together.
+            # "😀" as four tokens has no text in any of them. Clients join the bytes.
             own = [_BYTES.get(part) for part in ([name] if name in _BYTES else name)]
             return found if None in own else found | {"bytes": own}
         return found
 
     def _put(self, item: Piece | EngineError | None) -> None:
-        """Put a piece into the queue, and wait if it's full, unless the client is gone."""
+        """Put a piece into the queue, and wait if it's full, unless the client has disconnected."""
         if self.unwanted.is_set():
             return
-        # If the client reads slowly, the queue is full. The model then waits here, and checks regularly whether the client is gone.
+        # If the client reads slowly, the queue is full. The model then waits here, and regularly checks for a disconnect.
         waiting = asyncio.run_coroutine_threadsafe(self.queue.put(item), self._loop)
         while not self.unwanted.is_set():
             try:
@@ -259,8 +258,8 @@ class Run:
 
 
 def _sampling(asked: Mapping[str, float]) -> dict[str, Any]:
-    """Return the settings of a generation, all of them spelled out."""
-    # What is left out would be taken from the model's own `generation_config`.
+    """Return all generation settings explicitly."""
+    # Omitted settings would come from the model's own `generation_config`.
     said: dict[str, Any] = {**_NEUTRAL, **asked}
     said["top_k"] = max(int(said["top_k"]), 0)
     if said["temperature"] > 0:

@@ -1,9 +1,7 @@
-"""HTTP: bytes of a client → a request that is answered, and frames → bytes of a response.
+"""HTTP: bytes from a client → a request that is handled, and frames → bytes of a response.
 
-In come the requests that uvicorn reads; out go an answer, or a refusal in the shape of the API that was asked. `door` bounds the
-time of a connection's heads. `exchange` leads one request that generates from its
-body to its last frame; open it first. `body` reads JSON and sends streams. `routes`, one floor up, lists the
-paths.
+uvicorn parses the requests. `door` limits the time for a request's head. `exchange` handles a request that generates text, from its body to
+the last frame; read it first. `body` reads JSON and sends streams. `routes`, in the parent package, lists the paths.
 
-Rule: what a model writes is never an error here, and nothing of a client's reaches a header, a label or a log as it is.
+Rule: model output never causes an error here. Text from a client is never copied unchanged into a header, a label or a log.
 """

@@ -1,8 +1,8 @@
-"""The two bodies of an exchange: a request's bytes become JSON, within bounds, and an answer's frames become a stream.
+"""Reads JSON from request bodies, and sends the frames of an answer as a stream.
 
-Rules: what two readers could understand differently is refused: keys that come twice, NaN, numbers that no double holds, text that
-is not UTF-8. Every frame waits until the server has taken the one before, so a slow reader slows the engine and fills no memory.
-One timer serves a stream however many frames it has.
+Rules: input that two parsers could read differently is rejected: duplicate keys, NaN, numbers too large for a double, invalid UTF-8. Each
+frame waits until the server has accepted the previous one, so a slow client slows down the engine and doesn't fill memory. A stream has
+only one timer, however many frames it sends.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from typing import Any
 from unrender.gateway.failure import Failure, Kind, invalid
 
 _DEEPEST = 500
-"""Levels of lists and objects inside each other."""
+"""Maximum nesting of lists and objects."""
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 _QUICK = 200_000
-"""Bytes that are read on the event loop; more would let other streams wait."""
+"""Maximum size of a body that is parsed on the event loop. Parsing more would delay other streams."""
 
 
 class Gone(Exception):
-    """The client has closed the connection."""
+    """Raised if the client has closed the connection."""
 
 
 async def read_json(receive: Receive, most: int, seconds: float) -> Any:
-    """Return the body's JSON.
+    """Return the JSON of a request body.
 
-    Raises `Failure` for more than `most` bytes, for one that takes more than `seconds`, and for what is not JSON; `Gone`
-    for half a body.
+    Raises `Failure` if the body isn't JSON, has more than `most` bytes, or takes longer than `seconds`. Raises `Gone` if the client
+    disconnects before the end.
     """
     try:
         async with asyncio.timeout(seconds):
             data = await _read(receive, most)
     except TimeoutError:
-        raise Failure(Kind.TOO_SLOW, f"body: expected all of it within {seconds:g} seconds") from None
-    # Parsing holds the interpreter's lock, but not the event loop: other streams get their turns in between.
+        raise Failure(Kind.TOO_SLOW, f"body: not received within {seconds:g} seconds") from None
+    # In a thread, parsing holds the GIL but not the event loop, so other streams can run in between.
     return _parsed(data) if len(data) <= _QUICK else await asyncio.to_thread(_parsed, data)
 
 
@@ -50,11 +50,11 @@ async def _read(receive: Receive, most: int) -> bytes:
     size, more = 0, True
     while more:
         message = await receive()
-        if message["type"] == "http.disconnect":  # half a body: there is nobody to be told
+        if message["type"] == "http.disconnect":  # the client can no longer receive an error
             raise Gone
         part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
-        # Counted as it comes: `content-length` is only what the client says of it.
+        # Count the received bytes, since `content-length` may be wrong.
         if size > most:
             raise Failure(Kind.TOO_LARGE, f"body: expected at most {most} bytes, found more")
         parts.append(part)
@@ -67,7 +67,7 @@ def _parsed(data: bytes) -> Any:
         return _bounded(json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite))
     except UnicodeDecodeError as error:
         raise invalid(f"body: expected UTF-8, found byte {data[error.start]:#x} at {error.start}") from None
-    # `[[[[…` has no error of its own in `json`: its reader runs out of stack.
+    # `json` reports deeply nested input such as `[[[[…` only as a RecursionError.
     except RecursionError:
         raise invalid("body: expected JSON, found lists or objects nested too deeply") from None
     except ValueError as error:
@@ -75,9 +75,9 @@ def _parsed(data: bytes) -> Any:
 
 
 def _bounded(body: Any) -> Any:
-    """Return a body that is not nested too deeply to be written, checked and copied again."""
+    """Return the body. Raises `Failure` if it is nested too deeply to process."""
     level = [body]
-    # Level by level: a check that called itself would run into the depth that it guards against.
+    # Check level by level: a recursive check would itself exceed the recursion limit.
     for _ in range(_DEEPEST):
         found = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
         level = list(chain.from_iterable(found))
@@ -87,18 +87,18 @@ def _bounded(body: Any) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # `{"n": 1, "n": 16}` is 16 here and 1 in other readers: a filter in between would check another request.
+    # `{"n": 1, "n": 16}` is 16 here and 1 in other parsers, so a proxy could check a different request.
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise invalid(f"body: expected every key once, found {twice!r:.80} again")
+        raise invalid(f"body: duplicate key {twice!r:.80}")
     return found
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
-    if not isfinite(value):  # "1e999" and "NaN": they would come back as `Infinity` and `NaN`, which are no JSON
-        raise invalid(f"body: expected numbers that a double holds, found {digits:.80}")
+    if not isfinite(value):  # "1e999" and "NaN" would be written as `Infinity` and `NaN`, which are not JSON
+        raise invalid(f"body: expected numbers in the range of a double, found {digits:.80}")
     return value
 
 
@@ -110,13 +110,13 @@ _STREAMED: Headers = [
 
 
 class EventStream:
-    """One response. `ping` is sent whenever nothing was sent for `interval` seconds, also before the first frame."""
+    """One streamed response. Sends `ping` after `interval` seconds without a frame, even before the first frame."""
 
     __slots__ = ("_headers", "_interval", "_last", "_ping", "_pinging", "_send", "_sending", "_time", "_timer", "begun")
 
     def __init__(self, send: Send, headers: Headers, *, ping: bytes, interval: float) -> None:
         self.begun: bool = False
-        """The status is out: what goes wrong from now on is told in the stream."""
+        """True after the status has been sent. Later errors are sent as events."""
         self._send = send
         self._headers = headers
         self._ping = ping
@@ -129,11 +129,11 @@ class EventStream:
         self._timer = loop.call_later(interval, self._tick)
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame; returns when the server has taken it."""
-        # A ping that is on its way is not cut in two by a frame.
+        """Send a frame. Returns when the server has accepted it."""
+        # Wait for a ping that is being sent, so that a frame doesn't split it.
         if self._pinging is not None:
             await self._pinging
-        # While a slow reader keeps a frame waiting, no ping is due: the connection is anything but silent.
+        # No ping is needed while a slow client delays a frame, since the connection isn't silent.
         self._sending = True
         await self._write(frame)
         self._last = self._time()
@@ -147,9 +147,9 @@ class EventStream:
         await self._write(frame, more=False)
 
     def close(self) -> None:
-        """Stop the timer. Call it however the response ended."""
+        """Stop the timer. Call it after every response, even a failed one."""
         self._timer.cancel()
-        # The client may have gone in the middle of a ping, and nobody would wait for that task any more.
+        # If the client disconnected during a ping, no other code waits for that task.
         if self._pinging is not None:
             self._pinging.cancel()
 
@@ -161,18 +161,18 @@ class EventStream:
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
-        # The timer looks once an interval, not once a frame: thousands of frames a second set no timers.
+        # The timer runs once per interval, not per frame, so thousands of frames a second set no timers.
         due = self._last + self._interval
         if loop.time() >= due and not self._sending:
             self._pinging = loop.create_task(self._keep_open())
             due = loop.time() + self._interval
-        # `due` may have passed while a frame was on its way; a tenth of the interval keeps the timer from spinning.
+        # `due` may be in the past if a frame was being sent. A minimum of a tenth of the interval keeps the timer from spinning.
         self._timer = loop.call_at(max(due, loop.time() + self._interval / 10), self._tick)
 
     async def _keep_open(self) -> None:
         try:
             await self._write(self._ping)
         finally:
-            # A ping counts as something sent; `send` and `end` wait for it, since it may be the response's first body.
+            # A ping counts as a frame. `send` and `end` wait for a ping, since it may start the response.
             self._last = self._time()
             self._pinging = None

@@ -1,6 +1,6 @@
-"""Bounds what uvicorn does not: how long a connection may stand without a whole head, and what a streamed chunk costs.
+"""Limits the time for a request's head, and writes streamed chunks without h11's overhead.
 
-Where a request ends is h11's to find; a client that has neither sent a head nor gone is not waited for.
+h11 still parses the requests. A connection is closed if the client doesn't send a complete head in time.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_SECONDS = 10.0
-"""Seconds from a connection, or the end of an answer, to the end of the next request's head."""
+"""Time limit for a request's head, in seconds. It starts when a connection is opened or an answer ends."""
 
 
 class Door(H11Protocol):
-    """One connection."""
+    """One client connection."""
 
     _timer: asyncio.TimerHandle | None = None
 
     @property
     def app(self) -> Any:
         """The application that uvicorn calls for each request."""
-        return self._answer  # kept in a field, it would be a circle that only the collector ends
+        return self._answer  # a stored bound method would create a reference cycle
 
     @app.setter
     def app(self, application: Any) -> None:
         self._application = application
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """Run the application, and write streamed data immediately."""
+        """Run the application, and write streamed chunks directly to the transport."""
         cycle, transport, flow, chunked = self.cycle, self.transport, self.flow, False
 
         async def write(message: Any) -> None:
             nonlocal chunked
-            # h11 takes each chunk through its tables of states, which costs as much as all else that is done for a token.
+            # For each chunk, h11's state machine costs as much as all other work for a token.
             if chunked and message.get("more_body") and not (flow.write_paused or cycle.disconnected):
-                if body := message["body"]:  # an empty chunk would be the last one
+                if body := message["body"]:  # an empty chunk would end the response
                     transport.write(b"%x\r\n%b\r\n" % (len(body), body))
                 return
             if message["type"] == "http.response.start":
@@ -58,20 +58,20 @@ class Door(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read more bytes; a body has its own time limit (`limits.upload_timeout`)."""
+        """Process received bytes. A body has its own time limit, `limits.upload_timeout`."""
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and not cycle.response_complete:
             self._stop_waiting()
 
     def on_response_complete(self) -> None:
-        """Start the time limit for the next request's head, which the rest of an unread body shares."""
+        """Start the time limit for the next request's head, which includes the rest of an unread body."""
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._wait()
 
     def send_400_response(self, msg: str) -> None:
-        """Send a 400 for bytes that are not HTTP; in the middle of an answer, close the connection instead."""
+        """Send a 400 for bytes that are not HTTP. During an answer, close the connection instead."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:

@@ -1,6 +1,6 @@
-"""Answers one HTTP request: reads, prepares, generates, and sends the answer or an error in the API's own shape.
+"""Handles one HTTP request: reads it, prepares the turn, generates, and sends the answer or an error.
 
-One task answers; a second one, the watcher, waits for the client to go and then cancels the first.
+One task handles the request. A second task, the watcher, cancels the first one when the client disconnects.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _log = logging.getLogger("unrender.gateway")
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 ID_HEADERS = ("x-request-id", "request-id")
-"""Headers with the request id that OpenAI's and Anthropic's clients read."""
+"""Headers with the request id, as expected by OpenAI's and Anthropic's clients."""
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _FORWARDED = ("traceparent", "tracestate")
-"""Headers that go on to the engine, unless they hold what no header may."""
+"""Headers that are forwarded to the engine, unless they contain invalid characters."""
 _PLAIN = re.compile(r"[ -~]{1,512}")
 _RETRY_AFTER = (b"retry-after", b"1")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The ASGI application of one API."""
+    """ASGI application of one API."""
 
     gateway: Gateway
     api: Api
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         await Exchange(self.gateway, self.api, scope, receive, send).run()
 
 
@@ -69,9 +69,9 @@ class Exchange:
         self._stream: EventStream | None = None
         self._answer: Answer | None = None
         self._stores = False
-        """The answer will be stored."""
+        """True if the answer will be stored."""
         self._items: Any = ()
-        """The input items that are stored with it."""
+        """Input items to store with the answer."""
         self._record = Record(surface=api.name)
         self._span: Span | None = None
         self._forwarded = self._traced()
@@ -79,7 +79,7 @@ class Exchange:
         self._own: Headers = [(name.encode(), self._id.encode()) for name in ID_HEADERS]
 
     def _traced(self) -> dict[str, str]:
-        """Begin the request's span, where there is telemetry; returns the headers that put the engine into the same trace."""
+        """Start the request's span if telemetry is enabled. Return the trace headers for the engine."""
         sent = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
         given = {name: value for name, value in sent.items() if _PLAIN.fullmatch(value)}
         found = _TRACE.fullmatch(given.get("traceparent", ""))
@@ -90,7 +90,7 @@ class Exchange:
         return self._span.headers()
 
     async def run(self) -> None:
-        """Answer the request; returns when the answer is out, or the client has gone."""
+        """Handle the request. Returns when the answer has been sent or the client has disconnected."""
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(self._gateway.limits.answer_timeout):
@@ -105,16 +105,16 @@ class Exchange:
             if isinstance(failure.__cause__, EngineError):
                 _log.warning("request %s: %s", self._id, failure.__cause__)
             await self._fail(failure)
-        # The watcher cancels this very task when the client has gone; whoever else cancels it ends the server. Only the
-        # first is over here: `uncancel` says so, or the timeout above would take it for its own.
+        # The watcher cancels this task when the client disconnects; any other cancellation is a shutdown. After a disconnect, `uncancel`
+        # keeps the timeout above from treating the cancellation as its own.
         except asyncio.CancelledError:
             if not self._gone or task is None:
                 self._record.cancel("shutdown")
                 raise
             task.uncancel()
-        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
-            _log.exception("request %s: a defect of the gateway", self._id)
-            await self._fail(Failure(Kind.INTERNAL, f"the gateway has a defect; request {self._id}"))
+        except Exception:  # noqa: BLE001 - the client must get a response
+            _log.exception("request %s: internal error", self._id)
+            await self._fail(Failure(Kind.INTERNAL, f"internal error; request {self._id}"))
         finally:
             if self._stream is not None:
                 self._stream.close()
@@ -123,13 +123,12 @@ class Exchange:
             seconds = self._record.end(self._gateway.metrics, self._id, self._answer)
             if self._span is not None:
                 self._span.end(self._record, seconds, self._answer)
-            self._answer = (
-                None  # it knows this exchange: a circle, which would keep all of both until the collector comes
-            )
+            # The answer references this exchange. The cycle would keep both objects alive until the next garbage collection.
+            self._answer = None
 
     async def _run(self) -> None:
         gateway = self._gateway
-        # The key comes first, before any of the body: who has none costs no memory.
+        # Check the key before reading the body, so that unauthorized requests use no memory.
         opened = gateway.keys.check(self._headers)
         ask = await self._read(
             await read_json(self._receive, gateway.limits.max_body_bytes, gateway.limits.upload_timeout)
@@ -137,7 +136,7 @@ class Exchange:
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot():
-            # Nobody else reads the connection while the answer is written, so its end is noticed here.
+            # Nothing else reads from the connection during the answer, so the watcher detects a disconnect.
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:
                 await self._respond(ask, model)
@@ -145,11 +144,11 @@ class Exchange:
                 watcher.cancel()
 
     async def _read(self, body: Any) -> Ask:
-        """Read the request, with the conversation that it refers to."""
+        """Read the request, including the stored conversation that it refers to."""
         if not self._api.stores:
             return self._api.read(body)
         stored = self._gateway.stored
-        # The whole conversation takes the place of `input` here, so that all after this reads one that was never cut.
+        # Replace `input` with the complete conversation, so that later code needs no special case.
         body = await stored.continued(body, self._gateway.keys.owner(self._headers))
         ask = self._api.read(body)
         self._stores = bool(stored.most) and ask.store is not False
@@ -157,7 +156,7 @@ class Exchange:
         return ask
 
     async def _keep(self, surface: Surface) -> None:
-        """Keep the answer for the next prompt, and store it, where that is wanted."""
+        """Add the answer to the cache, and store it if requested."""
         if self._answer is not None:
             self._answer.keep(self._shelf)
             self._gateway.metrics.hold(self._gateway.kept)
@@ -165,15 +164,15 @@ class Exchange:
             return
         try:
             await self._gateway.stored.keep(self._gateway.keys.owner(self._headers), self._items, surface.body())
-        # The answer itself is whole, and whoever refers to it later is told that it is not there.
+        # The client still gets its answer. A later request that refers to it gets an error.
         except Failure:
-            _log.warning("request %s: its answer is not stored", self._id)
+            _log.warning("request %s: the answer was not stored", self._id)
 
     async def _watch(self, task: asyncio.Task[Any] | None) -> None:
-        """Cancel the answer, and with it the engine's work, when the client goes away."""
+        """Cancel the answer and the engine's work when the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        # Set before: `run` tells by it a client that went from a server that ends.
+        # Set `_gone` before cancelling: `run` uses it to distinguish a disconnect from a shutdown.
         self._gone = True
         if task is not None:
             task.cancel()
@@ -186,7 +185,7 @@ class Exchange:
         warnings = tuple(_warnings(ask, model, prepared))
         if warnings:
             self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
-        # A stream of some APIs begins with what the prompt has cost; 0 stands for what the engine does not say.
+        # Streams of some APIs begin with the prompt's token count, or with 0 if the engine doesn't report it.
         counted, exact = await model.count(prepared.turn.prompt) if ask.stream and self._api.counts else (0, True)
 
         def begin() -> Answer:
@@ -212,12 +211,12 @@ class Exchange:
         answer = begin()
         ping, interval = answer.surface.ping(), self._gateway.limits.keepalive_interval
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
-        # Judged before its first byte is out, the stream comes all at once; pings keep it open until then.
+        # A stream that is validated first is sent all at once. Pings keep the connection open until then.
         if model.validate_streams and prepared.unbound(model.capabilities):
             _, frames = await self._judge(ask, model, begin)
             await stream.end(b"".join(frames))
             return
-        # The frames of a stream are not kept, so the answer is stored from what its surface has added up.
+        # Frames of a stream are not kept, so the stored answer is the one that the surface has collected.
         answer.finished = self._keep
         async with aclosing(answer.frames()) as coming:
             async for frame in coming:
@@ -226,9 +225,10 @@ class Exchange:
         await stream.end()
 
     async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> tuple[Surface, list[bytes]]:
-        """Generate the whole answer, store it where that is wanted, and return it with its frames.
+        """Generate the complete answer, store it if requested, and return it with its frames.
 
-        One that lacks what was promised is asked for again, as often as jobs are sent; with a seed it would be the same.
+        An answer that violates the request is generated again, up to `attempts` times. With a seed, there is only one attempt, since the
+        result would be the same.
         """
         for left in reversed(range(model.attempts if ask.seed is None else 1)):
             answer, frames = begin(), []
@@ -243,14 +243,14 @@ class Exchange:
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
-        # `messages[2].content` is a place in Chat Completions: of an API with other fields, what holds it is named.
+        # `messages[2].content` is a path in Chat Completions. For other APIs, report the field that contains the conversation.
         if (failure.param or "").startswith("messages") and self._api.conversation != "messages":
             failure.param = self._api.conversation
         if self._answer is None:
             self._record.rejected = failure.code or failure.kind.value
         if self._gone:
             return
-        # Once the status is out (a ping suffices), an error can only be one more event of the stream.
+        # After the status has been sent, even for a ping, an error can only be an event in the stream.
         if self._stream is not None and self._stream.begun and self._answer is not None:
             await self._stream.end(self._answer.surface.failed(failure))
             return
@@ -266,7 +266,7 @@ class Exchange:
 
 
 def _warnings(ask: Ask, model: Model, prepared: Prepared) -> Iterator[str]:
-    """Yield warnings for the client: above all, parameters without effect."""
+    """Yield warnings for the client, mainly about ignored parameters."""
     engine = model.capabilities
     heeded = {**dict.fromkeys(engine.sampling, True), "logprobs": engine.logprobs, "seed": engine.seed}
     wanted = [*ask.sampling, *(name for name in ("logprobs", "seed") if getattr(ask, name) is not None)]
@@ -274,17 +274,17 @@ def _warnings(ask: Ask, model: Model, prepared: Prepared) -> Iterator[str]:
     yield from (f"{name}: not honoured" for name in (*ask.unheeded, *ignored))
     if ask.model and ask.model not in (model.name, *model.aliases):
         yield f"model: answered by {model.name}"
-    yield from (f"{name}: only asked for, since no grammar binds the engine" for name in prepared.unbound(engine))
+    yield from (f"{name}: not enforced, since the engine uses no grammar" for name in prepared.unbound(engine))
     yield from prepared.warnings
 
 
 def request_id(headers: Mapping[bytes, bytes]) -> str:
-    """Return the client's name for its request, or a new one."""
+    """Return the client's request id, or a new one."""
     given = headers.get(b"x-request-id", b"").decode("latin-1")
     return given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
 
 
 def _header(text: str) -> bytes:
-    """Return a text as the value of a header: ASCII, on one line, and not too long."""
+    """Return a text as a header value: ASCII, on one line, and of limited length."""
     plain = "".join(character if " " <= character <= "~" else "?" for character in text)
     return plain[:MAX_REMARK].encode()

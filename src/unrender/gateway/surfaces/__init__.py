@@ -1,9 +1,9 @@
-"""Surfaces: the APIs. Each reads a request's JSON into an `Ask`, and writes events as frames and as a whole answer.
+"""Surfaces: the supported APIs. Each reads a request's JSON into an `Ask`, and writes events as frames and as a complete answer.
 
-In come JSON and events; out go an `Ask` and bytes. `surface` holds what the APIs share and what each offers to the rest; open it
-first, then `chat`, which is the plainest; `messages` and `responses` write rows of blocks. `tools` reads tools and the calls of custom
-ones, `stored` keeps answers of Responses where that is wanted, `lark_pattern` makes a pattern of a custom tool's grammar.
+`surface` defines the interface of an API; read it first, then `chat`, which is the simplest one. `messages` and `responses` write sequences
+of blocks. `tools` reads tools and custom tool calls, `stored` stores Responses API answers, and `lark_pattern` converts a custom tool's
+grammar to a regular expression.
 
-Rules: everything here is synchronous and does no I/O. A whole answer is what its stream adds up to: both take the same path.
-What a request says that has no effect is named in the answer.
+Rules: except for `stored`, everything here is synchronous and does no I/O. A complete answer is the sum of its stream, so both use the same
+code. Every parameter that has no effect is listed in the answer.
 """

@@ -1,7 +1,7 @@
-"""OpenAI's Chat Completions, and the older Completions: reads a request into an Ask, and writes events as chunks.
+"""OpenAI's Chat Completions and Completions APIs: reads a request into an `Ask`, and writes events as chunks.
 
-Sources: https://platform.openai.com/docs/api-reference/chat and /completions. Chunks of Chat Completions are spliced: of a
-delta only its text is encoded. In Completions nothing is read: no template writes the prompt, no parser reads the answer.
+Sources: https://platform.openai.com/docs/api-reference/chat and /completions. To save time, Chat Completions encodes only the text of each
+delta. Completions has a raw prompt instead of a template, and its answers are not parsed.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from unrender.openai import Completion, Delta, Usage, deltas
 
 _COMPLETE = "complete"
 _DONE = b"data: [DONE]\n\n"
-"""Ends a stream."""
+"""End of a stream."""
 _HOLE = "\0text\0"
-"""Stands in a delta where its text will be."""
+"""Placeholder for the text of a delta."""
 _HOLE_JSON = json.dumps(_HOLE).encode()
 
 
 def with_content(message: Any) -> Any:
-    """Return a message. Raises `ValueError` for content that is an object or a number: templates would print it somehow."""
+    """Return a message. Raises `ValueError` for content that is an object or a number, which templates would still print."""
     content = message.get("content") if isinstance(message, dict) else None
     if content is not None and not isinstance(content, str | list):
         raise ValueError(f"content: expected text, null or a list of parts, found {type(content).__name__}")
@@ -52,7 +52,7 @@ def with_content(message: Any) -> Any:
 
 
 class StreamOptions(Object):
-    """Options of a stream."""
+    """Stream options."""
 
     include_usage: bool | None = None
 
@@ -67,7 +67,7 @@ class _Request(Sampling):
     seed: Seed | None = None
 
     def ask(self, tools: Tools | None = None, unheeded: Sequence[str] = (), **more: Any) -> Ask:
-        """Return the Ask of the request."""
+        """Return the request as an `Ask`."""
         own: dict[str, Any] = {
             "include_usage": bool(self.stream_options and self.stream_options.include_usage),
             "choices": self.n or 1,
@@ -75,12 +75,12 @@ class _Request(Sampling):
             "limit": self.max_tokens,
             "seed": self.seed,
         }
-        # What an API reads by itself wins: `max_completion_tokens` of Chat takes the place of `max_tokens`.
+        # Fields that an API reads itself take precedence: `max_completion_tokens` replaces `max_tokens`.
         return super().ask(tools, unheeded, **(own | more))
 
 
 class ChatRequest(_Request):
-    """A request."""
+    """A Chat Completions request."""
 
     neutral: ClassVar = {
         "store": False,
@@ -108,13 +108,13 @@ class ChatRequest(_Request):
 
 
 class ParseRequest(ChatRequest):
-    """A request, and a text that is read as the answer to it."""
+    """A Chat Completions request, and a text to parse as its answer."""
 
     text: str
 
 
 class CompletionsRequest(_Request):
-    """A request to Completions."""
+    """A Completions request."""
 
     neutral: ClassVar = {"best_of": 1, "logit_bias": {}, "suffix": ""}
 
@@ -124,10 +124,10 @@ class CompletionsRequest(_Request):
 
 
 def read(body: Any) -> Ask:
-    """Read a request. Raises `Failure` that names the wrong field."""
+    """Read a request. Raises `Failure` with the name of the invalid field."""
     request = ChatRequest.read(body)
     if request.top_logprobs is not None and not request.logprobs:
-        raise wrong("logprobs", "true beside `top_logprobs`", request.logprobs, param="top_logprobs")
+        raise wrong("logprobs", "true when `top_logprobs` is set", request.logprobs, param="top_logprobs")
     form = request.response_format.get("json_schema") if isinstance(request.response_format, Mapping) else None
     check_strict(form, "response_format.json_schema", param="response_format")
     return request.ask(
@@ -145,7 +145,7 @@ def read(body: Any) -> Ask:
 
 
 def _message(message: Any) -> Any:
-    """Return a message whose calls of custom tools are calls of functions."""
+    """Return a message with custom tool calls converted to function calls."""
     calls = message.get("tool_calls") if isinstance(message, Mapping) else None
     return {**message, "tool_calls": [_plain_call(call) for call in calls]} if isinstance(calls, list) else message
 
@@ -154,16 +154,15 @@ def _plain_call(call: Any) -> Any:
     custom = call.get("custom") if isinstance(call, Mapping) else None
     if not isinstance(custom, Mapping):
         return call
-    # A client sends back what it was sent, `{"custom": {"name": "run", "input": "ls"}}`. Templates know functions
-    # alone.
+    # A client sends back the call that it received, `{"custom": {"name": "run", "input": "ls"}}`. Templates only support functions.
     function = {"name": custom.get("name"), "arguments": custom_arguments(str(custom.get("input", "")))}
     return {"id": call.get("id"), "type": "function", "function": function}
 
 
 def read_prompt(body: Any) -> Ask:
-    """Read a request to Completions. Raises `Failure` that names the wrong field."""
+    """Read a Completions request. Raises `Failure` with the name of the invalid field."""
     request = CompletionsRequest.read(body)
-    # `["Once"]` is one text as well. A list of token ids is not text: only the engine knows what it means.
+    # A list with one text, `["Once"]`, is also valid. Lists of token ids are not supported, since only the engine can decode them.
     prompt = request.prompt[0] if isinstance(request.prompt, list) and len(request.prompt) == 1 else request.prompt
     if not isinstance(prompt, str):
         raise wrong("prompt", "one text, not tokens or a list of texts", request.prompt)
@@ -182,17 +181,17 @@ class _Chunks(Surface):
         raise NotImplementedError
 
     def finish(self, usage: Usage) -> bytes:
-        """Return the usage, if the request asked for it, and the end of the stream."""
+        """Return the usage, if requested, and the end of the stream."""
         self._usage = usage
         return (frame(self._costs(usage)) if self._ask.include_usage else b"") + _DONE
 
     def failed(self, failure: Failure) -> bytes:
-        """Return the error in place of a chunk, and the end of the stream."""
+        """Return the error as a chunk, and the end of the stream."""
         return frame(refusal(failure)) + _DONE
 
 
 class ChatSurface(_Chunks):
-    """The chunks of one answer, and the completion that they add up to."""
+    """Writes the chunks of one answer, and the completion that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
@@ -200,25 +199,25 @@ class ChatSurface(_Chunks):
             model=head.model, id=head.id, created=head.created, reasoning_field=head.reasoning_field
         )
         self._inputs: dict[tuple[int, int], InputText] = {}
-        """Reads the text of each call of a custom tool, by choice and call."""
+        """Extracts the text of each custom tool call, by choice and call."""
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
 
     def _costs(self, usage: Usage) -> dict[str, Any]:
         return {**self._completion.usage_chunk(usage)}
 
     def begin(self) -> bytes:
-        """Return each choice's chunk with the role; the first one carries the warnings."""
+        """Return a chunk with the role for each choice. The first chunk also contains the warnings."""
         role: Delta = {"role": "assistant", "content": ""}
         first, *others = (self._completion.chunk(i, role) for i in range(self._ask.choices))
         return b"".join(map(frame, [{**first, **self._warnings()}, *others]))
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
-        """Return a chunk for each event that clients are told about."""
+        """Return the chunks for more events of a choice."""
         found = [self._delta(index, event) for event in events]
         if not logprobs:
             return b"".join(found)
         self._logprobs.setdefault(index, []).extend(logprobs)
-        # Log probabilities belong to the content, so they go with its first chunk; reasoning and calls beside it have none.
+        # Log probabilities belong to the content, so they are sent with its first chunk. Reasoning and calls have none.
         for i, event in enumerate(events):
             if isinstance(event, unrender.ContentText):
                 chunk = self._completion.chunk(index, {"content": event.text})
@@ -242,7 +241,7 @@ class ChatSurface(_Chunks):
         return before + quoted(event.text) + after
 
     def _custom(self, index: int, event: unrender.Event) -> dict[str, Any] | None:
-        """Return the delta of an event in the call of a custom tool; None for any other event."""
+        """Return the delta for an event in a custom tool call, or None for any other event."""
         call: dict[str, Any]
         match event:
             case unrender.ToolCallStarted(at, id, name) if name in self._ask.custom:
@@ -250,7 +249,8 @@ class ChatSurface(_Chunks):
                 call = {"id": id, "type": "custom", "custom": {"name": name, "input": ""}}
             case unrender.ArgumentsText(at, text):
                 call = {"custom": {"input": self._inputs[index, at].feed(text)}}
-            # A whole call needs no word at its end; one that breaks says how, with empty text for clients that add it up.
+            # A complete call needs no delta at its end. A broken call reports its status, with empty text for clients that concatenate the
+            # deltas.
             case unrender.ToolCallFinished(at, status) if (index, at) in self._inputs and status is not _COMPLETE:
                 call = {"custom": {"input": ""}, "status": status}
             case _:
@@ -258,9 +258,9 @@ class ChatSurface(_Chunks):
         return {"tool_calls": [{"index": at, **call}]}
 
     def _splice(self, index: int, what: str) -> tuple[bytes, bytes]:
-        """Return the chunk before and after the text of a delta; `what` is a field, or a call's index."""
-        # A chunk is the same for every token but for its text, so it is encoded once, with a hole where the text will be:
-        # {"id":…,"choices":[{"delta":{"content":HOLE}…}]} is cut there in two.
+        """Return the start and the end of a chunk, without the text between them. `what` is a field name or the index of a call."""
+        # Chunks differ only in their text, so they are encoded once, with a placeholder for the text:
+        # {"id":…,"choices":[{"delta":{"content":HOLE}…}]} is split at HOLE.
         found = self._spliced.get((index, what))
         if found is None:
             calls = [{"index": int(what), "function": {"arguments": _HOLE}}] if what.isdigit() else None
@@ -276,13 +276,13 @@ class ChatSurface(_Chunks):
         return frame({**chunk, "warnings": list(outcome.warnings)} if outcome.warnings else chunk)
 
     def body(self) -> dict[str, Any]:
-        """Return the `chat.completion`."""
+        """Return the `chat.completion` object."""
         outcomes = [self._outcomes[index] for index in sorted(self._outcomes)]
         reasons = [outcome.reason for outcome in outcomes]
         whole = self._completion.body([outcome.message for outcome in outcomes], reasons=reasons, usage=self._usage)
         body: dict[str, Any] = {**whole}
         for choice in body["choices"]:
-            # `Completion` writes function calls; calls of custom tools are converted as in the stream.
+            # `Completion` writes function calls. Custom tool calls are converted here, as in the stream.
             if calls := choice["message"].get("tool_calls"):
                 choice["message"]["tool_calls"] = [self._call(call) for call in calls]
             if self._ask.logprobs is not None:
@@ -290,7 +290,7 @@ class ChatSurface(_Chunks):
         return body | self._warnings()
 
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Return a call; one of a custom tool has its text."""
+        """Return a call. The arguments of a custom tool call are converted to text."""
         function = call["function"]
         if function["name"] not in self._ask.custom:
             return call
@@ -300,24 +300,24 @@ class ChatSurface(_Chunks):
 
 
 class CompletionsSurface(_Chunks):
-    """The chunks of one answer of Completions, and the completion that they add up to."""
+    """Writes the chunks of one Completions answer, and the completion that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
         self._texts: dict[int, list[str]] = {index: [ask.echo["prompt"]] for index in range(ask.choices)}
 
     def begin(self) -> bytes:
-        """Return the prompt of each choice, if the request asked to repeat it, and the warnings."""
+        """Return the prompt of each choice if `echo` is set, and the warnings."""
         prompt, warnings = self._ask.echo["prompt"], self._warnings()
         if not prompt and not warnings:
             return b""
-        # Without a prompt to repeat, one chunk goes out for the warnings, and none for the other choices.
+        # Without `echo`, there is only one chunk, for the warnings.
         first, *others = (self._body([self._choice(index, prompt)]) for index in self._texts)
         return b"".join(map(frame, [first | warnings, *(others if prompt else ())]))
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
         """Return a chunk with the text of the events."""
-        # Nothing is parsed here, so all that comes is content.
+        # The answer isn't parsed, so all text is content.
         text = "".join(event.text for event in events if isinstance(event, unrender.ContentText))
         if not text:
             return b""
@@ -331,7 +331,7 @@ class CompletionsSurface(_Chunks):
         return frame(self._body([self._choice(index, "", reason=outcome.finish_reason)]))
 
     def body(self) -> dict[str, Any]:
-        """Return the `text_completion`."""
+        """Return the `text_completion` object."""
         choices = [
             self._choice(i, "".join(parts), self._logprobs.get(i, ()), self._outcomes[i].finish_reason)
             for i, parts in self._texts.items()
@@ -351,14 +351,14 @@ class CompletionsSurface(_Chunks):
         return told | {"choices": choices}
 
     def _costs(self, usage: Usage) -> dict[str, Any]:
-        # Nothing is read here, so nothing is known of reasoning.
+        # The answer isn't parsed, so the number of reasoning tokens is unknown.
         told = {name: value for name, value in usage.to_openai().items() if name != "completion_tokens_details"}
         return self._body([]) | {"usage": told}
 
 
 def _legacy(tokens: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return log probabilities in the form of Completions."""
-    # "It", " rains": the tokens begin at 0 and 2 of the text.
+    """Return log probabilities in the format of Completions."""
+    # "It", " rains": the tokens begin at offsets 0 and 2.
     words = [token["token"] for token in tokens]
     others = [token.get("top_logprobs") or () for token in tokens]
     return {
@@ -379,7 +379,7 @@ _TYPES = {
 
 
 def refusal(failure: Failure) -> dict[str, Any]:
-    """Return a failure in the shape of OpenAI's errors."""
+    """Return a failure in the format of OpenAI's errors."""
     kind = _TYPES.get(failure.kind, "invalid_request_error")
     return {"error": {"message": failure.message, "type": kind, "param": failure.param, "code": failure.code}}
 

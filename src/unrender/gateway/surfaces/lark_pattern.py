@@ -1,8 +1,8 @@
-r"""Turns a Lark grammar without recursion into one regular expression for the same texts.
+r"""Converts a Lark grammar without recursion to an equivalent regular expression.
 
-Such a grammar can be enforced inside a JSON string in every dialect; one with recursion cannot. The syntax is Lark's, as in
-<https://lark-parser.readthedocs.io/en/stable/grammar.html>: rules, terminals, strings, expressions, ranges, groups, `?`, `*`,
-`+`, `~`, aliases, priorities, and the terminals of its `common` library that are listed here.
+Unlike a recursive grammar, such an expression can be enforced inside a JSON string in every dialect. The converter supports rules,
+terminals, strings, expressions, ranges, groups, `?`, `*`, `+`, `~`, aliases, priorities, and some terminals of the `common` library. The
+syntax is described in <https://lark-parser.readthedocs.io/en/stable/grammar.html>.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ COMMON: Mapping[str, str] = {
     "CNAME": "[A-Za-z_][A-Za-z_0-9]*",
     "ESCAPED_STRING": r'"(?:[^"\\\n]|\\[^\n])*"',
 }
-"""Terminals of Lark's library that can be imported."""
+"""Supported terminals of Lark's `common` library."""
 _LONGEST = 10_000
-"""Characters of an expression; no grammar holds a longer one."""
+"""Maximum length of a grammar or an expression, in characters."""
 _DEEPEST = 32
-"""Groups, and rules, inside each other."""
+"""Maximum nesting of groups and rules."""
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|//[^\n]*|\#[^\n]*)
     |(?P<line>(?:\r?\n[ \t]*)+(?!\s*[|]))|(?P<fold>\r?\n)
@@ -53,11 +53,10 @@ _Token = tuple[str, str]
 
 
 def pattern_of(grammar: str) -> str | None:
-    r"""Return a regular expression for the texts of a grammar's rule `start`; None when there is none.
+    r"""Return a regular expression for the texts of a grammar's rule `start`, or None.
 
-    It is in the syntax of JSON Schema's `pattern`. There is none for recursion, `%ignore`, templates and terminals of
-    other libraries, for a text that is not Lark, and for an expression that is too long for a pattern. Nothing is
-    raised.
+    The expression uses the syntax of JSON Schema's `pattern`. Returns None for recursion, `%ignore`, templates, terminals of other
+    libraries, text that is not Lark, and expressions that are too long. Never raises an error.
 
     >>> pattern_of('start: "say " WORD ("," WORD)*\nWORD: /[a-z]+/')
     '^(?:say (?:(?:[a-z]+))(?:,(?:(?:[a-z]+)))*)$'
@@ -72,24 +71,24 @@ def pattern_of(grammar: str) -> str | None:
 
 
 class _Unsaid(Exception):
-    """No regular expression can express this."""
+    """Raised if no regular expression is equivalent."""
 
 
 def _tokens(grammar: str) -> list[_Token]:
     found = list(_TOKEN.finditer(grammar))
-    if "".join(match[0] for match in found) != grammar:  # something in between is no token
+    if "".join(match[0] for match in found) != grammar:  # some of the text is not a token
         raise _Unsaid
     return [(str(match.lastgroup), match[0]) for match in found if match.lastgroup not in ("space", "fold")]
 
 
 def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
-    """Return what each name stands for: tokens, or the expression of an imported terminal."""
+    """Return the definition of each name: tokens, or the expression of an imported terminal."""
     found: dict[str, list[_Token] | str] = {}
     for _, line in groupby(tokens, lambda token: token[0] == "line"):
         match list(line):
             case [("line", _), *_]:
                 continue
-            # `%import common.INT` and `%import common.INT -> NUMBER`
+            # Matches `%import common.INT` and `%import common.INT -> NUMBER`.
             case [("mark", "%"), ("name", "import"), ("name", "common"), ("mark", "."), ("name", name), *alias] if (
                 name in COMMON and [kind for kind, _ in alias] in ([], ["arrow"])
             ):
@@ -105,12 +104,12 @@ def _definitions(tokens: list[_Token]) -> dict[str, list[_Token] | str]:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes rules as expressions, each once: Lark's tokens are nearly those of expressions."""
+    """Writes each rule once as an expression. Lark's tokens are nearly those of regular expressions."""
 
     definitions: Mapping[str, list[_Token] | str]
     known: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
-    """The rules that are being written: one that comes up again refers to itself."""
+    """Rules that are being written. A rule that occurs again is recursive."""
 
     def rule(self, name: str) -> str:
         if name not in self.known:
@@ -123,13 +122,13 @@ class _Writer:
         return self.known[name]
 
     def written(self, tokens: list[_Token]) -> str:
-        """Return a rule's right-hand side; groups that do not close, and signs after nothing, are no Lark."""
+        """Return the expression for a rule's right-hand side. Raises `_Unsaid` for unbalanced groups and misplaced operators."""
         parts, closers, size = [""], [""], 0
         ends = ("|", "(", "[")
-        """Tokens that no sign such as `*` may follow."""
+        """Tokens that can't be followed by an operator such as `*`."""
         before = "|"
         for i, (kind, text) in enumerate(tokens):
-            # `"a"+*` is no Lark, but Python and others read `a+*` in their own ways.
+            # `"a"+*` is not valid Lark, but Python and other engines accept `a+*` with different meanings.
             if kind == "sign" and before in (*ends, "sign"):
                 raise _Unsaid
             part = self.part(kind, text)
@@ -138,7 +137,7 @@ class _Writer:
             elif text in (")", "]") and closers.pop() != text:
                 raise _Unsaid
             follows = tokens[i + 1][0] if i + 1 < len(tokens) else ""
-            # Lark's `"ab"*` repeats the text, a pattern's `ab*` its last letter.
+            # Lark's `"ab"*` repeats the text, while a pattern's `ab*` repeats the last letter.
             parts.append(f"(?:{part})" if kind == "text" and follows == "sign" else part)
             size += len(part)
             if size > _LONGEST or len(closers) > _DEEPEST:
@@ -150,7 +149,7 @@ class _Writer:
 
     def part(self, kind: str, text: str) -> str:
         match kind:
-            # Neither `"a"i` nor `/a/i` is said in JSON Schema's patterns, which have no flags.
+            # JSON Schema's patterns have no flags, so `"a"i` and `/a/i` can't be expressed.
             case "text" if text.endswith('"'):
                 return _escaped(text)
             case "range":
@@ -163,7 +162,7 @@ class _Writer:
             case "sign":
                 return f"{{{text[1:].replace('..', ',')}}}" if text[0] == "~" else text
             case "arrow":
-                return ""  # what an alternative is called says nothing of its texts
+                return ""  # an alias doesn't affect the text
         if text not in _MARKS:
             raise _Unsaid
         return _MARKS[text]

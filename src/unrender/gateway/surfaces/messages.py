@@ -1,6 +1,6 @@
-"""Anthropic's Messages: reads a request into an Ask, and writes events as content blocks.
+"""Anthropic's Messages API: reads a request into an `Ask`, and writes events as content blocks.
 
-Source: https://docs.anthropic.com/en/api/messages. Frames are spliced: of a delta only its text is encoded.
+Source: https://docs.anthropic.com/en/api/messages. To save time, only the text of each delta is encoded.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from unrender.gateway.surfaces.tools import read_tools
 from unrender.openai import Usage
 
 _SIGNATURE = "unrender"
-"""Signature of thinking blocks: clients keep only signed ones, and nothing checks ours."""
+"""Signature of thinking blocks. Clients keep only signed blocks, and our signature is never checked."""
 _UNTHREADED = "thread_unsupported_request"
-"""The code by which Anthropic's SDK learns that the whole conversation has to be sent, as its tool runner then does."""
+"""Error code that makes Anthropic's SDK send the complete conversation, as its tool runner does."""
 _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"}
 
 
 class Block(Object):
-    """A content block of any type, in a conversation that a client sends."""
+    """A content block of any type, in a client's conversation."""
 
     type: str | None = None
     text: str | None = None
@@ -77,7 +77,7 @@ class _Output(Object):
 
 
 class CountRequest(Sampling):
-    """A request whose tokens are counted."""
+    """A token counting request."""
 
     neutral: ClassVar = {"service_tier": "auto"}
 
@@ -90,21 +90,23 @@ class CountRequest(Sampling):
     output_config: _Output | None = None
     output_format: Any = None
     thread: Any = None
-    """Has the server keep the conversation, of which later requests send the news alone: refused, since none is kept."""
+    """Conversation that the server would keep, so that later requests only send new messages. Rejected, since the gateway keeps no
+    conversations.
+    """
     chat_template_kwargs: dict[str, Any] | None = None
     stop_sequences: Stop | None = None
     metadata: Any = None
-    """Names the caller for statistics; the answer is the same."""
+    """Identifies the caller for statistics. It doesn't affect the answer."""
 
 
 class MessagesRequest(CountRequest):
-    """A request."""
+    """A Messages API request."""
 
     max_tokens: Limit
 
 
 def read(body: Any) -> Ask:
-    """Read a request. Raises `Failure` that names the wrong field."""
+    """Read a request. Raises `Failure` with the name of the invalid field."""
     request = MessagesRequest.read(body)
     budget = (request.thinking and request.thinking.budget_tokens) or 0
     if budget >= request.max_tokens:
@@ -113,21 +115,21 @@ def read(body: Any) -> Ask:
 
 
 def read_conversation(body: Any) -> Ask:
-    """Read a request in which `max_tokens` may be missing, as in one that only counts tokens."""
+    """Read a request in which `max_tokens` may be missing, e.g. one that only counts tokens."""
     return _ask(CountRequest.read(body))
 
 
 def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     if request.thread is not None:
-        said = "thread: expected none, since no conversation is kept here; send all of it"
+        said = "thread: not supported; send the complete conversation"
         raise Failure(Kind.INVALID, said, param="thread", code=_UNTHREADED)
     conversation = _Blocks()
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
-    # "adaptive" leaves it to the model, and so to the template.
+    # "adaptive" leaves the decision to the model, and so to the template.
     told = {} if thinking.type in (None, "adaptive") else {"thinking": thinking.model_dump(exclude_none=True)}
     output = request.output_config or _Output()
-    # `{"type": "tool", "name": "f"}` in OpenAI's form; the name is checked where the tools are known.
+    # `{"type": "tool", "name": "f"}` in OpenAI's format. The name is validated when the tools are known.
     named = {"type": "function", "function": {"name": choice.name}}
     return request.ask(
         read_tools(request.tools),
@@ -151,13 +153,13 @@ def _response_format(form: Any) -> Any:
 
 
 class _Blocks(Conversation):
-    """Messages of content blocks → messages in OpenAI's form."""
+    """Messages with content blocks → messages in OpenAI's format."""
 
     continues = False
-    """True if the last message is the assistant's, and the answer continues it."""
+    """True if the answer continues the last message, which is the assistant's."""
 
     def read(self, request: CountRequest) -> None:
-        """Take `system` and `messages`."""
+        """Read `system` and `messages`."""
         if request.system:
             self.add("system", _text_of(request.system, "system"))
         for i, message in enumerate(request.messages):
@@ -168,11 +170,11 @@ class _Blocks(Conversation):
                 self._assistant(placed)
             else:
                 self._others(message.role, placed)
-            # After a call comes its result, so only a message without calls can be written on.
+            # A call is followed by its result, so only a message without calls can be continued.
             self.continues = message.role == "assistant" and "tool_calls" not in self.messages[-1]
 
     def _others(self, role: str, blocks: Sequence[tuple[Block, str]]) -> None:
-        # A user's message may hold results of tools: [text, result, result, text] is four messages in OpenAI's form.
+        # A user message may contain tool results: [text, result, result, text] becomes four messages in OpenAI's format.
         for is_result, group in groupby(blocks, lambda placed: placed[0].type == "tool_result"):
             if not is_result:
                 self.add_parts(role, [_shown(block, where) for block, where in group])
@@ -192,7 +194,7 @@ class _Blocks(Conversation):
                     self.unheeded.append(where)
                 case "tool_use":
                     given = {} if block.input is None else block.input
-                    # What a model wrote for a broken call comes back as the text that it was.
+                    # Clients send the arguments of a broken call back as text.
                     arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
                     calls.append(self.call(block.id, block.name or "", arguments))
                 case _:
@@ -214,7 +216,7 @@ def _text(block: Block, where: str) -> str:
 
 
 def _shown(block: Block, where: str) -> str | Mapping[str, Any]:
-    """Return a text, or an image."""
+    """Return a text or an image."""
     if block.type != "image" or not isinstance(block.source, Mapping):
         return _text(block, where)
     kind, data = block.source.get("media_type"), block.source.get("data")
@@ -222,17 +224,17 @@ def _shown(block: Block, where: str) -> str | Mapping[str, Any]:
 
 
 class MessagesSurface(BlockSurface):
-    """The events of one answer, and the message that they add up to."""
+    """Writes the events of one answer, and the message that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
         self._blocks: list[dict[str, Any]] = []
         self._texts: list[str] = []
-        """The open block's deltas."""
+        """Deltas of the open block."""
         self._open = ""
-        """The kind of the open block; "" where none is."""
+        """Kind of the open block; "" if there is none."""
         self._before = b""
-        """The open block's deltas up to their text."""
+        """Encoded start of the open block's deltas, up to their text."""
         self._usage: Usage = Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
 
     def begin(self) -> bytes:
@@ -241,7 +243,7 @@ class MessagesSurface(BlockSurface):
         return event("message_start", message=message) + self.ping()
 
     def _text(self, kind: str, text: str) -> Iterator[bytes]:
-        # Text after thinking is another block; the deltas of one kind that follow each other are one.
+        # Text after thinking starts a new block. Consecutive deltas of the same kind share a block.
         if self._open != kind:
             signature = {"signature": ""} if kind == "thinking" else {}
             yield from self._start(kind, {"type": kind, kind: "", **signature})
@@ -256,24 +258,24 @@ class MessagesSurface(BlockSurface):
 
     def _start(self, kind: str, block: dict[str, Any]) -> Iterator[bytes]:
         yield from self._stop()
-        # An index is a block's place in the whole message: the row that `body` returns is the one that was streamed.
+        # The index is the block's position in the message, so `body` returns the blocks in the streamed order.
         index = len(self._blocks)
         self._blocks.append(block)
         self._open = kind
         field = "partial_json" if kind == "input_json" else kind
-        # Of a delta only its text differs from the one before: the rest is encoded once for each block.
+        # The deltas of a block differ only in their text, so the rest is encoded once per block.
         begun = f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}_delta","{field}":'
         self._before = f"event: content_block_delta\ndata: {begun}".encode()
         yield event("content_block_start", index=index, content_block=block)
 
-    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:  # noqa: ARG002 - a call that breaks has what is whole of it
+    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:  # noqa: ARG002 - a broken call keeps its complete values
         if not self._open:
             return
         kind, index, text = self._open, len(self._blocks) - 1, "".join(self._texts)
         self._open, self._call = "", -1
         self._texts.clear()
         filled = {"input": _values(text)} if kind == "input_json" else {kind: text}
-        # Clients send a thinking block back only if it is signed.
+        # Clients only send back thinking blocks that are signed.
         if kind == "thinking":
             filled["signature"] = _SIGNATURE
             yield event("content_block_delta", index=index, delta={"type": "signature_delta", "signature": _SIGNATURE})
@@ -281,9 +283,9 @@ class MessagesSurface(BlockSurface):
         yield event("content_block_stop", index=index)
 
     def finish(self, usage: Usage) -> bytes:
-        """Return the reason why the message ended, its usage, and its end."""
+        """Return the stop reason, the usage, and the end of the message."""
         self._usage = usage
-        # The other warnings were in `message_start`; what an answer lacks is known only at its end.
+        # Other warnings were in `message_start`. Violations of the request are known only at the end.
         lacking = {"warnings": list(self._outcomes[0].warnings)} if self._outcomes[0].warnings else {}
         return event("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + event("message_stop")
 
@@ -302,7 +304,7 @@ class MessagesSurface(BlockSurface):
         return {"stop_reason": reason, "stop_sequence": outcome.stopped_by or None}
 
     def _cost(self) -> dict[str, int]:
-        # Of 100 tokens, 80 of them cached, OpenAI says 100 and 80, and Anthropic 20 and 80.
+        # For 100 tokens, 80 of them cached, OpenAI reports 100 and 80, and Anthropic 20 and 80.
         cached = self._usage.cached_tokens or 0
         return {
             "input_tokens": max(self._usage.prompt_tokens - cached, 0),
@@ -324,13 +326,13 @@ _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"
 
 
 def _values(arguments: str) -> Any:
-    """Return the values of a call's arguments; of arguments that break off those that are whole, as Anthropic's SDK does.
+    """Return the values of a call's arguments. For truncated arguments, returns the complete values, like Anthropic's SDK.
 
     >>> _values('{"path": "a.txt", "lines": [1, 2], "text": "once up')
     {'path': 'a.txt', 'lines': [1, 2]}
     """
     try:
-        return json.loads(arguments)  # which reads half a surrogate pair as well
+        return json.loads(arguments)  # also accepts unpaired surrogates
     except (ValueError, RecursionError):
         pass
     try:
@@ -351,7 +353,7 @@ _TYPES = {
 
 
 def refusal(failure: Failure) -> dict[str, Any]:
-    """Return a failure in the shape of Anthropic's errors."""
+    """Return a failure in the format of Anthropic's errors."""
     kind = _TYPES.get(failure.kind, "invalid_request_error")
     details = {"details": {"error_code": _UNTHREADED}} if failure.code == _UNTHREADED else {}
     return {"type": "error", "error": {"type": kind, "message": failure.message, **details}}

@@ -1,7 +1,7 @@
-"""OpenAI's Responses: reads a request into an Ask, and writes events as output items.
+"""OpenAI's Responses API: reads a request into an `Ask`, and writes events as output items.
 
-Source: https://platform.openai.com/docs/api-reference/responses. Frames are spliced: of a delta only its number and its text
-are encoded. `stored.py` puts the conversation that `previous_response_id` means into `input` before a request is read.
+Source: https://platform.openai.com/docs/api-reference/responses. To save time, only the number and the text of each delta are encoded.
+Before a request is read, `stored.py` adds the conversation of `previous_response_id` to `input`.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from unrender.openai import Usage
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "unrender:"
-"""Prefix of our own encrypted content. It is only encoded: the client may read the reasoning."""
+"""Prefix of our encrypted content. The content is only encoded, since the client may read the reasoning."""
 
 
 def sealed(reasoning: str) -> str:
-    """Encode reasoning as an opaque text that a client sends back; the inverse of `unsealed`."""
+    """Encode reasoning as an opaque text that clients send back; the inverse of `unsealed`."""
     return _SEALED + base64.b64encode(reasoning.encode(errors="surrogatepass")).decode()
 
 
 def unsealed(text: str) -> str | None:
-    """Decode the reasoning in an opaque text; None when the text is not from `sealed`.
+    """Decode the reasoning in an opaque text. Return None if the text isn't from `sealed`.
 
     >>> unsealed(sealed("Rain?")), unsealed("gAAAAAB")
     ('Rain?', None)
@@ -64,7 +64,7 @@ def unsealed(text: str) -> str | None:
 
 
 class Item(Object):
-    """An input item, or a part of one's content, of any type."""
+    """An input item or a content part, of any type."""
 
     type: str | None = None
     role: Literal["user", "assistant", "system", "developer"] | None = None
@@ -82,21 +82,21 @@ class Item(Object):
 
 
 class _Text(Object):
-    """Options of the text."""
+    """Text options."""
 
     format: Any = None
 
 
 class _Reasoning(Object):
-    """Options of reasoning."""
+    """Reasoning options."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
-    """Reasoning comes as a summary, which more clients show than reasoning itself."""
+    """Any value returns reasoning as a summary, which more clients show than reasoning itself."""
 
 
 class ResponsesRequest(Sampling):
-    """A request."""
+    """A Responses API request."""
 
     neutral: ClassVar = {"truncation": "disabled", "service_tier": "auto"}
 
@@ -116,15 +116,15 @@ class ResponsesRequest(Sampling):
     previous_response_id: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
-    background: Literal[False] | None = Field(None, description="no answer is made in the background; leave it out")
+    background: Literal[False] | None = Field(None, description="background mode is not supported; omit it")
     conversation: None = Field(None, description="conversations are not stored; send the conversation itself")
     prompt: None = Field(None, description="prompts are not stored; send the conversation itself")
 
 
 def read(body: Any) -> Ask:
-    """Read a request. Raises `Failure` that names the wrong field."""
+    """Read a request. Raises `Failure` with the name of the invalid field."""
     request = ResponsesRequest.read(body)
-    # The items come as the client sent them, with those of earlier responses before them, where they are stored.
+    # If answers are stored, `input` already contains the items of earlier responses.
     items, include, top = _Items(), texts(request.include), request.top_logprobs
     items.read(request.instructions, request.input)
     text, reasoning = request.text or _Text(), request.reasoning or _Reasoning()
@@ -152,11 +152,11 @@ _WHOLE_TOOL: Mapping[str, dict[str, Any]] = {
     "function": {"description": None, "parameters": None, "strict": None},
     "custom": {},
 }
-"""The tools that a response repeats, with all fields that clients expect."""
+"""Types of tools that a response repeats, with the fields that clients expect."""
 
 
 def _echo(request: ResponsesRequest, form: Any, reasoning: _Reasoning) -> dict[str, Any]:
-    """Return the fields of the request that its response repeats."""
+    """Return the request fields that the response repeats."""
     tools = [tool for tool in request.tools or () if tool.get("type") in _WHOLE_TOOL]
     return {
         **{name: getattr(request, name) for name in _REPEATED},
@@ -173,13 +173,13 @@ def _echo(request: ResponsesRequest, form: Any, reasoning: _Reasoning) -> dict[s
 
 
 class _Items(Conversation):
-    """Input items → messages in OpenAI's form.
+    """Input items → messages in OpenAI's format.
 
-    Reasoning, text and calls that follow each other are one message of the assistant, as the template writes it.
+    Consecutive reasoning, text and calls become one assistant message, as templates write it.
     """
 
     def read(self, instructions: str | None, given: str | Sequence[Item]) -> None:
-        """Take `instructions` and `input`."""
+        """Read `instructions` and `input`."""
         if instructions:
             self.add("system", instructions)
         if isinstance(given, str):
@@ -213,7 +213,7 @@ class _Items(Conversation):
         opaque = item.encrypted_content
         text = unsealed(opaque) if opaque else None
         if text is None:
-            # Sealed by somebody else, or not at all: then what the item says openly is all that can be read.
+            # If the content isn't from `sealed`, only the item's plain text can be used.
             text = "\n".join(_texts(item.content or item.summary or [], where))
         if opaque and not text:
             self.unheeded.append(f"{where}.encrypted_content")
@@ -224,7 +224,7 @@ class _Items(Conversation):
     def _call(self, item: Item, where: str) -> None:
         arguments = "{}" if item.arguments is None else item.arguments
         if item.type == "custom_tool_call":
-            # The text of a custom call, `ls`, becomes the one argument of a function: `{"input": "ls"}`.
+            # The text of a custom call, `ls`, becomes the only argument of a function: `{"input": "ls"}`.
             arguments = custom_arguments("".join(_texts(item.input or "", f"{where}.input")))
         if not item.name:
             raise wrong(f"{where}.name", "the tool's name", item.name)
@@ -253,7 +253,7 @@ def _text(part: Item, where: str) -> str:
 
 
 def _texts(content: Any, where: str, read: Callable[[Item, str], Any] = _text) -> Sequence[Any]:
-    """Return the texts of a content, which is text or a list of parts that `read` reads."""
+    """Return the texts of a content that is a text or a list of parts. `read` converts each part."""
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list):
@@ -262,7 +262,7 @@ def _texts(content: Any, where: str, read: Callable[[Item, str], Any] = _text) -
 
 
 def _shown(part: Item, where: str) -> str | Mapping[str, Any]:
-    """Return a text, or an image."""
+    """Return a text or an image."""
     return image(part.image_url) if part.type == "input_image" and part.image_url else _text(part, where)
 
 
@@ -274,13 +274,13 @@ _KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "function_call": ("fc", "function_call_arguments", "arguments", {"arguments": ""}),
     "custom_tool_call": ("ctc", "custom_tool_call_input", "input", {"input": ""}),
 }
-"""The kinds of output items: what ids begin with, what deltas are called, the field of the text, and what is there at first."""
+"""Kinds of output items, each with its id prefix, delta name, text field and initial fields."""
 _PARTS = {"content": "response.content_part", "summary": "response.reasoning_summary_part"}
-"""The fields that hold parts, with what their events are called; texts of other fields lie in the item itself."""
+"""Fields that contain parts, with the names of their events. Texts of other fields are directly in the item."""
 
 
 class _Item:
-    """An output item that is being written."""
+    """An open output item."""
 
     def __init__(self, index: int, name: str, kind: str, more: Mapping[str, Any]) -> None:
         prefix, delta, self.field, empty = _KINDS[kind]
@@ -289,22 +289,22 @@ class _Item:
         self.texts: list[str] = []
         self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **empty, **more}
         self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
-        # Texts lie in a part of their item, calls in the item itself: only texts have a `content_index`.
+        # A text is in a part of its item, while a call is in the item itself. Only texts have a `content_index`.
         if self.field in _PARTS:
             self.where[f"{self.field}_index"] = 0
         self.name = f"response.{delta}"
-        """The type of its deltas, without `.delta`."""
-        # Of a delta only its number and its text differ from the one before: the rest is encoded once for each item.
+        """Event type of the item's deltas, without `.delta`."""
+        # The deltas of an item differ only in number and text, so the rest is encoded once per item.
         self.deltas = (
             f'event: {self.name}.delta\ndata: {{"type":"{self.name}.delta","sequence_number":'.encode(),
             f',{json.dumps(self.where, separators=(",", ":"))[1:-1]},"delta":'.encode(),
         )
         self.input = InputText()
-        """Reads the text out of a custom call's arguments."""
+        """Extracts the text from a custom call's arguments."""
 
 
 class ResponsesSurface(BlockSurface):
-    """The events of one answer, and the response that they add up to."""
+    """Writes the events of one answer, and the response that they add up to."""
 
     content: str = "message"
     reasoning: str = "reasoning"
@@ -318,11 +318,11 @@ class ResponsesSurface(BlockSurface):
         self._items = 0
         self._item: _Item | None = None
         self._logprobs: list[Mapping[str, Any]] = []
-        """Those of the open item."""
+        """Log probabilities of the open item."""
         self._fresh: list[Mapping[str, Any]] = []
-        """Those that no delta has carried yet."""
+        """Log probabilities that have not been sent in a delta."""
         self._completed = 0
-        """Time of the outcome, in seconds since 1970."""
+        """Time of completion, in seconds since 1970."""
 
     def begin(self) -> bytes:
         """Return the response without output."""
@@ -330,7 +330,7 @@ class ResponsesSurface(BlockSurface):
         return b"".join(self._frame(kind, response=self._response("in_progress")) for kind in kinds)
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
-        """Return a delta for each event, with the items' beginnings and ends."""
+        """Return a delta for each event, and the start and end of each item."""
         self._logprobs += logprobs
         self._fresh += logprobs
         return super().frames(index, events)
@@ -341,8 +341,8 @@ class ResponsesSurface(BlockSurface):
             item = yield from self._start(kind)
             yield self._frame(f"{_PARTS[item.field]}.added", **item.where, part=_part(kind, ""))
         logprobs = b""
-        # Tokens whose text came before the message had begun go with its first delta.
-        if kind == "message":  # whose deltas always carry the field
+        # Log probabilities of tokens before the message started are sent with its first delta.
+        if kind == "message":  # message deltas always have the field
             logprobs = b',"logprobs":' + json.dumps(self._fresh, separators=(",", ":")).encode()
             self._fresh = []
         yield self._delta(item, text, logprobs)
@@ -358,7 +358,7 @@ class ResponsesSurface(BlockSurface):
 
     def _start(self, kind: str, **more: Any) -> Generator[bytes, None, _Item]:
         yield from self._stop()
-        # Made of the response's id, so that items of two responses never share one, e.g. `msg_` + `4f…` + `000`.
+        # The response's id makes item ids unique across responses, e.g. `msg_` + `4f…` + `000`.
         name = f"{self._head.id.removeprefix('resp_')}{self._items:03x}"
         item = self._item = _Item(self._items, name, kind, more)
         self._items += 1
@@ -368,7 +368,7 @@ class ResponsesSurface(BlockSurface):
     def _delta(self, item: _Item, text: str, more: bytes = b"") -> bytes:
         item.texts.append(text)
         before, middle = item.deltas
-        # `…"sequence_number":` 7 `,"item_id":…,"delta":` "Hi" and the log probabilities, if they are due.
+        # `…"sequence_number":` 7 `,"item_id":…,"delta":` "Hi" and the log probabilities, if there are any.
         return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
@@ -378,7 +378,7 @@ class ResponsesSurface(BlockSurface):
         self._item, self._call = None, -1
         text, body = "".join(item.texts), item.body
         body["status"] = "completed" if complete else "incomplete"
-        # Texts have parts, and their end is told twice: of the part, and of the item.
+        # The end of a text is reported twice: for its part, and for its item.
         if item.field in _PARTS:
             yield from self._close_text(item, text)
         else:
@@ -398,32 +398,32 @@ class ResponsesSurface(BlockSurface):
         yield self._frame(f"{item.name}.done", **item.where, text=text, **logprobs)
         yield self._frame(f"{_PARTS[item.field]}.done", **item.where, part=part)
         item.body[item.field] = [part]
-        # Clients that store nothing send this text back, and so the model sees what it thought before.
+        # Clients that don't use stored answers send this text back, so that the model sees its earlier reasoning.
         if item.body["type"] == "reasoning" and self._ask.echo["sealed"]:
             item.body["encrypted_content"] = sealed(text)
 
     def end(self, index: int, outcome: Outcome) -> bytes:
-        """Return the end of the item that is open."""
-        # `finish` waits for the engine's count; the answer itself is complete here.
+        """Return the frames that end the open item."""
+        # `finish` waits for the engine's token count, but the answer itself is complete here.
         self._completed = int(time.time())
         self._outcomes[index] = outcome
         return b"".join(self._stop(complete=outcome.finish_reason not in _INCOMPLETE))
 
     def finish(self, usage: Usage) -> bytes:
-        """Return the whole response, completed or cut off."""
+        """Return the complete response, finished or truncated."""
         self._usage = usage
         response = self.body()
         return self._frame(f"response.{response['status']}", response=response)
 
     def body(self) -> dict[str, Any]:
-        """Return the whole response."""
+        """Return the complete response."""
         reason = _INCOMPLETE.get(self._outcomes[0].finish_reason)
         response = self._response("incomplete" if reason else "completed")
         return response | {"incomplete_details": {"reason": reason} if reason else None}
 
     def failed(self, failure: Failure) -> bytes:
-        """Return the incomplete response as failed."""
-        # By this code agents shorten the conversation.
+        """Return the frames for a failed response."""
+        # Agents shorten the conversation when they receive this code.
         error = {"code": CONTEXT if failure.code == CONTEXT else "server_error", "message": failure.message}
         stopped = b"".join(self._stop(complete=False))
         return stopped + self._frame("response.failed", response=self._response("failed") | {"error": error})

@@ -1,9 +1,9 @@
-"""Stores answers of Responses for later requests: `previous_response_id`, item references, and their own paths.
+"""Stores Responses API answers for `previous_response_id`, item references, and the `/v1/responses/{id}` paths.
 
-Rules: nothing is stored unless a number of bytes is set aside for it; the oldest answers give way, and none is kept longer than it
-may be. An answer can be read only with the API key that requested it. In a file of SQLite's, answers outlive a restart, and every process
-of the machine that is given the same file shares them; otherwise they are in this process's memory. One thread talks to the database,
-in statements that each stand alone.
+Rules: nothing is stored unless a store size is configured. The oldest answers are deleted when the store is full, and every answer expires.
+An answer can be read only with the API key that requested it. In a SQLite file, answers survive a restart, and all processes on the machine
+that use the file share them. Otherwise, answers are stored in memory. One thread accesses the database, and each statement is its own
+transaction.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from unrender.limits import MAX_LISTED
 
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
-"""Seconds that a database may be busy with another process."""
+"""Seconds to wait while another process uses the database."""
 _FULL, _ROOM = 0.95, 0.9
-"""Fill level at which old answers are deleted, and the level afterwards: making room for each answer alone would be slow."""
+"""Fill level at which old answers are deleted, and the level afterwards. Deleting for every new answer would be slow."""
 _SEEN = 100
-"""Number of size checks while the store fills, since each adds up all sizes. Other processes' answers fit above `_FULL` meanwhile."""
+"""Number of size checks while the store fills. Each check adds up all sizes. The space above `_FULL` is for answers that other processes
+store in between.
+"""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -46,7 +48,7 @@ DELETE FROM answers WHERE (owner, id) IN (
     WHERE newer > ?
 )
 """
-"""Leaves the newest answers that have so many bytes together."""
+"""Keeps the newest answers up to a total size in bytes."""
 _T = TypeVar("_T")
 _log = logging.getLogger("unrender.gateway")
 
@@ -57,13 +59,14 @@ class Entry:
 
     response: Mapping[str, Any]
     given: Sequence[Any]
-    """The items that came before: those of the request, and of the answers that it goes on from."""
+    """Items before the answer: those of its request, and of the answers that it continues."""
 
 
 class Stored:
-    """The stored answers of one gateway, or of all that are given the same place: a file.
+    """The stored answers of one gateway, or of all gateways that use the same file.
 
-    "" is this process's memory. They have at most `most` bytes together, 0 for none, and are kept for so many `seconds`.
+    `place` is the file; "" stores answers in memory. Answers have at most `most` bytes together (0 disables the store), and expire after
+    `seconds`.
     """
 
     def __init__(self, place: str = "", *, most: int, seconds: float) -> None:
@@ -71,15 +74,15 @@ class Stored:
         self._place = place
         self._seconds = seconds
         self._unseen = 0
-        """Bytes that this process has written since it has looked how full the store is."""
-        # One thread: the loop waits for none of the database's work, and a connection has one thing to do at a time.
+        """Bytes that this process has written since the last size check."""
+        # A single thread keeps database work off the event loop and serializes access to the connection.
         self._thread = ThreadPoolExecutor(1, "stored")
 
     @cached_property
     def _database(self) -> sqlite3.Connection:
-        """The connection. It is made in its thread when it is used, which SQLite wants."""
+        """The database connection. It is created on first use, in the thread that uses it, as SQLite requires."""
         if self._place:
-            Path(self._place).touch(0o600)  # it holds what was said
+            Path(self._place).touch(0o600)  # it contains conversations, so only the owner may read it
         opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
         for statement in (*_OPENING, _TABLE, _INDEX):
             opened.execute(statement)
@@ -89,21 +92,21 @@ class Stored:
         return self._database.execute(statement, given)
 
     async def _run(self, work: Callable[[], _T]) -> _T:
-        """Run `work` in the database's thread, and return its result. Raises `Failure` where the database fails."""
+        """Run `work` in the database's thread and return its result. Raises `Failure` if the database fails."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
-            _log.error("the stored answers cannot be reached: %s", error)
-            raise Failure(Kind.BUSY, "the stored answers cannot be reached") from error
+            _log.error("the store for answers is unavailable: %s", error)
+            raise Failure(Kind.BUSY, "the store for answers is unavailable") from error
 
     async def continued(self, body: Any, owner: bytes) -> Any:
-        """Return a request whose `input` is the whole conversation.
+        """Return a request whose `input` is the complete conversation.
 
-        Raises `Failure` when it refers to an answer that is not stored.
+        Raises `Failure` if the request refers to an answer that is not stored.
         """
         if not isinstance(body, Mapping):
             return body
-        # The body is not checked yet: whatever looks wrong here goes on as it is, and `Responses` names the mistake.
+        # The body has not been validated. Invalid values are returned unchanged, and `responses` reports the error.
         previous, given = body.get("previous_response_id"), body.get("input")
         if previous is not None and not self.most:
             raise invalid(f"previous_response_id: {_OFF}", param="previous_response_id")
@@ -122,12 +125,12 @@ class Stored:
         if entry is None:
             said = f"previous_response_id: expected the id of a stored response, found {previous!r:.80}"
             raise Failure(Kind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
-        # Only items go on, not `instructions`: those are of one request, as OpenAI has it.
+        # Only the items are taken from earlier requests. As in OpenAI's API, `instructions` apply to one request.
         before = [*entry.given, *entry.response["output"]]
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
 
     def _found(self, owner: bytes, id: str) -> Entry | None:
-        # Ours are ASCII; half a surrogate pair is no text to a database.
+        # Our ids are ASCII, and unpaired surrogates are not valid in a database query.
         if not (self.most and id.isascii() and id.isprintable()):
             return None
         oldest = time.time() - self._seconds
@@ -140,7 +143,7 @@ class Stored:
         await self._run(lambda: self._keep(owner, given, response))
 
     def _keep(self, owner: bytes, given: Any, response: Mapping[str, Any]) -> None:
-        # Measured as it is written, which is about what it takes.
+        # The length of the JSON is about the size in the database.
         texts = json.dumps(_listed(given)), json.dumps(response)
         size = sum(map(len, texts))
         if size > self.most * _ROOM:
@@ -151,7 +154,7 @@ class Stored:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Delete entries that are too old, and the oldest ones above the size limit."""
+        """Delete expired answers, and the oldest ones above the size limit."""
         self._do("DELETE FROM answers WHERE kept <= ?", time.time() - self._seconds)
         if self._unseen >= self.most / _SEEN:
             self._unseen = 0
@@ -159,19 +162,19 @@ class Stored:
                 self._do(_LEAVE, int(self.most * _ROOM))
 
     async def tidy(self) -> None:
-        """Delete what has become too old, or too much, since a gateway was here last."""
+        """Delete answers that have expired, or exceed the size limit, since the last run."""
         self._unseen = self.most
-        with suppress(Failure):  # which the log has
+        with suppress(Failure):  # already logged
             if self.most:
                 await self._run(self._make_room)
 
     async def close(self) -> None:
-        """Close the database, where it is open."""
+        """Close the database if it is open."""
         if "_database" in vars(self):
             await self._run(lambda: vars(self).pop("_database").close())
 
     async def get(self, owner: bytes, id: str) -> Entry:
-        """Return a stored answer. Raises `Failure` when there is none with that id."""
+        """Return a stored answer. Raises `Failure` if there is none with this id."""
         entry = await self._run(lambda: self._found(owner, id)) if self.most else None
         if entry is None:
             why = f"found {id!r:.80}" if self.most else _OFF
@@ -179,15 +182,15 @@ class Stored:
         return entry
 
     async def delete(self, owner: bytes, id: str) -> dict[str, Any]:
-        """Delete a stored answer; return the confirmation. Raises `Failure` when there is none."""
+        """Delete a stored answer and return the confirmation. Raises `Failure` if there is none with this id."""
         await self.get(owner, id)
         await self._run(lambda: self._do("DELETE FROM answers WHERE owner = ? AND id = ?", owner.hex(), id))
         return {"id": id, "object": "response", "deleted": True}
 
     async def input_items(self, owner: bytes, id: str, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return a page of the items in an answer's request.
+        """Return a page of the input items of an answer.
 
-        The newest item comes first unless `order` is "asc".
+        The newest item is first unless `order` is "asc".
         """
         items = [_shown(item, i) for i, item in enumerate((await self.get(owner, id)).given)]
         if query.get("order", "desc") != "asc":
@@ -210,10 +213,10 @@ def _refers(item: Any) -> bool:
 
 
 def _resolved(item: Any, found: Callable[[str], Entry | None]) -> Any:
-    """Return the stored item that a reference means; anything else as it is."""
+    """Return the stored item that a reference points to; anything else unchanged."""
     if not _refers(item):
         return item
-    # The ids of an answer's items are made of its own: `msg_` + `4f…` + `000` is the first of `resp_4f…`.
+    # Item ids contain the id of their answer: `msg_` + `4f…` + `000` is the first item of `resp_4f…`.
     id = item.get("id")
     entry = found(f"resp_{id.partition('_')[2][:-3]}") if isinstance(id, str) else None
     own = [one for one in entry.response["output"] if one["id"] == id] if entry else []
@@ -223,7 +226,7 @@ def _resolved(item: Any, found: Callable[[str], Entry | None]) -> Any:
 
 
 def _listed(given: Any) -> Sequence[Any]:
-    """Return the items that an input means."""
+    """Return the items of an input, which may be a text."""
     return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
 
 

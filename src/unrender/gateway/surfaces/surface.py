@@ -1,4 +1,4 @@
-"""Defines what the APIs share: the fields of their requests, the `Ask` that each reads, and what each offers to the rest."""
+"""Defines the common parts of the APIs: request fields, the `Ask`, and the interface that each API implements."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ ReasoningField = Literal["reasoning_content", "reasoning"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A request, whichever API it came through, checked as far as it can be without the model's template."""
+    """A request in a form that all APIs share, validated as far as possible without the model's template."""
 
     model: str = ""
-    """The name that the client gives; "" where it gives none."""
+    """Model name from the client; "" if there is none."""
     messages: tuple[Any, ...] = ()
-    """The conversation in OpenAI's form."""
+    """The conversation in OpenAI's format."""
     raw: str | None = None
-    """A raw prompt, whose answer is not parsed; None for a conversation."""
+    """Raw prompt, whose answer is not parsed; None for a conversation."""
     tools: tuple[Any, ...] = ()
     tool_choice: Any = None
     parallel_tool_calls: bool = True
     response_format: Any = None
     template: Mapping[str, Any] = field(default_factory=dict)
-    """Variables of the template, e.g. `enable_thinking`."""
+    """Template variables, e.g. `enable_thinking`."""
     effort: str | None = None
     """Reasoning effort: "none", or one of OpenAI's values."""
     continues: bool = False
-    """The last message is the assistant's and is to be written on."""
+    """True if the answer continues the last message, which is the assistant's."""
     stream: bool = False
     include_usage: bool = False
     choices: int = 1
     stop: tuple[str, ...] = ()
-    """Texts that end the content; not looked for in reasoning and arguments."""
+    """Texts that end the content. They have no effect in reasoning and arguments."""
     limit: int | None = None
-    """The maximum number of generated tokens; None for no limit except the context."""
+    """Maximum number of generated tokens; None for no limit except the context."""
     sampling: Mapping[str, float] = field(default_factory=dict)
-    """`temperature`, `top_p`, …, by OpenAI's and the engines' common names."""
+    """`temperature`, `top_p`, …, with the names that OpenAI and the engines share."""
     seed: int | None = None
     logprobs: int | None = None
-    """Number of alternatives for each token's log probability; None without log probabilities."""
+    """Number of alternatives for each token; None if log probabilities are not requested."""
     store: bool | None = None
     """True to store the answer for later requests; None if the request doesn't specify it."""
     custom: frozenset[str] = frozenset()
-    """The tools whose one argument, `input`, is free text."""
+    """Names of custom tools, whose only argument, `input`, is free text."""
     unheeded: tuple[str, ...] = ()
-    """Paths of ignored parameters; the answer lists them."""
+    """Paths of ignored parameters, which the answer lists."""
     echo: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the request that the answer repeats."""
+    """Request fields that the answer repeats."""
 
 
 Limit = Annotated[int, Field(ge=1, le=MAX_COUNT), Whole]
@@ -88,12 +88,12 @@ class Sampling(Object):
 
     @property
     def sampling(self) -> dict[str, float]:
-        """Sampling parameters, by the names that OpenAI and the engines share."""
+        """Sampling parameters, with the names that OpenAI and the engines share."""
         values = {name: getattr(self, name) for name in STEERS}
         return {name: float(value) for name, value in values.items() if value is not None}
 
     def ask(self, tools: Tools | None = None, unheeded: Sequence[str] = (), **more: Any) -> Ask:
-        """Return the Ask of the request; `more` are the fields that each API reads in its own way."""
+        """Return the request as an `Ask`. `more` contains the fields that each API reads itself."""
         found = tools or Tools()
         _check_results(more.get("messages", ()))
         return Ask(
@@ -111,7 +111,7 @@ STEERS = tuple(name for name in Sampling.model_fields if name not in ("model", "
 
 
 def _check_results(messages: Sequence[Any]) -> None:
-    """Raise `Failure` for a tool's result that answers no call before it."""
+    """Raise `Failure` for a tool result without a matching earlier call."""
     called: set[str] = set()
     for i, message in enumerate(messages):
         if not isinstance(message, Mapping):
@@ -119,44 +119,44 @@ def _check_results(messages: Sequence[Any]) -> None:
         calls, id = message.get("tool_calls"), message.get("tool_call_id")
         if isinstance(calls, list):
             called |= {str(call.get("id")) for call in calls if isinstance(call, Mapping)}
-        # A result without an id belongs to the calls before it, whichever they are.
+        # A result without an id can belong to any earlier call.
         if message.get("role") == "tool" and not (str(id) in called if id else called):
-            raise invalid(f"tool result {id!r:.80}: no call before it has this id", param=f"messages[{i}].role")
+            raise invalid(f"tool result {id!r:.80}: no earlier call has this id", param=f"messages[{i}].role")
 
 
 class Conversation:
-    """Reads the turns of an API that is not Chat Completions into messages in OpenAI's form."""
+    """Converts a conversation from another API to messages in OpenAI's format."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.unheeded: list[str] = []
         """Paths of ignored parameters."""
         self._names: dict[str, str] = {}
-        """The ids of calls → the tools' names, which results do not say."""
+        """Call ids → tool names, which tool results don't contain."""
 
     def add(self, role: str, content: Any, **more: Any) -> None:
         """Add a message."""
         self.messages.append({"role": role, "content": content, **more})
 
     def add_parts(self, role: str, said: Sequence[str | Mapping[str, Any]]) -> None:
-        """Add a message of several texts, and of images as `image` makes them."""
+        """Add a message with several parts: texts, and images made by `image`."""
         parts = [{"type": "text", "text": one} if isinstance(one, str) else one for one in said]
         self.add(role, said[0] if len(said) == 1 and isinstance(said[0], str) else parts)
 
     def add_result(self, id: str | None, text: str) -> None:
-        """Add a tool's result."""
+        """Add a tool result."""
         name = {"name": self._names[id or ""]} if (id or "") in self._names else {}
         self.add("tool", text, tool_call_id=id or "", **name)
 
     def call(self, id: str | None, name: str, arguments: Any) -> dict[str, Any]:
-        """Return a call for a message of the assistant's."""
-        # A result says only `call_1`; some templates print the name of the tool as well.
+        """Return a call for an assistant message."""
+        # A result only contains `call_1`, but some templates also print the name of the tool.
         self._names[id or ""] = name
         return {"id": id or "", "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def image(url: str) -> dict[str, Any]:
-    """Return an image as a part of a message in OpenAI's form."""
+    """Return an image as a message part in OpenAI's format."""
     return {"type": "image_url", "image_url": {"url": url}}
 
 
@@ -166,15 +166,15 @@ class Outcome:
 
     message: unrender.Message
     reason: str | None = None
-    """The engine's finish reason; None if there is none."""
+    """Finish reason from the engine; None if there is none."""
     stopped_by: str = ""
     """The client's stop text that ended the content."""
     warnings: tuple[str, ...] = ()
-    """Promises of the request that the answer breaks."""
+    """Warnings about requirements of the request that the answer violates."""
 
     @property
     def finish_reason(self) -> str:
-        """Finish reason, in OpenAI's words."""
+        """Finish reason as defined by OpenAI."""
         return finish_reason(self.message, self.reason)
 
 
@@ -185,18 +185,18 @@ class Head:
     id: str
     model: str
     created: int
-    """Seconds since 1970."""
+    """Creation time, in seconds since 1970."""
     prompt_tokens: int = 0
-    """Tokens of the prompt, as far as they are known before the engine has spoken."""
+    """Number of prompt tokens, if it is known before generation."""
     warnings: tuple[str, ...] = ()
-    """Ignored parameters, and other remarks for the client."""
+    """Ignored parameters, and other warnings for the client."""
     reasoning_field: ReasoningField = "reasoning_content"
     stored: bool = False
-    """The answer will be stored, for later requests to refer to."""
+    """True if the answer will be stored for later requests."""
 
 
 class Surface:
-    """One answer in one API's form: frames as it streams, and the whole of it afterwards."""
+    """One answer in the format of one API, as streamed frames and as a complete body."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
         self._ask = ask
@@ -205,11 +205,11 @@ class Surface:
         self._usage: Usage | None = None
 
     def begin(self) -> bytes:
-        """Return the frames that come before all others."""
+        """Return the first frames of the answer."""
         raise NotImplementedError
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
-        """Return the frames for more events of a choice; `logprobs` belong to the content among the events."""
+        """Return the frames for more events of a choice. `logprobs` belong to the content in these events."""
         raise NotImplementedError
 
     def end(self, index: int, outcome: Outcome) -> bytes:
@@ -221,37 +221,37 @@ class Surface:
         raise NotImplementedError
 
     def body(self) -> dict[str, Any]:
-        """Return the whole answer, after `finish`."""
+        """Return the complete answer. Call it after `finish`."""
         raise NotImplementedError
 
     def failed(self, failure: Failure) -> bytes:
-        """Return the frames that end an answer which began and cannot be finished."""
+        """Return the frames for an error in an answer that has already started."""
         raise NotImplementedError
 
     def ping(self) -> bytes:
-        """Return a frame without meaning that keeps a silent connection open: a comment, which clients ignore."""
+        """Return a frame that keeps a silent connection open: a comment, which clients ignore."""
         return b": ping\n\n"
 
     def _warnings(self) -> dict[str, list[str]]:
-        """Return the field with the warnings so far; nothing where there are none."""
+        """Return the `warnings` field, or an empty dict if there are no warnings."""
         said = [*self._head.warnings, *(one for outcome in self._outcomes.values() for one in outcome.warnings)]
         return {"warnings": said} if said else {}
 
 
 class BlockSurface(Surface):
-    """An API whose answer is a row of blocks, of which one is open at a time: texts, reasoning and calls."""
+    """Surface whose answer is a sequence of blocks: texts, reasoning and calls. Only one block is open at a time."""
 
     content = "text"
-    """The kind of a block of content."""
+    """Kind of a content block."""
     reasoning = "thinking"
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
         self._call = -1
-        """The index of the call that the open block holds."""
+        """Index of the call in the open block; -1 if there is none."""
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
-        """Return a delta for each event, with the blocks' beginnings and ends."""
+        """Return a delta for each event, and the start and end of each block."""
         return b"".join([frame for event in events for frame in self._event(event)])
 
     def _event(self, event: unrender.Event) -> Iterator[bytes]:
@@ -263,7 +263,7 @@ class BlockSurface(Surface):
             case unrender.ToolCallStarted(call, id, name):
                 yield from self._start_call(id, name)
                 self._call = call
-            # Calls come one after another: what is said of one that is not open comes from before an answer that goes on.
+            # Calls don't overlap. Events of a call that is not open belong to the message that this answer continues.
             case unrender.ArgumentsText(call, text) if call == self._call:
                 yield from self._arguments(text)
             case unrender.ToolCallFinished(call, status) if call == self._call:
@@ -272,29 +272,29 @@ class BlockSurface(Surface):
                 pass
 
     def end(self, index: int, outcome: Outcome) -> bytes:
-        """Return the end of the block that is open."""
+        """Return the frames that end the open block."""
         self._outcomes[index] = outcome
         return b"".join(self._stop())
 
     def _text(self, kind: str, text: str) -> Iterator[bytes]:
-        """Yield a delta of a block of this kind; it is begun unless it is open."""
+        """Yield a delta of a block of this kind. Starts the block if it isn't open."""
         raise NotImplementedError
 
     def _start_call(self, id: str, name: str) -> Iterator[bytes]:
-        """Begin a block with a call."""
+        """Start a block for a call."""
         raise NotImplementedError
 
     def _arguments(self, text: str) -> Iterator[bytes]:
-        """Yield the delta for more arguments of the call that is open."""
+        """Yield the delta for more arguments of the open call."""
         raise NotImplementedError
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
-        """End the block that is open, if one is; a call that is not complete stays as such."""
+        """End the open block, if there is one. `complete` is False for an incomplete call."""
         raise NotImplementedError
 
 
 class Api(NamedTuple):
-    """One API: how a request is read, answered and refused."""
+    """Functions and settings of one API."""
 
     name: str
     read: Callable[[Any], Ask]
@@ -303,17 +303,17 @@ class Api(NamedTuple):
     prefix: str
     """Prefix of response ids."""
     statuses: Mapping[Kind, int] = STATUSES
-    """The HTTP statuses, where they differ from the other APIs'."""
+    """HTTP statuses that differ from those of the other APIs."""
     stores: bool = False
-    """Answers of this API can be stored."""
+    """True if answers of this API can be stored."""
     conversation: str = "messages"
-    """The field of a request that is the conversation."""
+    """Request field that contains the conversation."""
     counts: bool = False
-    """Answers of this API begin with the prompt's token count."""
+    """True if answers of this API begin with the prompt's token count."""
 
 
 def quoted(text: str) -> bytes:
-    """Return a text as JSON. Half a surrogate pair stays an escape, since UTF-8 has no form for it.
+    """Return a text as JSON. Unpaired surrogates remain escaped, since UTF-8 can't encode them.
 
     >>> quoted("é!").decode()
     '"é!"'
@@ -325,6 +325,6 @@ def quoted(text: str) -> bytes:
 
 
 def event(kind: str, **fields: Any) -> bytes:
-    """Return a server-sent event that says its type twice, as Anthropic's and Responses' do."""
+    """Return a server-sent event with its type in the event line and in the data, as Anthropic's API and Responses require."""
     data = json.dumps({"type": kind, **fields}, separators=(",", ":"))
     return f"event: {kind}\ndata: {data}\n\n".encode()

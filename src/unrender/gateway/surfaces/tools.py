@@ -1,7 +1,7 @@
-"""Reads the tools of the three APIs as function tools, and writes custom tools' calls as text or one JSON argument.
+"""Converts the tools of all APIs to function tools, and the calls of custom tools to text or a JSON argument.
 
-Rule: a custom tool is a function with one argument, `input`, which is text. A tool that only its vendor's servers can run
-(web search, a code interpreter) is left out and named.
+Rule: a custom tool is a function with one text argument, `input`. A tool that only its vendor's servers can run, such as web search or a
+code interpreter, is omitted and listed as ignored.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _WHOLE = re.compile(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u])))*+"
 )
-"""The part of a JSON string that can be decoded: up to its end, an incomplete escape, or half a surrogate pair."""
+"""Matches the part of a JSON string that can be decoded: up to its end, an incomplete escape, or half a surrogate pair."""
 
 
 @dataclass(slots=True)
 class Tools:
-    """The tools of a request: functions, the names of custom tools, and the tools that were left out."""
+    """The tools of a request: functions, names of custom tools, and ignored tools."""
 
     functions: list[Mapping[str, Any]] = field(default_factory=list)
     custom: set[str] = field(default_factory=set)
@@ -43,7 +43,7 @@ class _Grammar(Object):
 
 class _Format(_Grammar):
     grammar: _Grammar | None = None
-    """Chat Completions nests the two fields here; Responses has them flat."""
+    """Chat Completions nests the two fields here, while Responses doesn't."""
 
 
 class _Custom(Object):
@@ -53,7 +53,7 @@ class _Custom(Object):
 
 
 def read_tools(tools: Sequence[Any] | None) -> Tools:
-    """Sort the tools of a request. Raises `Failure` for a tool that is not an object, or whose `type` is not a word."""
+    """Convert the tools of a request. Raises `Failure` for a tool that is not an object, or whose `type` is not a string."""
     found = Tools()
     for i, tool in enumerate(tools or ()):
         where = f"tools[{i}]"
@@ -61,19 +61,19 @@ def read_tools(tools: Sequence[Any] | None) -> Tools:
             raise invalid(f"{where}: expected an object, found {type(tool).__name__}", param=where)
         kind = tool.get("type")
         if not isinstance(kind, str | None):
-            raise wrong(f"{where}.type", "the word for a kind of tool", kind)
+            raise wrong(f"{where}.type", "a tool type", kind)
         if kind == "custom" and "input_schema" not in tool:
             custom = _Custom.read(tool.get("custom", tool), where)
             function, unheeded = _of_custom(custom, where)
             found.functions.append({"type": "function", "function": function})
             found.custom.add(custom.name)
             found.unheeded += unheeded
-        # Anthropic's own form, which the template's reader knows; its `type` would make it a tool of another kind there.
+        # `ChatTemplate.prepare` supports Anthropic's format, but without its `type`.
         elif "input_schema" in tool:
             check_strict(tool, where, "input_schema")
             found.functions.append({name: tool[name] for name in tool if name not in ("type", "cache_control")})
         elif kind in (None, "function"):
-            nested = isinstance(tool.get("function"), Mapping)  # as in Chat; Responses has it flat
+            nested = isinstance(tool.get("function"), Mapping)  # in Chat Completions; not nested in Responses
             own, place = (tool["function"], f"{where}.function") if nested else (tool, where)
             check_strict(own, place, "parameters", code="invalid_function_parameters")
             found.functions.append(tool)
@@ -94,7 +94,7 @@ def _of_custom(tool: _Custom, where: str) -> tuple[dict[str, Any], list[str]]:
             text["pattern"] = pattern
         else:
             unheeded.append(f"{where}.format (described in the prompt, not enforced)")
-    # A grammar for free text alone would have to know where the call ends; JSON says that by itself.
+    # A grammar for free text couldn't find the end of the call. In JSON, a quote marks the end.
     parameters = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
     return {"name": tool.name, "description": description, "parameters": parameters}, unheeded
 
@@ -103,7 +103,7 @@ _Type = Literal["object", "array", "string", "number", "integer", "boolean", "nu
 
 
 class _Strict(Object):
-    """A strict schema, as far as vendors refuse what is none: every object is closed."""
+    """A strict schema, with the checks that vendors make: every object is closed."""
 
     type: _Type | list[_Type] | None = None
     properties: dict[str, _Strict] | None = None
@@ -116,19 +116,21 @@ class _Strict(Object):
 
     @model_validator(mode="after")
     def closed(self, info: ValidationInfo) -> Self:
-        """Return it. Raises `ValueError` for an object that allows additional properties, or has optional ones."""
+        """Return the schema. Raises `ValueError` for an object that allows additional properties or has optional ones."""
         if ("object" in (self.type or ()) or self.properties) and self.additional is not False:
             raise ValueError(f"expected additionalProperties: false in a strict schema, found {self.additional!r:.80}")
         missing = set(self.properties or ()) - set(self.required or ())
         if missing and (info.context or {})["whole"]:
-            raise ValueError(f"expected all properties to be required in a strict schema, not so {min(missing)!r:.80}")
+            raise ValueError(
+                f"expected all properties to be required in a strict schema, found optional {min(missing)!r:.80}"
+            )
         return self
 
 
 def check_strict(form: Any, where: str, name: str = "schema", *, param: str = "", code: str | None = None) -> None:
-    """Raise `Failure` for a strict form whose schema is none, or not strict.
+    """Raise `Failure` for a strict form whose schema is invalid or not strict.
 
-    `name` is where the form has its schema; by `input_schema`, properties may be left out.
+    `name` is the field with the schema. With `input_schema`, properties may be optional.
     """
     if not isinstance(form, Mapping) or form.get("strict") is not True or form.get(name) is None:
         return
@@ -142,14 +144,14 @@ def check_strict(form: Any, where: str, name: str = "schema", *, param: str = ""
 
 
 def plain_choice(choice: Any) -> Any:
-    """Return a tool choice in which custom tools are named as functions.
+    """Return a tool choice that names custom tools as functions.
 
     >>> plain_choice({"type": "custom", "custom": {"name": "run"}})
     {'type': 'function', 'function': {'name': 'run'}}
     """
     if not isinstance(choice, Mapping):
         return choice
-    # Chat has `{"allowed_tools": {"tools": […]}}`, Responses `{"type": "allowed_tools", "tools": […]}`.
+    # Chat Completions has `{"allowed_tools": {"tools": […]}}`, Responses has `{"type": "allowed_tools", "tools": […]}`.
     for inner in (choice.get("allowed_tools"), choice):
         if isinstance(inner, Mapping) and isinstance(inner.get("tools"), list):
             return {"type": choice.get("type"), **inner, "tools": [plain_choice(tool) for tool in inner["tools"]]}
@@ -159,12 +161,12 @@ def plain_choice(choice: Any) -> Any:
 
 
 def custom_arguments(text: str) -> str:
-    """Return the JSON arguments of a custom tool's call for its text; `InputText` is the inverse."""
+    """Return the JSON arguments of a custom tool call for its text; the inverse of `InputText`."""
     return json.dumps({"input": text}, ensure_ascii=False)
 
 
 class InputText:
-    r"""Reads the text of a custom tool's call from its JSON arguments, while they stream.
+    r"""Extracts the text of a custom tool call from its streamed JSON arguments.
 
     >>> stream = InputText()
     >>> stream.feed('{"input": "a\\'), stream.feed('nb"'), stream.feed("}")
@@ -178,14 +180,14 @@ class InputText:
         self._open = self._done = self._other = False
 
     def feed(self, text: str) -> str:
-        """Take more JSON; return the text that is certain now."""
+        """Feed more JSON and return the text that is final."""
         if self._done:
             return ""
-        # `{"cmd": "ls"}` is not what the tool was told, but it is what the model wrote: it goes through.
+        # `{"cmd": "ls"}` doesn't match the tool's schema, but it is the model's output, so it is returned unchanged.
         if self._other:
             return text
         self._held += text
-        # Until `{"input": "` is there, it may still turn out to be other JSON, which goes through as it is.
+        # Until `{"input": "` is complete, the text may be other JSON, which is returned unchanged.
         if not self._open:
             found = _OPENING.match(self._held)
             if found is None:
@@ -196,11 +198,11 @@ class InputText:
 
     def _decoded(self) -> str:
         found = _WHOLE.match(self._held)
-        # Of `a\\` only "a" is certain: the backslash waits for what it escapes, and half of "😀" for its other half.
+        # In `a\\`, only "a" is final: the backslash waits for the escaped character, and half of "😀" for its other half.
         ready = found.group() if found else ""
         self._held = self._held[len(ready) :]
         self._done = self._held.startswith('"')
-        # A model may write a line end as it is where JSON wants `\\n`; `strict=False` reads both.
+        # A model may write a raw newline where JSON requires `\\n`; `strict=False` accepts both.
         try:
             return str(json.loads(f'"{ready}"', strict=False))
         except ValueError:

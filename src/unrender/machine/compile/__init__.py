@@ -1,11 +1,10 @@
-"""Compiles the tree of an answer into the machine's program: a tuple of instructions, each with its address.
+"""Compiles an answer tree (`answer.nodes`) into a program: a tuple of instructions, each with its address.
 
-In comes the tree of an answer (`answer.nodes`), out goes a `Program`. Open `program` first: it makes the free texts and the
-tables of markers that interrupt them. `calls` makes the straight-line code between them: how a run of calls is entered, read
-and left, and each argument. `marker_code` makes the code of markers.
+Read `program` first: it compiles free texts, with tables of the markers that interrupt them. `calls` compiles the straight-line code
+between free texts: the start and end of a run of calls, and each argument. `combinators` compiles handwritten grammars.
 
-Rule: a program depends on the format and the request, but not on its tools, unless only a tool's name identifies a call. So it is compiled
-once and shared. White space in and between markers is flexible, beside raw values it is exact.
+Rule: a program depends on the format and the request, but not on its tools, unless only a tool's name identifies a call. So a program is
+compiled once and shared. Whitespace inside and between markers is flexible, but exact next to raw values.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ class Code:
         return len(self._instructions)
 
     def emit(self, *instructions: Instruction) -> int:
-        """Append instructions; return the address of the first."""
+        """Append instructions, and return the address of the first one."""
         at = len(self._instructions)
         self._instructions.extend(instructions)
         return at
 
     def reserve(self) -> int:
-        """Reserve one address; `put` fills it."""
+        """Reserve one address, to be filled by `put`."""
         self._instructions.append(None)
         return len(self._instructions) - 1
 
@@ -40,7 +39,7 @@ class Code:
         self._instructions[at] = instruction
 
     def finished(self) -> Program:
-        """Return the finished program; every reserved address must have been filled."""
+        """Return the program, in which every reserved address must have been filled."""
         done = tuple(instruction for instruction in self._instructions if instruction is not None)
         assert len(done) == len(self._instructions)
         return done

@@ -1,8 +1,7 @@
-"""Compiles one call syntax into straight-line code: how a run of calls is entered, read and left.
+"""Compiles one call syntax into straight-line code: the start of a run of calls, the calls, and the end of the run.
 
-Rules: white space in and between literals is flexible; beside raw values it is taken only as far as the format writes it.
-Markdown fences are optional wherever a JSON value begins. A call counts from its first argument on (`Commit`): before
-that, a failure leaves everything content.
+Rules: whitespace inside and between literals is flexible. Next to raw values, only the format's own whitespace is consumed. Markdown fences
+are optional before JSON values. A call is committed at its first argument (`Commit`). A failure before that leaves the text as content.
 """
 
 from __future__ import annotations
@@ -62,31 +61,30 @@ _TAG_ENDS = (">", '">', "'>")
 
 @dataclass(frozen=True, slots=True)
 class CallEntry:
-    """A place where a run of calls may begin: the marker that shows it, and the address of its code."""
+    """An entry point of a run of calls: its marker, and the address of its code."""
 
     opener: str
     lead: str
     target: int
     strong: bool
-    """The marker is not something that prose contains: when no call follows, that is worth a report."""
+    """True if the marker doesn't occur in prose, so that it's reported if no call follows."""
     alone: bool = True
-    """True if it identifies a call without the name of a tool after it."""
+    """True if the marker identifies a call without a tool name."""
     weak: bool = False
-    """It is a bracket, which prose and code write as well."""
+    """True if the marker is a bracket, which also occurs in prose and code."""
     damaged: int = -1
-    """The address of the code that reads a damaged call after this marker; -1 where none may be repaired."""
+    """Address of the code that parses a damaged call after this marker; -1 if repair is disabled."""
 
 
 def empty_entries(
     code: Code, calls: Calls, target: int, ends: Finder, leads: tuple[str, ...] = ("",)
 ) -> Iterator[CallEntry]:
-    """Emit the code of empty calls and empty sections, which say nothing, and yield its entries.
+    """Emit the code of empty calls and sections, which have no effect. Yield the entry points of this code.
 
-    `functools[]` shows one, and `[]` does not. What closes a call and a run of calls is read at `target`; where none may be
-    made, what is there is read whole.
+    `functools[]` counts as an empty section, and `[]` doesn't. Unless calls are forbidden, the code at `target` consumes the end markers.
     """
     for markers in _empty_blocks(calls):
-        # A fence may be missing, so an empty block of fences alone is anything, and `Action:` with them a word.
+        # Fences are optional, so a block of only fences could match anything. A block of fences and `Action:` could match a word.
         if is_sign("".join(piece for marker in markers for piece in without_fences(marker.pieces))):
             closers = 0 if calls.forbidden else len(calls.all_closers)
             at = code.emit(*literal_code(calls, *markers), DropEmpty(closers, ends), Jump(target))
@@ -95,7 +93,7 @@ def empty_entries(
 
 
 def _empty_blocks(calls: Calls) -> list[tuple[Marker, ...]]:
-    """Return the markers of empty calls and empty sections, in the order in which they are tried."""
+    """Return the markers of empty calls and empty sections, in the order of the attempts."""
     section, call = (calls.open, calls.close), (calls.call_open, calls.call_close)
     single = [call] if all(call) else []
     around = [(calls.open, *call, *([calls.close] if calls.forbidden else [])) for call in single]
@@ -103,7 +101,7 @@ def _empty_blocks(calls: Calls) -> list[tuple[Marker, ...]]:
 
 
 class CallCode:
-    """Compiles one run of calls of `answer` into `code`; at `hub`, the text after the run is read."""
+    """Compiles one run of calls of `answer` into `code`. After the run, execution continues at `hub`."""
 
     def __init__(self, code: Code, calls: Calls, hub: int, answer: Answer) -> None:
         self.code = code
@@ -112,13 +110,13 @@ class CallCode:
         self.hub = hub
         self.over: list[str] = [marker.core for marker in answer.ends]
         self.ends: frozenset[str] = frozenset((*self.over, *(marker.core for marker in answer.dropped)))
-        """The markers that end a turn, or have no meaning."""
+        """Markers that end a turn or have no meaning."""
         self.trail: str = answer.trail
         self.marked: bool = any((calls.open, calls.call_open, calls.head))
         self.unmarked: tuple[int, ...] = ()
-        """Addresses of code that reads calls with no marker; tried where an answer begins."""
+        """Addresses of code for calls without markers, which are tried at the start of an answer."""
         self.lines: dict[str, int] = {}
-        """The same after content, by what shows such a call: a line that begins with a tool's name."""
+        """Addresses of code for calls on their own line after content, by the line break and tool name."""
         self.values: MarkedEnds | None = None
         """A finder for the ends of raw values that have an end marker."""
         self.tail: int = code.reserve()
@@ -130,28 +128,28 @@ class CallCode:
 
     @cached_property
     def follow(self) -> Follow:
-        """The ends of a value without an end marker of its own."""
+        """Ends of a value without its own end marker."""
         return open_ends(self.calls, self.ends, self.trail)
 
     def compile(self) -> list[CallEntry]:
-        """Emit the code of calls, sections and the text after them; return the entries, the outermost first."""
+        """Emit the code of calls, sections and the text after them. Return the entry points, outermost first."""
         calls, emit = self.calls, self.code.emit
         call = emit(*literal_code(calls, calls.call_open))
         function = self._function()
         bare = emit(Jump(call, loose=True))
-        # `<call>` may be missing too: then what a call begins with, e.g. `<function=`, shows it.
+        # If `<call>` is missing too, the next marker identifies the call, such as `<function=`.
         inner = emit(Jump(function, loose=True))
         section = emit(*literal_code(calls, calls.open), Jump(call))
         self._tail(call)
         self.damaged: int = emit(Damaged(self.repair, self.tail)) if self.repair else -1
-        # `<call>` without the `<calls>` around it begins a run as well, and then its end needs no `</calls>`.
+        # `<call>` without a surrounding `<calls>` also starts a run, which needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
         ways = [*((it, call) for it in calls.open.others), *((it, function) for it in calls.call_open.others)]
         others = [(marker, emit(*literal_code(calls, marker), Jump(at))) for marker, at in ways]
-        # In another syntax an empty block is what prose mentions.
+        # An empty block in another syntax is usually a mention in prose.
         kept = calls.own or calls.cleans
         empty = list(empty_entries(self.code, calls, self.tail, Finder(self.ends), calls.leads)) if kept else []
-        # Without any marker, a call begins with its name: at the start of an answer, or of a line.
+        # A call without markers starts with its name, at the start of an answer or of a line.
         if not self.marked:
             self.unmarked = (emit(Space(), Look(named=True), Jump(call)),)
             breaks = [lead[at:] for lead in calls.leads for at in range(len(lead)) if "\n" in lead[at:]]
@@ -162,7 +160,7 @@ class CallCode:
     def _entries(self, levels: list[tuple[Marker, int]]) -> Iterator[CallEntry]:
         for i, (marker, at) in enumerate(levels):
             opener = marker.pieces[0]
-            # An inner opener counts by itself only where prose does not write it: `{` alone begins no call.
+            # An inner start marker counts only if prose doesn't contain it. For example, `{` alone doesn't start a call.
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
                 outermost = i == 0 or marker in (self.calls.open or self.calls.call_open).others
@@ -173,8 +171,6 @@ class CallCode:
                     yield CallEntry(opener, lead, at, distinctive, alone, weak, damaged)
         if self.repair and (spelled := self.repair.other_opener) and self.damaged >= 0:
             yield from (CallEntry(spelled, lead, self.damaged, strong=False) for lead in self.calls.leads)
-
-    # One call.
 
     def _function(self) -> int:
         calls = self.calls
@@ -190,7 +186,7 @@ class CallCode:
     def _envelope(self, envelope: Envelope) -> None:
         calls = self.calls
         slots = [part for part in calls.function if isinstance(part, Slot)]
-        # With the id after the name, the arguments wait for it: a call starts with both.
+        # If the id follows the name, arguments are buffered until both are known, and the call starts then.
         order = [slot for slot in slots if slot in (Slot.NAME, Slot.ID)]
         marked = [piece for piece in (*calls.open.pieces, *calls.call_open.pieces) if len(piece) > 1]
         read = ReadEnvelope(
@@ -205,7 +201,7 @@ class CallCode:
             known=known_fields(map(literal_of, calls.function), envelope),
             left_out=calls.arguments.empty == "",
         )
-        # A list around one call is a list of one, where the syntax wants none.
+        # Even if the syntax expects a single call, a list of one call is accepted.
         listed: list[Instruction] = [Lit("[", optional=True), Space()] if marked and not calls.whole else []
         self.code.emit(*before_object(), *listed, read)
 
@@ -240,26 +236,28 @@ class CallCode:
             self.code.emit(Space(), Lit(part.core, optional=True))
         else:
             read = [*self._closed_tag(parts, i, part), *literal_code(self.calls, part)]
-            # "```get_weather": the word on this fence is the tool's name.
+            # In "```get_weather", the word on the fence is the tool name.
             named = read[-1:] == [Fence()] and part.text[-1:] == "`" and parts[i + 1 : i + 2] == (Slot.NAME,)
             self.code.emit(*(read[:-1] if named else read), *([Fence(worded=False)] if named else []))
 
     def _closed_tag(self, parts: Elements, i: int, part: Marker) -> list[Instruction]:
-        """Return the code that reads a call without arguments in a tag that closes itself: `<invoke name="now"/>`."""
+        """Return the code for a call without arguments in a self-closing tag: `<invoke name="now"/>`."""
         if not _is_tag_end(parts, i):
             return []
-        # What closes the function is in the skeleton, what closes the call is around it.
+        # End markers of the function are in the skeleton, but those of the call are outside of it.
         closers, around = len(self.calls.closers), len(without_fences(self.calls.call_close.pieces))
         following = ("{", self.arguments.open.core, *after_part(self.calls, i)[:1])
         return [CloseTag(part.core[:-1], self.tail, closers - around, not around, Finder(filter(None, following)))]
 
     def _may_be_missing(self, parts: Elements, i: int, literal: Marker) -> bool:
-        """Return whether a word before the name, as in `functions.`, may be left out: another marker shows the call."""
+        """Return whether a prefix of the name, as in `functions.`, is optional because another marker identifies the call."""
         opened = self.calls.open or self.calls.call_open
         return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.core))
 
     def _space_around(self, parts: Elements, i: int) -> list[Instruction]:
-        """White space before words that say nothing, where the texts beside them have some: it may hold line breaks."""
+        """Return the code for whitespace, including line breaks, before meaningless words. It's empty if the surrounding text has no
+        whitespace.
+        """
         before = literal_of(parts[i - 1])[-1:] if i else ""
         after = literal_of(parts[i + 1])[:1] if i + 1 < len(parts) else ""
         return [Space()] if before.isspace() or after.isspace() else []
@@ -267,11 +265,11 @@ class CallCode:
     def _before_arguments(self) -> list[Instruction]:
         arguments = self.arguments
         read: list[Instruction] = [Space()] if arguments.entry or arguments.open else before_object()
-        # Without a marker, a tool's name is a call only where arguments follow it.
+        # Without a marker, a tool name counts as a call only if arguments follow.
         sure = [] if self.marked or arguments.entry else [Look(Finder(arguments.open.pieces[:1] or ("{",)))]
         return [*read, *sure]
 
-    # After a call.
+    # The end of a call.
 
     def _tail(self, call: int) -> None:
         calls = self.calls
@@ -279,24 +277,24 @@ class CallCode:
         opener, *_ = marker.pieces or ("",)
         closers, section = tuple(calls.closers), tuple(without_fences(calls.close.pieces))
         if opener and opener in calls.all_closers:
-            # spaced-markers.jinja: `[Tool Call]` and `[Tool Call End]` begin with the same word, so they are read whole.
+            # In spaced-markers.jinja, `[Tool Call]` and `[Tool Call End]` start with the same word, so don't split them into pieces.
             closers = tuple(without_fences(it.core for it in calls.closing if it))
             opener, section = marker.core, tuple(without_fences(it.core for it in (calls.close,) if it))
-        # If this is not another call, go on in the text: the hub may find another marker here.
+        # If no other call follows, continue in the free text, which may contain another marker.
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = calls.separator.core
-        # Without section or separator, calls that must be whole and have a marker are looked for in the text, one by one.
+        # Complete calls with a marker, but without a section or separator, are found individually in the free text.
         chained = bool(separator or section or not calls.whole or calls.sibling or not self.marked)
         named = calls.function[:1] == (Slot.NAME,)
         openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = calls.close.text or calls.call_close.text or literal_of(calls.function[-1])
         bracketed = not self.arguments.entry or self.arguments.close.core[-1:] in tuple(")}]")
         excess = frozenset("}]" if bracketed and not calls.whole else "")
-        # The opener is searched for even if no call may follow, so that it is not taken for a closer that it begins with.
+        # Search for the start marker even if no call may follow; otherwise, a part of it might match as an end marker.
         marks = Finder([*closers, *section, opener, separator, BACKQUOTES, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
-        # `name\n{…}` alone may be prose: what is around arguments in brackets shows a call by itself.
+        # `name\n{…}` alone may be prose, but brackets around the arguments identify a call.
         unmarked = not self.marked and not calls.arguments.entry
         told = FrozenDict(openers)
         broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
@@ -306,7 +304,7 @@ class CallCode:
         )
 
     def _refused(self) -> Finder:
-        """Return the end markers of a call whose text is content; empty if no marker closes calls."""
+        """Return the markers that end the text of a call that is content. The result is empty if calls have no end markers."""
         calls = self.calls
         closing = list(filter(is_distinctive, calls.all_closers))
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
@@ -316,11 +314,11 @@ class CallCode:
     # The arguments of a call.
 
     def _arguments(self) -> None:
-        """Emit the code that reads all arguments, or the text written when there are none."""
+        """Emit the code for all arguments, or for the text of empty arguments."""
         arguments, empty = self.arguments, self.arguments.empty
         first = arguments.open.pieces if arguments.open else first_pieces(*arguments.entry[:1])
         begins = [*first[:1]] or ([] if arguments.entry else ["{", '"'])
-        # `f with a = 1;` and `f with ;`: only what follows the arguments shows that there are none, and each entry looks for it.
+        # In `f with a = 1;` and `f with ;`, only the text after the arguments shows whether there are any.
         none = self.code.reserve() if empty is not None and (empty.strip() or begins) else -1
         if arguments.entry:
             self._read_entries()
@@ -331,7 +329,7 @@ class CallCode:
 
     def _read_object(self) -> None:
         arguments = self.arguments
-        # What counts only when it is whole is read as it is written, without tolerance.
+        # Calls that must be complete are parsed strictly.
         strict = self.calls.whole and notation_of(arguments.codec).is_json
         opened = [*literal_code(self.calls, arguments.open), *before_object()] if arguments.open else []
         read = JsonArguments(LiteralStyle(strict=strict, loose_keys=not strict))
@@ -347,7 +345,7 @@ class CallCode:
         opener, ends = "".join(first_pieces(entry[0])), self.follow
         further = None if ends.closed or opener else ends
         repeated = self.values.closers if self.values else ()
-        # Where an opener is also the closer, it is not doubled.
+        # A start marker that is also the end marker can't be a repetition.
         doubled = frozenset(repeated) - {opener}
         marks = Finder([opener, *after_entries(self.calls), *repeated])
         open_ended = None if ends.closed else ends
@@ -420,8 +418,8 @@ class CallCode:
         return ReadKey(_stops(entry, i), bare, opener if opener in markers else "", heads, closing)
 
     def _entry_literal(self, entry: Elements, i: int, part: Marker, raw: bool) -> list[Instruction]:
-        """A literal of an argument; beside a raw value its white space is taken exactly."""
-        # The closer of a raw value may be missing where the whole call is closed: `Rome</f></call>`.
+        """Return the code for a literal of an argument. Next to a raw value, the whitespace of the literal must match exactly."""
+        # The end marker of a raw value may be missing at the end of the call: `Rome</f></call>`.
         others = tuple(it.core for it in part.others)
         if raw and i > 0 and entry[i - 1] is Slot.VALUE:
             return [Space(part.lead), Lit(part.core, others=others, instead=after_closer(self.calls))]
@@ -443,7 +441,7 @@ class CallCode:
 
 
 def _is_tag_end(parts: Elements, i: int) -> bool:
-    """Return whether the literal at `i` ends a tag that holds the name and stands before the arguments."""
+    """Return whether the literal at `i` ends a tag that contains the name and precedes the arguments."""
     if i < 2 or (parts[i - 1 : i], parts[i + 1 : i + 2]) != ((Slot.NAME,), (Slot.ARGUMENTS,)):
         return False
     opened = literal_of(parts[i - 2]).rpartition("<")[2]
@@ -456,11 +454,11 @@ def _stops(entry: Elements, i: int) -> Finder:
 
 
 def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
-    """Return how the tags are written when the argument's name is the tag's: `<city>…</city>`."""
+    """Return the style of tags that are named after the argument, as in `<city>…</city>`; None for other syntaxes."""
     entry = arguments.entry
-    # `"Rome"` ends at its quotation mark, whatever tag is around it.
+    # `"Rome"` ends at its quotation mark, regardless of tags.
     by_itself = not arguments.codec.strings.unquoted and arguments.codec.containers is not Containers.XML
-    # Of `a=1/a, b=2/b` the name ends the argument, and nothing closes a tag.
+    # In `a=1/a, b=2/b`, the name ends the argument, without a closing tag.
     if Slot.KEY not in entry[i + 1 : -1] or by_itself:
         return None
     again = entry.index(Slot.KEY, i + 1)
@@ -478,14 +476,14 @@ def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
 
 
 def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
-    """Return markers as their pieces, and slots unchanged; meaningless words are optional."""
+    """Return markers as their pieces, and slots unchanged. Slots of meaningless words are optional."""
     return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
 
 
 def literal_code(calls: Calls, *markers: Marker) -> list[Instruction]:
-    """Return the code that reads markers of `calls`."""
+    """Return the code for markers of `calls`."""
     found: list[Instruction] = []
-    # One call needs no list around it, even where the syntax wants one.
+    # A list around a single call is optional, even if the syntax has one.
     unlisted = calls.envelope is not None and not calls.whole
     for piece in (piece for marker in markers for piece in marker.pieces):
         fenced = not without_fences([piece])
@@ -494,7 +492,7 @@ def literal_code(calls: Calls, *markers: Marker) -> list[Instruction]:
 
 
 def before_object() -> list[Instruction]:
-    """Return the code that reads white space and a Markdown fence before a JSON object."""
+    """Return the code for whitespace and a Markdown fence before a JSON object."""
     return [Space(), Fence(), Space()]
 
 

@@ -1,7 +1,7 @@
-"""Compiles combinators into the machine's program: every node of a grammar, in any nesting.
+"""Compiles handwritten grammars into the machine's programs.
 
-Strategy: straight-line code for each node, rules as subroutines, each compiled once. An option that the next character
-rules out is never tried, so that a choice holds text back only where its options really begin alike.
+Strategy: emit straight-line code for each node, and one subroutine for each rule. Options that the next character excludes are never tried.
+So a choice buffers text only if its options start with the same characters.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ _PYTHON = LiteralStyle()
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
-    """Return the program that reads `grammar`, its free text up to `ends` of the turn, then these, and then only plain content.
+    """Return the program for `grammar`. Free text of the grammar ends at `ends` of the turn, and all text after them is content.
 
-    When the grammar cannot read on, the rest is content without the `ends`. Raises `GrammarError` for a rule that is
-    not defined, for left recursion, for tags that do not nest as a call's parts do, and for nodes that are made from a
-    format. So it does for what is no `Grammar`, such as a grammar's text.
+    If the text doesn't match the grammar, the rest is content without the `ends`. Raises `GrammarError` for undefined rules, left
+    recursion, misplaced tags, and nodes that only formats can create. `GrammarError` is also raised if `grammar` isn't a `Grammar`.
     """
     if not isinstance(grammar, nodes.Grammar):
-        raise GrammarError(f"grammar: expected a `unrender.grammar.Grammar`, found {type(grammar).__name__}")
+        raise GrammarError(f"grammar: expected an `unrender.grammar.Grammar`, found {type(grammar).__name__}")
     try:
         return _compiled(stopped_at(grammar, ends), ends)
     except RecursionError:
@@ -61,21 +60,21 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
         code.emit(control.Subroutine())
-    # Rules may call each other, so their addresses are known only when all are compiled.
+    # Rules may call each other, so their addresses are known only after all of them are compiled.
     for at, rule in compiler.entered:
         code.put(at, control.Subroutine(rules[rule]))
     return code.finished()
 
 
 def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
-    """Return an end-of-turn marker and the whitespace after it; the text before it becomes final."""
+    """Return a node for an end-of-turn marker and the whitespace after it. Text before the marker becomes final."""
     texts = sorted(ends, key=len, reverse=True)
     return nodes.Sequence((nodes.Choice(tuple(map(nodes.Literal, texts))), nodes.Cut(), nodes.Layout("")))
 
 
 def _check_tags(grammar: nodes.Grammar) -> bool:
-    """Raise `GrammarError` for tags out of place; returns whether a call has an id."""
-    # A rule may be entered from several tags. Each pair is looked at once, so rules that refer to each other end.
+    """Raise `GrammarError` for misplaced tags. Otherwise, return whether calls have ids."""
+    # A rule may be used inside several tags. Each pair of a rule and a tag is checked once, so that recursive rules terminate.
     seen: set[tuple[str, nodes.Role | None]] = set()
     queue: list[tuple[nodes.Node, nodes.Role | None]] = [(grammar.root, None)]
     has_ids = False
@@ -95,13 +94,13 @@ def _check_tags(grammar: nodes.Grammar) -> bool:
 def _check_tag(role: nodes.Role, around: nodes.Role | None) -> None:
     if role in IN_CALLS and role is not nodes.Role.CALL:
         if around is not nodes.Role.CALL:
-            raise GrammarError(f"a tag {role.value!r} must stand directly in a tag 'call', found it {_inside(around)}")
+            raise GrammarError(f"tag {role.value!r}: expected directly inside a 'call' tag, found {_inside(around)}")
     elif around is not None:
-        raise GrammarError(f"a tag {role.value!r} must not stand in another tag, found it {_inside(around)}")
+        raise GrammarError(f"tag {role.value!r}: expected outside of other tags, found {_inside(around)}")
 
 
 def _inside(around: nodes.Role | None) -> str:
-    return "in none" if around is None else f"in {around.value!r}"
+    return "outside of any tag" if around is None else f"inside {around.value!r}"
 
 
 @dataclass(slots=True)
@@ -110,10 +109,10 @@ class _Compiler:
     has_ids: bool
     code: Code = field(default_factory=Code)
     entered: list[tuple[int, str]] = field(default_factory=list)
-    """The places where rules are entered, and which; where they begin is known at the end."""
+    """Addresses at which rules are called, with their names."""
 
     def node(self, node: nodes.Node) -> int:  # noqa: C901 -- a table, by kind of node
-        """Emit the code of `node`; returns where it begins."""
+        """Emit the code of `node`. Return the address of the code."""
         at = len(self.code)
         match node:
             case nodes.Literal(text):
@@ -150,14 +149,16 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(node, self.known)  # Raises: such a node has no place among combinators.
+                start_of(
+                    node, self.known
+                )  # Raises `GrammarError`, because handwritten grammars can't contain such a node.
             case _:
                 assert_never(node)
         return at
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
-        """Emit what is tried as a whole before anything after it is read."""
-        # The code is `Try`, the part, its end, and after that what happens if it does not match.
+        """Emit the code of a lookahead or an atom."""
+        # The code consists of `Try`, the inner node, its end, and the code for a failed match.
         said, head = _wanted_by(node.node), self.code.reserve()
         body, last = self.node(node.node), self.code.reserve()
         if isinstance(node, nodes.Negate):
@@ -179,7 +180,7 @@ class _Compiler:
         ends: list[int] = []
         table: list[tuple[control.OptionGuard, int]] = []
         for option in options:
-            # The next character rules most options out, and then no way back is needed.
+            # The next character usually excludes all options but one, which then needs no backtracking point.
             guard = start_of(option, self.known).pattern()
             table.append((guard, self.node(option)))
             ends.append(self.code.reserve())
@@ -190,9 +191,9 @@ class _Compiler:
 
     def _repeat(self, node: nodes.Repeat) -> None:
         head = self.code.reserve()
-        # Without a separator the code of both rounds is the same, and the empty text costs one step.
+        # Without a separator, both kinds of rounds share the same code. The empty separator costs one step.
         separator = node.separator if node.separator is not None else nodes.Literal("")
-        # The first round begins at `first`, each further one at the separator before it.
+        # The first round starts at `first`, and later rounds at the separator.
         later = self.node(separator)
         first = self.node(node.node)
         once = start_of(node.node, self.known)
@@ -204,7 +205,7 @@ class _Compiler:
 
 
 def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:
-    """Return the step that reads a whole value."""
+    """Return the instruction for a JSON value, Python value or string."""
     match node:
         case nodes.JsonValue():
             return control.Value(_STRICT, "a JSON value")

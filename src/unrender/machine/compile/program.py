@@ -1,8 +1,8 @@
-"""Compiles a grammar into the machine's program.
+"""Compiles an answer tree into a program.
 
-Strategy: an answer is free text with parts in it. Each free text becomes one `FreeText` instruction (a hub) that searches for
-all markers which may interrupt it, with a table that says where each leads: into reasoning, into the attempts to read a
-call, or back. Everything between two hubs is straight-line code.
+Strategy: an answer is free text that contains parts. Each free text becomes one `FreeText` instruction (a hub). The hub searches for all
+markers that may interrupt the text, and has a table of their targets. Targets are reasoning, attempts to parse a call, and other hubs. The
+code between two hubs is straight-line code.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
 CONTENT_HUB = 1
-"""The place in every program where the text outside of all parts is read."""
+"""Address of the free text outside of all parts, which is the same in every program."""
 
 
 def compile_answer(answer: Answer) -> Program:
-    """Return the program that reads everything `answer` allows or tolerates."""
+    """Return the program that parses everything that `answer` allows or tolerates."""
     return _Compiler(answer).program()
 
 
 @dataclass(slots=True)
 class _Hub:
-    """A free text under construction: where its markers lead, and which calls are tried at which."""
+    """A free text during compilation: its markers with their targets, and the calls to try at each marker."""
 
     role: Role
     at: int
@@ -54,11 +54,12 @@ class _Hub:
     guarded: set[str] = field(default_factory=set)
     attempts: dict[str, list[int]] = field(default_factory=dict)
     weak: dict[str, bool] = field(default_factory=dict)
-    """Brackets that begin calls; whether the format writes them on a line with text before it."""
+    """Brackets that start calls, with True if text may precede the bracket on its line."""
     fences: set[int] = field(default_factory=set)
-    """Attempts that are no calls: they are never quoted."""
+    """Addresses of attempts that aren't calls, so that they can't be quoted."""
     reported: dict[str, bool] = field(default_factory=dict)
-    """Markers that prose does not hold: when no call follows, that is worth a report; and whether they show a call alone."""
+    """Markers that don't occur in prose, and so are reported if no call follows. The value is True if the marker alone identifies a call.
+    """
 
 
 class _Compiler:
@@ -68,14 +69,14 @@ class _Compiler:
         self.dropped = (*answer.ends, *answer.dropped)
         self.code = Code()
         self.opening: dict[str, int] = {}
-        """Markers that are words and are tried where content begins, and where they lead."""
+        """Targets of markers made of words, which are tried at the start of content."""
         self.begins = self.answer = self.ended = CONTENT_HUB
-        """The places where content may begin after calls, where it begins after reasoning, and where reading goes on after an end of turn."""
+        """Addresses for the start of content after calls, for its start after reasoning, and for text after an end of turn."""
         self.undeclared: dict[str, int] = {}
-        """The targets of markers that may begin an answer though the format does not have them."""
+        """Targets of markers that the format doesn't have, but that may start an answer."""
 
     def program(self) -> Program:
-        # The hub is at the same address in every program: a prompt that skips reasoning begins there.
+        # The hub has the same address in every program, so that parsing can start there if the prompt skips reasoning.
         start = self.code.reserve()
         hub = self._hub(Role.CONTENT, Halt())
         assert hub.at == CONTENT_HUB
@@ -85,8 +86,7 @@ class _Compiler:
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
-            # `get_weather\n{…}`: no marker shows such a call, so where an answer begins it is tried
-            # before the text.
+            # A call such as `get_weather\n{…}` has no marker, so it's tried at the start of an answer, before the text.
             begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
         self.ended = self._after_end()
         for part in self.tree.parts:
@@ -98,7 +98,7 @@ class _Compiler:
         if self.tree.json:
             self._fenced_json(hub)
         self._enter(hub, entries)
-        # `\nget_weather` after content: a line that begins with a tool's name.
+        # A line that starts with a tool name is a possible call, as in `\nget_weather` after content.
         for marker, at in (item for code in codes for item in code.lines.items()):
             hub.attempts.setdefault(marker, []).append(at)
         if self.undeclared:
@@ -112,7 +112,7 @@ class _Compiler:
         return self.code.finished()
 
     def _opens_in_words(self) -> bool:
-        """Return whether words may be where content begins that are none of it."""
+        """Return whether content may be preceded by words that aren't part of it."""
         parts = (
             part
             for part in self.tree.parts
@@ -122,19 +122,19 @@ class _Compiler:
         return not all(holds_token(marker.text) for marker in openers)
 
     def _start(self, begin: int) -> int:
-        """Emit the code before everything: the header that no prompt writes, and layout."""
+        """Emit the code at the start of the program: a header that prompts don't contain, and layout."""
         lead = self.code.emit(Space(self.tree.lead), Jump(begin))
         return self._after_headers((self.tree.header,), lead) if self.tree.header else lead
 
     def _after_headers(self, headers: tuple[Marker, ...], target: int) -> int:
         """Emit the code that drops a header made of words, if there is one, and continues at `target`."""
-        # With any beginning of the layout after it.
+        # A header may be followed by any prefix of its layout.
         texts = (it.core + it.after[:size] for it in headers for size in range(len(it.after) + 1))
         finder = Finder(texts, (it.core for it in headers if it.guarded))
         return self.code.emit(Look(finder, target, takes=True), Jump(target))
 
     def _after_end(self) -> int:
-        """Emit the code after an end of turn: white space, and the header of another turn."""
+        """Emit the code after an end of turn: whitespace, and the header of another turn."""
         target = self._after_headers(self.tree.headers, self.begins) if self.tree.headers else self.begins
         return self.code.emit(Space(kept=True), Jump(target))
 
@@ -143,17 +143,17 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
-        # The marker `final` is not found in `finally`. Where a call is tried, the attempt itself finds out.
+        # The marker `final` must not match inside `finally`. At a call marker, the attempt itself checks for this.
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         openers = tuple(variant for variant, alone in hub.reported.items() if alone)
         run = self._text_run(hub, finder, openers)
-        # `<call>` may begin a call, and be a marker of its own: the calls are tried first.
+        # `<call>` may start a call, and also be a marker on its own, so calls are tried first.
         for variant, targets in self._tried(hub).items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             alone = hub.reported.get(variant, True)
             found = tuple(dict.fromkeys(targets))
-            # A format that cleans content writes calls amid text, of which it keeps none.
+            # If the format drops text that only looks like a call, calls can't be quoted.
             at = -1 if self.tree.cleans or sealed >= 0 or hub.fences.intersection(found) else hub.at
             weak = variant in hub.weak and variant not in hub.reported
             on_line = weak and not hub.weak[variant]
@@ -175,9 +175,9 @@ class _Compiler:
 
     @staticmethod
     def _tried(hub: _Hub) -> dict[str, list[int]]:
-        """Return which calls are tried at each marker; one that hides another call's opener tries that call as well."""
+        """Return the calls to try at each marker, including the calls of any shorter marker that it starts with."""
         tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
-        # Of `<t>` and `<t>\n`, the finder always finds the longer one: what begins at the shorter is tried there too.
+        # Of `<t>` and `<t>\n`, the finder always returns the longer one, so the calls of the shorter one are tried there too.
         for marker in (*hub.attempts, *hub.direct):
             hidden = [marker[:size] for size in range(len(marker) - 1, 0, -1) if marker[:size] in hub.attempts]
             for opener in hidden:
@@ -187,7 +187,7 @@ class _Compiler:
     def _text_run(self, hub: _Hub, finder: Finder, openers: Iterable[str]) -> int:
         sections = [calls.open.text + calls.call_open.text for calls in self.runs]
         alone = frozenset("".join(text.split()) for text in (*openers, *sections)) - {""}
-        # Reasoning that mentions a call must still end where its closer stands.
+        # Reasoning that mentions a call must still end at its end marker.
         stops = Finder(hub.direct if hub.role is Role.REASONING else ())
         if hub.role is not Role.CONTENT:
             return self.code.emit(Unread(hub.role, hub.at, finder, stops))
@@ -204,30 +204,30 @@ class _Compiler:
                     hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
                 elif entry.weak:
                     hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
-        # What is damaged is tried after all that is not.
+        # Repairs are tried last.
         for entry in entries:
             if entry.damaged >= 0 and hub.role is Role.CONTENT:
                 for variant in Marker(entry.lead + entry.opener).variants():
                     hub.attempts[variant].append(entry.damaged)
 
     def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[CallEntry]) -> int | None:
-        """Compile one part; returns where the answer begins when it begins inside that part."""
+        """Compile one part of the answer. Return the address at which the answer starts, if it starts inside that part."""
         match part:
             case ReasoningPart(declared=True):
                 return self._thought(hub, self._inner(hub, part, entries), part)
             case ContentPart():
                 self._said(hub, part, entries)
-            case Calls(forbidden=True):  # What is not empty is text.
+            case Calls(forbidden=True):  # Only empty blocks are recognized. A call that isn't empty is text.
                 ends = Finder(marker.text for marker in self.tree.ends)
                 self._enter(hub, list(empty_entries(self.code, part, hub.at, ends)))
             case ReasoningPart() | Calls():
-                pass  # The one has less of a say than what is between parts, the other is compiled before.
+                pass  # Calls are compiled earlier, and undeclared reasoning later, so that markers between parts take precedence.
             case _:
                 assert_never(part)
         return None
 
     def _between(self, hub: _Hub, entries: list[CallEntry]) -> None:
-        """Compile the markers that are no part, and that have no meaning."""
+        """Compile the markers between parts."""
         for marker in self.tree.ends:
             if holds_token(marker.core):
                 self._silent(hub, marker, self.ended)
@@ -236,7 +236,7 @@ class _Compiler:
         for marker in self.tree.dropped:
             self._silent(hub, marker, self.answer)
         for marker in self.tree.joints:
-            # Words that are dropped where content begins; right before a call they are a part of it.
+            # Joints are dropped at the start of content, but directly before a call they are part of the call.
             self._opens(marker, self.answer)
             if marker in self.tree.call_joints:
                 self._before_calls(hub, marker, entries)
@@ -244,24 +244,24 @@ class _Compiler:
     def _marker(
         self, hub: _Hub, marker: Marker, target: int, role: Role = Role.MARKER, *, quotable: bool = False
     ) -> None:
-        """A marker that is taken, with its layout, and leads to `target`; unless it is quoted, where it may be."""
+        """Emit the code of a marker and its layout; execution continues at `target`. If `quotable`, a quoted marker is text."""
         for variant in marker.variants():
             unsure = [Unsure(hub.role, len(variant), hub.at)] if quotable else []
             at = self.code.emit(*unsure, Lit(variant, role), Space(marker.after, role), Jump(target))
-            # Two parts may share a marker: the first one has it.
+            # If two parts share a marker, the first part takes it.
             hub.direct.setdefault(variant, at)
             if marker.guarded:
                 hub.guarded.add(variant)
 
     def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
-        """A meaningless special token; whitespace around it is content if there is content on both sides."""
+        """Emit the code of a meaningless special token, which keeps surrounding whitespace as content if there is content on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
             at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))
             hub.direct.setdefault(variant, at)
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
-        """A marker made of words that counts only where nothing but ends, headers and `openers` may follow."""
+        """Emit the code of a marker made of words, which counts only if nothing follows except ends, headers and `openers`."""
         tokens = (it for it in self.dropped if holds_token(it.text))
         following = (*(it.core for it in (*tokens, *self.tree.headers)), *openers)
         ends = Finder(text for text in following if text != marker.core)
@@ -283,7 +283,7 @@ class _Compiler:
                 self._last(hub, marker, hub.at, openers)
 
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
-        """Words that open a part: they count only where one may begin."""
+        """Emit the code of words that start a part, and that count only where a part may start."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
         at = self.code.emit(
             Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role), Jump(target)
@@ -292,13 +292,13 @@ class _Compiler:
 
     def _before_calls(self, hub: _Hub, joint: Marker, entries: list[CallEntry]) -> None:
         for entry in entries:
-            # As a part of the call, it is text where the call fails.
+            # If the call fails, its joint is text too.
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)
 
     def _fenced_json(self, hub: _Hub) -> None:
-        """An answer in JSON may be in a Markdown fence, which is not a part of it."""
+        """Emit the code of an optional Markdown fence around a JSON answer. The fence isn't part of the answer."""
         opens = self.code.emit(Fence(opens=True), Jump(hub.at))
         ends = Finder(marker.core for marker in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), Look(ends, ends=True), Commit(), Jump(hub.at))
@@ -307,13 +307,12 @@ class _Compiler:
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 
     def _thought(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> int | None:
-        """Reasoning that its marker opens, or the prompt."""
+        """Emit the code at the start of reasoning. Return the address of the reasoning text if it has no start marker."""
         for marker in thought.open.spelled:
             if not holds_token(marker.core):
                 self._opens(marker, inner.at, inner.role)
                 continue
-            # Models repeat an opener that the prompt has already written. The closer may begin like it.
-            # `<think` and `<think/>`: what looks like the opener again may be the closer.
+            # Models sometimes repeat a start marker such as `<think` that the prompt already contains. But `<think/>` is an end marker.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Look(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))
@@ -321,16 +320,18 @@ class _Compiler:
         return None if thought.open.spelled else inner.at
 
     def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:
-        """Reasoning that the format does not have: its marker opens it only at the start of an answer."""
+        """Emit the code of reasoning that the format doesn't have. The start marker of such reasoning counts only at the start of an
+        answer.
+        """
         role = inner.role
         for marker in thought.open.spelled:
-            # The opener may come again, and then whole where this is one that was cut short.
+            # The first start marker may be a truncated one, followed by the complete one.
             openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
             self.undeclared[marker.core] = self.code.emit(
                 Lit(marker.core, role), *(Lit(text, optional=True) for text in reversed(openers))
             )
             self.code.emit(Space(marker.after, role), Jump(inner.at))
-            # Anywhere but at the start, `<think>` is what prose about models mentions.
+            # Elsewhere, prose about models may mention `<think>`.
             unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="opener")
             hub.direct.setdefault(marker.core, self.code.emit(unsure))
         for marker in thought.close.spelled:
@@ -339,21 +340,21 @@ class _Compiler:
             hub.direct.setdefault(marker.core, self.code.emit(*closed))
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
-        """Return where an answer begins that may begin with reasoning which the format does not have."""
+        """Return the address at which an answer starts if it may start with reasoning that the format doesn't have."""
         heads = tuple(self.undeclared)
-        # Beside the format's own `<thinking>`, a known `<think>` must not be found in it.
+        # The known marker `<think>` must not match inside the format's own `<thinking>`.
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
     def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[CallEntry]) -> _Hub:
-        """Return the text of reasoning, closed by its own marker or by one that cannot be inside it."""
+        """Return the hub of a reasoning text. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
         inner = self._hub(Role.REASONING, Halt(repr(thought.close.text)))
         self._closers(inner, thought)
         sealed = -1
         self._enter(inner, entries)
         for joint in self.tree.call_joints:
             self._before_calls(inner, joint, entries)
-        # A model that forgets `</think>` still calls: such a call counts if nothing but the end follows it.
+        # Models that forget `</think>` may still make calls, which count if only the end of the turn follows.
         if not thought.holds_calls and self.runs:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
@@ -365,7 +366,7 @@ class _Compiler:
     def _closers(self, inner: _Hub, thought: ReasoningPart) -> None:
         for marker in thought.close.spelled:
             self._marker(inner, Marker(marker.text + thought.joint), self.answer, inner.role)
-        # A model that forgets `</think>` goes on with the opener of the content, or ends the turn.
+        # Models that forget `</think>` continue with the start marker of the content, or end the turn.
         for marker in self.tree.ends:
             if holds_token(marker.core):
                 self._marker(inner, marker, self.begins)

@@ -1,9 +1,9 @@
-"""Repairs calls that are written almost as their format has them, where that invents nothing.
+"""Repairs slightly damaged calls, without guessing.
 
-`walk` writes such a call as the format has it, and the exact reader reads what was written. Here is what the machine does about it:
-when a call may be repaired, how far its text goes, and what of it is given.
+`walk` rewrites a damaged call in the syntax of its format, and the exact parser parses the result. This package decides when a call may be
+repaired, how far its text extends, and which parts of the result are used.
 
-Rules: the exact reading comes first, and costs nothing more. A call that is not repaired is read as if nothing had been tried.
+Rules: exact parsing comes first, and repair adds no cost to it. An attempted repair that fails has no effect on the result.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from unrender.values.coercion import ArgumentTypes
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A call that could not be read as its format has it, where its opener and the name of an offered tool show it."""
+    """A call that couldn't be parsed exactly, although it has a start marker and the name of an offered tool."""
 
     repair: Repair
     tail: int
-    """The address of the code that finds its end."""
+    """Address of the code that searches for the end of the call."""
 
     def step(self, machine: Machine) -> bool:
         frame, wanted = machine.frames[-1], machine.wanted.partition(OR)[0] or "a call"
@@ -46,23 +46,25 @@ class Damaged:
         begins = begins or head is not None
         if not begins and not whole:
             return True
-        # A quotation mark makes a damaged call doubtful even if its opener is known to be a special token.
+        # A call after a quotation mark isn't repaired, even if its start marker is a special token.
         frame.hub = max(frame.hub, 0)
-        if not begins and word and word.end() < len(text):  # Words are no call that the token limit has cut off.
+        if (
+            not begins and word and word.end() < len(text)
+        ):  # If another word follows the start marker, the text isn't a truncated call.
             frame.cut = False
         if not begins or is_quoted(machine, frame) or not may_be_repaired(machine, self.repair):
             return machine.fail(wanted)
         call = begin_call(machine)
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         call.broken = (wanted, machine.buffer[failed : failed + 1], machine.base + failed)
-        # What opens a call before its name begins no other call.
+        # A marker between the start marker and the name doesn't start another call.
         named = head or word
         machine.take(Role.MALFORMED, max(failed, machine.at + named.end()) if named else failed)
         return machine.go_to(self.tail)
 
 
 def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
-    """Return whether the current call may be repaired: no part of it was sent, and its text is the model's own."""
+    """Return whether the current call may be repaired: no part of it was sent, and the model wrote all of its text."""
     call = machine.call
     if (
         repair is None
@@ -78,9 +80,9 @@ def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
 
 
 def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
-    """Give the call whose text ends here, before the marker `mark`, as it was meant.
+    """Repair the call whose text ends before the marker `mark`.
 
-    Return "call" or "run", whichever has ended; "" without repair. `hub` is where content begins.
+    Return the part that ended, "call" or "run"; "" if the repair failed. `hub` is the address of the content.
     """
     start = machine.current.start
     text = machine.since(start)
@@ -108,7 +110,7 @@ def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
 
 
 def cut_back(machine: Machine, position: int) -> None:
-    """Go back to `position`. No event was found since; only spans were."""
+    """Move back to `position` and remove later spans. There must be no later events."""
     roles, ends = machine.span_roles, machine.span_ends
     while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
         del roles[-1], ends[-1]
@@ -118,7 +120,7 @@ def cut_back(machine: Machine, position: int) -> None:
 
 
 def give_up(machine: Machine, wanted: str) -> bool:
-    """Fail where an attempt has come to the end of a call that cannot be repaired, as the attempts before it did."""
+    """Fail at the end of a call that can't be repaired, and report the original position of the failure."""
     machine.searched += machine.position - machine.current.start
     failed = machine.current.broken[2] if machine.current.broken else machine.position
     machine.recall(failed)
@@ -155,7 +157,7 @@ def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
 
 
 def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> bool:
-    """Return whether arguments fit the tool's schema, and are those that the text names."""
+    """Return whether the arguments match the tool's schema, and have the keys that the text contains."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -165,7 +167,7 @@ def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> b
 
 
 def _placed(found: Repaired, spans: list[tuple[Role, int]]) -> Iterator[tuple[Role, int]]:
-    """Yield the role and the end of each span of the text that was read; what has no place in what was written is a marker."""
+    """Yield the role and the end of each span of the original text. Text that wasn't copied has the role of a marker."""
     begin = at = 0
     for text, place in found.pieces:
         if place >= 0:
@@ -180,7 +182,7 @@ def _placed(found: Repaired, spans: list[tuple[Role, int]]) -> Iterator[tuple[Ro
 
 
 def _left_out(found: Repaired, begin: int, end: int) -> Iterator[tuple[Role, int]]:
-    """Yield the spans of a stretch that was not copied: markers of the format, and what was there in their place."""
+    """Yield the spans of text that wasn't copied: markers of the format, and unexpected text."""
     for damage in found.damage:
         stop = damage.at + len(damage.found)
         if begin <= damage.at and damage.at < stop <= end:

@@ -1,4 +1,4 @@
-"""Reads the markers and the names of a damaged call, and writes them as its format has them."""
+"""Parses the markers and names of a damaged call, and rewrites them in the syntax of the format."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ _SPACE = re.compile(r"\s*")
 _QUOTES = re.compile(r"[\"'\s]*")
 _QUOTE = re.compile(r"[\"']?")
 _ATTRIBUTE = re.compile(r"<([^\s<>=\"'/]+)(?:\s+\w+)?\s*=\s*[\"']?$")
-"""The beginning of a tag that holds a name: `<function=` and `<invoke name="`."""
+"""The start of a tag that contains a name: `<function=` or `<invoke name="`."""
 _TAG_END = re.compile(r"[\"']?\s*>")
 _PREFIX = re.compile(r"\w+[.:/]$")
-"""A word that some templates write before a name, as in `to=functions.now`."""
+"""A prefix that some templates write before a name, as in `to=functions.now`."""
 _CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
 TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
-"""The rest of a torn or decorated closer after its word."""
+"""The rest of a truncated or decorated end marker, after its word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
 _LEAST_PART = 2
-"""A part of a marker shows the marker if it is longer than this, in characters."""
+"""A part of a marker identifies the marker if it's longer than this."""
 _NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
-"""Punctuation that models write between two markers, or in place of one."""
+"""Punctuation that models write between two markers, or instead of one."""
 _BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
-"""The text before a torn opener: `{"function=` for `<function=`."""
+"""Text before a damaged start marker, as in `{"function=` for `<function=`."""
 _NAME = r"[\w.:/-]{1,128}?"
 _OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
-"""The beginning of a JSON object that is a call, up to its first string that may be a name."""
+"""Pattern for the start of a JSON object that is a call, up to its first string that may be a name."""
 _SENTENCE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
-"""The ends of sentences between a call's opener and the call."""
+"""Characters that end a sentence between the start marker of a call and the call."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
-"""Words that are between a call's opener and the name of its tool in some spelling."""
+"""Words that some spelling has between the start marker of a call and its tool name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One deviation of a call from its format."""
+    """One difference between a call and its format."""
 
     at: int
     found: str
@@ -61,23 +61,23 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """A call as its format writes it."""
+    """A call rewritten in the syntax of its format."""
 
     pieces: tuple[tuple[str, int], ...]
-    """Its text in pieces, each with its place in the text that was read; -1 for a marker."""
+    """Text of the call in pieces, each with its position in the original text; -1 for a marker."""
     end: int
-    """The end of the call in the text that was read."""
+    """End of the call in the original text."""
     damage: tuple[Damage, ...]
     keys: tuple[str, ...]
-    """The arguments that its text names, where they have markers of their own."""
+    """Argument names in the original text, if arguments have their own markers."""
     has_id: bool
-    """Its id was written."""
+    """False if the original text has no id although the format requires one."""
     ends_run: bool
-    """True where the closer of a run of calls is read with it."""
+    """True if the text includes the end marker of a run of calls."""
 
     @property
     def text(self) -> str:
-        """The call as its format writes it."""
+        """Text of the call in the syntax of its format."""
         return "".join(text for text, _ in self.pieces)
 
 
@@ -87,7 +87,7 @@ class Repair:
 
     calls: Calls
     style: LiteralStyle | None
-    """The style of values that end by themselves; None for raw ones."""
+    """Notation of values that have their own delimiters; None for raw values."""
 
     def first_word(self, text: str) -> re.Match[str] | None:
         """Return the first word of `text` that isn't in any start marker of a call; None if there is none."""
@@ -95,11 +95,12 @@ class Repair:
         return next(known, None)
 
     def behind_words(self, text: str, request: Request) -> re.Match[str] | None:
-        """Return the head of a call, up to the name of a tool, that is in `text` after words and no marker; None where there is none."""
+        """Return the head of a call in `text`, up to the tool name, if only words precede it; None if there is none."""
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
-                # Anything may be between two markers; before a call that a bracket or its name begins, sentences.
+                # Between two markers, any text is allowed. Before a call that starts with a bracket or its name, a complete sentence is
+                # required.
                 ended = is_distinctive(found["open"]) or before[-1:] in _SENTENCE_ENDS
                 return found if ended and "`" not in before else None
         return None
@@ -117,20 +118,20 @@ class Repair:
         return re.compile(head if shown else r"(?!)(?P<open>)(?P<name>)")
 
     def tool(self, word: str, request: Request) -> str:
-        """Return the tool that `word` names, alone or with the name of a declared argument right after it; "" where it names none."""
+        """Return the tool that `word` names, or "". The name of a declared argument may directly follow the tool name."""
         if request.tool(word):
             return word
         return glued(request, word) if Slot.KEY in self.calls.arguments.entry[1:2] else ""
 
     @property
     def other_opener(self) -> str:
-        """Another spelling of the tag that begins a call: `<function name=` for `<function=`; "" where there is none."""
+        """Alternative spelling of the tag that starts a call: `<function name=` for `<function=`; "" if there is none."""
         tag = _ATTRIBUTE.search(self.calls.head.core)
         return "" if not tag or " " in tag.group() else f"{self.calls.head.core[: tag.end(1)]} name="
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of the markers before the name."""
+        """Words in the markers before the name."""
         calls = self.calls
         opening = (calls.open, calls.call_open, *calls.function[: calls.function.index(Slot.NAME)])
         return frozenset(word for part in opening for word in MARKER_WORDS.findall(literal_of(part)))
@@ -143,25 +144,25 @@ class Repair:
         return (part for part in (*every, calls.call_close, calls.close) if isinstance(part, Marker) and part)
 
     def torn(self, text: str, closer: str) -> bool:
-        """Return whether a text at the end of the output is the beginning of a closer, and of no other marker."""
+        """Return whether text at the end of the output is a prefix of an end marker, and of no other marker."""
         others = (marker.core for marker in self.markers if marker.core != closer)
         begun = len(text) > _LEAST_PART and closer.startswith(text)
         return begun and not any(other.startswith(text) for other in others)
 
     @cached_property
     def ends(self) -> tuple[str, ...]:
-        """The closers that may come after the call's last argument."""
+        """End markers that may follow the last argument of a call."""
         closers = dict.fromkeys((self.calls.arguments.close.core, *self.calls.all_closers))
         return tuple(filter(is_distinctive, closers))
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """The markers, and pieces of them, that no value of a damaged call holds."""
+        """Markers, and pieces of markers, that values of a damaged call can't contain."""
         return self.single | {marker.core for marker in self.markers if is_distinctive(marker.core)}
 
     @cached_property
     def single(self) -> frozenset[str]:
-        """The pieces of markers that come once in a call's markers, and so may be doubled."""
+        """Pieces that occur only once in the markers of a call, and so can be recognized when repeated."""
         every = "\n".join(marker.text for marker in self.markers)
         pieces = (piece for marker in self.markers for piece in marker.pieces)
         return frozenset(piece for piece in pieces if is_distinctive(piece) and every.count(piece) == 1)
@@ -172,14 +173,14 @@ def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
     arguments = calls.arguments
     raw = notation_of(arguments.codec).unquoted and bool(arguments.entry)
     unfit = calls.whole or not any((calls.open, calls.call_open, calls.head))
-    # `city: Paris` on a line of its own: nothing but white space is between two arguments.
+    # Arguments such as `city: Paris`, on lines of their own, can't be repaired, because only whitespace separates them.
     open_ended = raw and not (arguments.open_ended is False and literal_of(arguments.entry[0]).strip())
     return None if unfit or open_ended else Repair(calls, None if raw else style)
 
 
 @dataclass(slots=True)
 class MarkerWalk:
-    """A walk over the markers of one call."""
+    """Walks over the markers of one call."""
 
     repair: Repair
     text: str
@@ -191,27 +192,25 @@ class MarkerWalk:
     keys: list[str] = field(default_factory=list)
     has_id: bool = True
     closed: bool = False
-    """Something has shown that the call is at its end."""
+    """True if an end marker shows that the call is complete."""
     ends_run: bool = False
     missing: tuple[str, ...] = ()
-    """The pieces that were missing of the latest marker."""
-
-    # Markers.
+    """Missing pieces of the latest marker."""
 
     def write(self, text: str, at: int = -1) -> None:
         self.pieces.append((text, at))
 
     def note(self, at: int, end: int, wanted: str, role: Role = Role.MALFORMED) -> None:
-        """Record that other text is expected in place of `text[at:end]`."""
+        """Record a difference: `text[at:end]` isn't the expected text."""
         self.damage.append(Damage(at, self.text[at:end], wanted, role))
 
     def space(self, at: int) -> int:
         return end_of(_SPACE, self.text, at, at + MAX_BLANK)
 
     def marker(self, marker: Marker, *, wanted: bool = True, partly: bool = True) -> bool:
-        """Read a marker, or, `partly`, those of its pieces that are there, and write it whole; return whether one was there.
+        """Parse a marker and write its complete text. Return whether the marker was found.
 
-        Where `wanted` is False, a marker that is not there is written all the same, and no fault: what is inside may begin by itself.
+        With `partly`, pieces may be missing. With `wanted=False`, a missing marker is written too, without recording a difference.
         """
         at, missing, found, sure, known = self.at, [], False, False, len(self.damage)
         for piece in marker.pieces:
@@ -220,7 +219,7 @@ class MarkerWalk:
                 at, found, sure = here + len(piece), True, sure or piece in self.repair.single
                 again = self.space(at)
                 while piece in self.repair.single and self.text.startswith(piece, again):
-                    self.note(again, again + len(piece), "what comes after it")
+                    self.note(again, again + len(piece), "the text after it")
                     at = again + len(piece)
                     again = self.space(at)
             elif found and (noise := end_of(_NOISE, self.text, at)) > at and self.text.startswith(piece, noise):
@@ -230,7 +229,7 @@ class MarkerWalk:
                 missing.append((here, piece))
                 layout = marker.before(piece)
                 at += len(layout) * self.text.startswith(layout, at)
-        # Of `<|close|>call<|sep|>`, `<|sep|>` alone is a part of any marker.
+        # In `<|close|>call<|sep|>`, the piece `<|sep|>` alone may belong to any marker.
         if missing and not (partly and sure):
             del self.damage[known:]
             found = False
@@ -244,7 +243,7 @@ class MarkerWalk:
         return found
 
     def elements(self, elements: Elements, *, shown: bool) -> bool:
-        """Read markers and slots in order; `shown` means that what came before shows a call."""
+        """Parse markers and slots in order. `shown` means that earlier text already indicates a call."""
         i = 0
         while i < len(elements):
             element = elements[i]
@@ -289,7 +288,7 @@ class MarkerWalk:
                 self.write(marker.text)
                 self.at = begin
                 return 1
-            # `to=now` for `to=functions.now`.
+            # For example, `to=now` instead of `to=functions.now`.
             prefix = _PREFIX.search(marker.text)
             if slot[0] is Slot.NAME and prefix:
                 rest = Marker(marker.text[: prefix.start()], _cut(marker.pieces, prefix.group()))
@@ -305,7 +304,7 @@ class MarkerWalk:
         return self._skipped(elements, i) or self._torn_opener(marker) or self._noise(elements, i)
 
     def spelled(self, marker: Marker, after: str) -> re.Match[str] | None:
-        """Return the beginning of the same tag in another spelling: `<function name="` for `<function=`."""
+        """Return a match of the same tag in another spelling: `<function name="` for `<function=`."""
         tag = _ATTRIBUTE.search(marker.core)
         if not tag or not _TAG_END.match(after.strip()):
             return None
@@ -315,11 +314,11 @@ class MarkerWalk:
         )
 
     def _skipped(self, elements: Elements, i: int) -> int:
-        """Return how many elements are missing before one that is here; write them."""
+        """Return the number of missing elements before the next one that is present, and write them."""
         here = self.space(self.at)
         for j in range(i + 1, len(elements) + 1):
             after = elements[j] if j < len(elements) else None
-            if after is None:  # Arguments that begin by themselves.
+            if after is None:  # The next element is arguments without a start marker.
                 entries = bool(self.repair.calls.arguments.entry)
                 there = self.entry_at(here) if entries else self.text.startswith("{", here)
             else:
@@ -332,7 +331,9 @@ class MarkerWalk:
         return 0
 
     def _torn_opener(self, marker: Marker) -> int:
-        """Read the opener of a tag that has lost its bracket: `{"function=now>` for `<function=now>`. Return 1 where it is here."""
+        """Parse the start marker of a tag without its bracket, as in `{"function=now>` for `<function=now>`. Return 1 on success, otherwise
+        0.
+        """
         tag = _ATTRIBUTE.search(marker.core)
         begin = self.space(self.at)
         here = end_of(_BEFORE_TORN, self.text, begin)
@@ -344,7 +345,7 @@ class MarkerWalk:
         return 1
 
     def _noise(self, elements: Elements, i: int) -> int:
-        """Read punctuation before a marker, or in its place where what follows it is here; return 1 where it is."""
+        """Parse punctuation before or instead of a marker. Return 1 if the marker or the next element follows, otherwise 0."""
         marker = elements[i]
         assert isinstance(marker, Marker)
         end = end_of(_NOISE, self.text, self.at)
@@ -366,7 +367,7 @@ class MarkerWalk:
         return int(there)
 
     def _unopened(self, at: int) -> int:
-        """Return where a declared key begins whose opener is missing; another marker may be in its place. -1 where none does."""
+        """Return the position of a declared key whose start marker is missing or wrong; -1 if there is none."""
         entry = self.repair.calls.arguments.entry
         first = entry[0]
         if not isinstance(first, Marker) or not first or entry[1] is not Slot.KEY:
@@ -379,7 +380,7 @@ class MarkerWalk:
         return begin if key and is_distinctive(closer) else -1
 
     def _supply(self, element: Element) -> bool:
-        """Write an element that is missing; return whether that invents nothing."""
+        """Write a missing element. Return False if its text would be a guess."""
         if isinstance(element, Marker):
             self.note(self.at, self.at, repr(element.core))
             self.write(element.text)
@@ -389,8 +390,6 @@ class MarkerWalk:
         elif element is Slot.INDEX:
             self.write(str(self.repair.calls.index_start))
         return element in (Slot.ID, Slot.INDEX, Slot.ANY) or isinstance(element, Marker)
-
-    # Names and words.
 
     def _name(self, after: str = "") -> bool:
         names = sorted(self.request._tool_names, key=len, reverse=True)
@@ -410,9 +409,9 @@ class MarkerWalk:
         return end > 0
 
     def _named(self, names: Sequence[str], after: str, *, ends: bool = True) -> int:
-        """Read one of `names`, with or without quotation marks, before the marker `after`; return where it ends, 0 where there is none.
+        """Parse one of `names`, with or without quotation marks, before the marker `after`. Return the end of the name; 0 if there is none.
 
-        Where `ends` is False, more letters may be right after the name.
+        With `ends=False`, letters may directly follow the name.
         """
         start = end_of(_QUOTES, self.text, self.at, self.at + MAX_BLANK)
         start += len(NAMESPACE) * self.text.startswith(NAMESPACE, start)
@@ -422,13 +421,13 @@ class MarkerWalk:
             return 0
         closed = end if after.startswith(('"', "'")) else end_of(_QUOTE, self.text, end)
         if self.text[self.at : start].strip() or closed > end:
-            self.note(self.at, start, "a name alone")
+            self.note(self.at, start, "just the name")
         self.write(name, start)
         self.at = closed
         return end
 
     def _word(self, slot: Slot, after: Elements) -> bool:
-        """Read the text of a slot, up to the marker after it."""
+        """Copy the text of a slot, up to the next marker."""
         stop = next((part.pieces[0] for part in after if isinstance(part, Marker) and part), "")
         end = (
             self.text.find(stop, self.at, self.at + MAX_WORD)
@@ -441,10 +440,8 @@ class MarkerWalk:
         self.at = end
         return True
 
-    # What is at a place.
-
     def entry_at(self, at: int) -> bool:
-        """Return whether an argument begins at `at`."""
+        """Return whether an argument starts at `at`."""
         entry = self.repair.calls.arguments.entry
         first = entry[0]
         if isinstance(first, Slot) or not first:
@@ -457,7 +454,10 @@ class MarkerWalk:
         return spelled is not None
 
     def closer_at(self, at: int, *, foreign: bool = True) -> bool:
-        """Return whether what closes the call is at `at`, a part of it at the end of the text, or a closing tag that is `foreign`."""
+        """Return whether an end marker of the call is at `at`.
+
+        At the end of the text, a truncated end marker counts too. With `foreign`, any closing tag counts.
+        """
         here, ends = self.space(at), self.repair.ends
         rest = self.text[here : here + MAX_WORD]
         torn = here + len(rest) == len(self.text) and any(self.repair.torn(rest, closer) for closer in ends)
@@ -465,10 +465,8 @@ class MarkerWalk:
             return True
         return foreign and bool(ends) and _CLOSING_TAG.match(rest) is not None
 
-    # The end.
-
     def read_closers(self, markers: Sequence[Marker]) -> None:
-        """Parse the end markers of the call; one is enough."""
+        """Parse the end markers of the call, of which at least one is required."""
         self.closed = not any(without_fences(marker.pieces) for marker in markers)
         for i, marker in enumerate(markers):
             if not without_fences(marker.pieces):
@@ -481,7 +479,7 @@ class MarkerWalk:
                 self.write(marker.text)
 
     def _torn(self, marker: Marker, after: Sequence[Marker]) -> bool:
-        """Read a closer that is torn at the end of the text, decorated, or one of another format."""
+        """Parse an end marker that is truncated at the end of the text, decorated, or from another format."""
         here = self.space(self.at)
         rest = self.text[here:]
         word = TAG_WORD.match(marker.core)

@@ -1,14 +1,14 @@
-r"""Repairs a call that is written almost as its format has it: the text of such a call → the same call as the format writes it.
+r"""Rewrites a slightly damaged call in the syntax of its format.
 
-Strategy: a walk over the call's markers in the order in which the tree has them. A marker that did not come where it is due is put
-back, one that came twice is taken once, and one in another spelling is read as the format's own; names, keys and values are copied as
-they are. Then the exact parser parses the result: a call is repaired if it reports no problems.
+Strategy: walk over the markers of the call, in the order of the answer tree. Insert missing markers, drop repeated ones, and replace other
+spellings. Copy names, keys and values unchanged. Then the exact parser parses the result. A call is repaired if the parser reports no
+problems.
 
-Rules, which keep repair from being invention:
-- The name of an offered tool and the declared name of each argument are written.
-- Each value has two ends: its own, or a marker of the same call at its place.
-- There is one way to put the markers back; where two are possible, there is none.
-- A call that needed a repair fits its tool's schema.
+Rules that prevent guessing:
+- The text contains the name of an offered tool, and the declared name of each argument.
+- Each value has two ends: its own end marker, and another marker of the same call at the expected place.
+- A call is repaired only if there is just one way to insert the missing markers.
+- The arguments of a repaired call match the tool's schema.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from unrender.values.resumable import DONE
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]<]|[^\W\d][\w.-]*', re.DOTALL)
-"""The parts that count where brackets of JSON are matched: strings, brackets, what may begin a marker, and words."""
+"""Parts that matter for matching brackets in JSON: strings, brackets, possible starts of markers, and words."""
 _ARGUMENTS = re.compile(r"(?:arguments|parameters)\b")
-"""Names by which models write all arguments as one."""
+"""Names that models use for all arguments together."""
 _CLOSER_HEAD = re.compile(r"\W+\w")
 _LEAST = 2
 
 
 def read_damaged(repair: Repair, text: str, request: Request) -> Repaired | None:
-    """Return the repaired call at the start of `text`; None if that would require guessing, or if the call has no fault."""
+    """Return the repaired call at the start of `text`; None if that would require guessing, or if the call isn't damaged."""
     walk = _Walk(repair, text, request)
     if not walk.call() or not walk.damage:
         return None
@@ -51,10 +51,10 @@ def read_damaged(repair: Repair, text: str, request: Request) -> Repaired | None
 @dataclass(slots=True)
 class _Walk(MarkerWalk):
     places: dict[str, list[int]] = field(default_factory=dict)
-    """By marker: where it is in the text. It is looked for once, however many places ask."""
+    """Positions of each marker in the text, cached."""
 
     def call(self) -> bool:
-        """Read the whole call; return whether it can be repaired."""
+        """Parse the call, and return whether it can be repaired."""
         calls = self.repair.calls
         at = calls.function.index(Slot.ARGUMENTS)
         opened = [self._opened(marker) for marker in (calls.open, calls.call_open) if marker]
@@ -82,11 +82,9 @@ class _Walk(MarkerWalk):
         """Parse the end markers of the call; return whether there are any."""
         calls = self.repair.calls
         self.read_closers([marker for marker in calls.closing if marker])
-        # A run of calls may go on, or have no opener; the exact reader wants its end.
+        # The exact parser needs the end marker of the run, even if the run continues or has no start marker.
         self.ends_run = bool(calls.close) and self.marker(calls.close, wanted=False)
         return self.closed or self.ends_run
-
-    # Arguments.
 
     def _arguments(self) -> bool:
         arguments = self.repair.calls.arguments
@@ -108,7 +106,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _object(self) -> bool:
-        """Copy one JSON object, with the closing brackets that are missing; one too many is left out."""
+        """Copy one JSON object, adding missing closing brackets and dropping a superfluous one."""
         start = self.space(self.at)
         if not self.text.startswith("{", start):
             return False
@@ -122,7 +120,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _broken_object(self, start: int) -> bool:
-        """Copy a JSON object whose last brackets are missing, or in which the name of a tool has no quotation marks."""
+        """Copy a JSON object without its last brackets, or with an unquoted tool name."""
         text, opened, copied, stray = self.text, "", start, False
         for found in _JSON_PART.finditer(text, start):
             at, part = found.start(), found.group()
@@ -140,7 +138,7 @@ class _Walk(MarkerWalk):
                 and not stray
                 and text[max(at - MAX_BLANK, 0) : at].rstrip()[-1:] in ('"', "}", "]")
             ):
-                stray = True  # Of `{"a": "x"]}` the bracket is left out.
+                stray = True  # Drop the bracket in `{"a": "x"]}`.
                 self.note(at, found.end(), repr(opened[-1]))
                 self.write(text[copied:at], copied)
                 copied = found.end()
@@ -160,7 +158,7 @@ class _Walk(MarkerWalk):
         return False
 
     def _quote(self, word: str, quoted: str, at: int) -> None:
-        """Write a word that has no quotation marks with them."""
+        """Add quotation marks around an unquoted word."""
         before, _, after = quoted.partition(word)
         self.note(at, at, "a quotation mark")
         self.write(before)
@@ -176,7 +174,7 @@ class _Walk(MarkerWalk):
             else None
         )
         if extra:
-            self.note(self.at, extra.end(), "what closes the call")
+            self.note(self.at, extra.end(), "the end of the call")
             self.at = extra.end()
 
     def _scanned(self, start: int, style: LiteralStyle) -> int:
@@ -185,7 +183,7 @@ class _Walk(MarkerWalk):
         return end if status is DONE else 0
 
     def _tagged_object(self, box: str = "") -> bool:
-        """Write a JSON object as arguments between tags; `box` may close what is around it."""
+        """Write the entries of a JSON object as arguments between tags. `box` is an end marker that may follow the object."""
         start = self.space(self.at)
         end = self._scanned(start, LiteralStyle(strict=True)) if self.text.startswith("{", start) else 0
         try:
@@ -206,12 +204,12 @@ class _Walk(MarkerWalk):
         for key, value in given.items():
             self.write(encode_entry(key, value, arguments.codec, as_skeleton(arguments.entry)))
         if after > self.space(end):
-            self.note(end, after, "what closes the call")
+            self.note(end, after, "the end of the call")
         self.at = after
         return True
 
     def _boxed_object(self) -> bool:
-        """Write a JSON object as arguments that is the value of one argument by the name `arguments`."""
+        """Unpack a JSON object that is the value of a single argument called `arguments`, and write its entries between tags."""
         arguments = self.repair.calls.arguments
         entry, at = arguments.entry, self.at
         value = entry.index(Slot.VALUE)
@@ -225,7 +223,7 @@ class _Walk(MarkerWalk):
         return self._tagged_object(literal_of(*entry[value + 1 :]).strip())
 
     def _entries(self) -> bool:
-        """Read all arguments; return False where one cannot be read, or a thing is here that is none."""
+        """Copy all arguments. Return False if an argument can't be parsed, or if other text is found."""
         arguments = self.repair.calls.arguments
         entry = arguments.entry
         value = entry.index(Slot.VALUE)
@@ -249,7 +247,7 @@ class _Walk(MarkerWalk):
         return False
 
     def _quoted(self, style: LiteralStyle) -> bool:
-        """Copy a value that ends by itself, or a bare word where a string belongs."""
+        """Copy a value with its own delimiters, or quote a bare word if a string is expected."""
         arguments = self.repair.calls.arguments
         start = self.space(self.at)
         end = self._scanned(start, style)
@@ -309,7 +307,7 @@ class _Walk(MarkerWalk):
                 end = at + len(core)
                 again = self.space(end)
                 while core in self.repair.single and text.startswith(core, again):
-                    self.note(again, again + len(core), "what comes after it")
+                    self.note(again, again + len(core), "the text after it")
                     end = again + len(core)
                     again = self.space(end)
                 if self._follows(self.space(end)):
@@ -325,14 +323,14 @@ class _Walk(MarkerWalk):
         return None
 
     def _ends_open(self, at: int, core: str) -> bool:
-        """Return whether a value ends at `at` without its closer: at the next argument, or at the end of the call."""
+        """Return whether a value ends at `at` without its end marker, before the next argument or the end of the call."""
         head = literal_of(self.repair.calls.arguments.entry[0]).strip()
         if self.text.startswith(head, at):
             return self._next_entry(at, core)
         return self.text.startswith(self.repair.ends, at) and not self._later(core, at) and self.closer_at(at)
 
     def _next_entry(self, at: int, core: str) -> bool:
-        """Return whether the next argument begins at `at`, inside a value that nothing has closed."""
+        """Return whether the next argument starts at `at`, although the current value has no end marker."""
         entry, text = self.repair.calls.arguments.entry, self.text
         head = literal_of(entry[0]).strip()
         closer = self.repair.calls.arguments.closer
@@ -347,18 +345,18 @@ class _Walk(MarkerWalk):
         return declared and self._later(head, at) >= self._later(core, at)
 
     def _later(self, mark: str, at: int) -> int:
-        """Return how often a marker is in the text from `at` on."""
+        """Return the number of occurrences of a marker from `at` on."""
         if mark not in self.places:
             self.places[mark] = [found.start() for found in re.finditer(re.escape(mark), self.text)]
         return len(self.places[mark]) - bisect_left(self.places[mark], at)
 
     def _follows(self, at: int) -> bool:
-        """Return whether text that may follow a value is at `at`."""
+        """Return whether the text at `at` may follow a value."""
         return at >= len(self.text) or self.entry_at(at) or self.closer_at(at)
 
 
 def _begins_with_part(value: str, opener: str) -> bool:
-    """Return whether a value whose opener is missing begins with a part of it: `<arg_valueRome`, `arg_value>Rome`, `<arg_value/>Rome`."""
+    """Return whether a value starts with part of its start marker: `<arg_valueRome`, `arg_value>Rome`, `<arg_value/>Rome`."""
     head = _CLOSER_HEAD.match(opener)
     rests = (*(opener[at:] for at in range(1, len(opener) - _LEAST)), *MARKER_WORDS.findall(opener))
     value = value.lstrip()
@@ -366,7 +364,7 @@ def _begins_with_part(value: str, opener: str) -> bool:
 
 
 def _holds_part(value: str, closer: str) -> bool:
-    """Return whether a value that its closer does not end holds a part of it: `Rome</para`, `Romeparameter>`, `Romeparameter`."""
+    """Return whether a value ends with part of its end marker: `Rome</para`, `Romeparameter>`, `Romeparameter`."""
     head = _CLOSER_HEAD.match(closer)
     begun = head is not None and head.group() in value.rpartition("\n")[2]
     ends = (*(closer[at:] for at in range(1, len(closer) - _LEAST)), *MARKER_WORDS.findall(closer))

@@ -9,8 +9,8 @@ from unrender import ChatTemplate
 SAID = "<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}</>"
 ASKED = "{% if add_generation_prompt %}<assistant>{% if think == false %}<think></think>{% endif %}{% endif %}"
 TOOLS = "{% if tools %}{{ tools | tojson }}{% endif %}"
-JOINED, LATER = "messages of one role in a row are one message", "later words of the system are the user's"
-ORPHANS = "results that answer no call are the user's words"
+JOINED, LATER = "consecutive messages of one role are merged", "later system messages become user messages"
+ORPHANS = "results without a call become user messages"
 
 
 def template(condition, refused):

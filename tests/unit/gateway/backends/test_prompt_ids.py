@@ -11,6 +11,7 @@ import pytest
 from engine_server import MAKERS, EngineServer, events
 from serving import HELLO, TOOL, template
 
+from unrender.gateway.answers.choice import Choice
 from unrender.gateway.backends.backend import EngineError, EngineGrammar, Job
 from unrender.gateway.backends.prompt_ids import PromptIds
 
@@ -215,3 +216,48 @@ def test_ids_are_kept_within_their_bound():
 
     assert asyncio.run(act(4)) == [7, 8]
     assert asyncio.run(act(3)) == encoded(following.prompt)[:2]
+
+
+JSON = '\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n'
+CALL = [(SPECIAL["<tool_call>"], "<tool_call>"), (1, JSON), (SPECIAL["</tool_call>"], "</tool_call>")]
+SPELLED = [(3, "<tool"), (4, "_call>"), (1, JSON), (5, "</tool_call>")]
+TEXT = "".join(text for _, text in SPELLED)
+ANSWERS = {"spelled": (SPELLED, TEXT, 0), "meant": (CALL, "", 1), "both": ([*SPELLED, *CALL], TEXT, 1)}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize(("tokens", "content", "calls"), ANSWERS.values(), ids=ANSWERS)
+def test_only_special_tokens_are_markers(tokens, content, calls, size):
+    """A marker that is spelled in ordinary tokens is content, however many tokens an event has."""
+    parts = [tokens[at : at + size] for at in range(0, len(tokens), size)]
+    frames = [frame(part[0][0], "".join(text for _, text in part)) for part in parts]
+    for one, part in zip(frames, parts, strict=True):
+        one["choices"][0]["token_ids"] = [id for id, _ in part]
+    end = frame(SPECIAL[STOP], STOP, "stop")
+
+    async def act(backend, _):
+        choice = Choice(TURN)
+        for piece in await generated(backend, TURN):
+            choice.feed(piece)
+        choice.finish()
+        return choice.outcome.message
+
+    message = run(vllm(**{PATH: [events(*frames, end)]}), act)
+
+    assert (message.content.strip(), len(message.tool_calls)) == (content, calls)
+
+
+def test_server_that_has_lost_the_path_is_checked_again():
+    """After an engine was restarted without the path, one request fails, and the next is sent as text."""
+    text = events({"choices": [{"text": "Hi", "token_ids": [5], "finish_reason": "stop"}]})
+    answers = vllm(**{"/v1/completions": [text]})
+
+    async def act(backend, server):
+        await generated(backend, TURN)
+        del server.answers[PATH]
+        server.answers["/openapi.json"] = {"paths": {}}
+        with pytest.raises(EngineError):
+            await generated(backend, TURN)
+        return await generated(backend, TURN)
+
+    assert "".join(piece.text for piece in run(answers, act)) == "Hi"

@@ -81,7 +81,7 @@ def test_thinking_is_switched():
     on, warnings = begun(type="enabled", budget_tokens=1024)
     assert off == "<think>\n\n</think>\n"
     assert on == ""
-    assert warnings == ["thinking_budget: the template has no such amount of thinking, which is switched on"]
+    assert warnings == ["thinking_budget: not supported by the template; thinking is on"]
 
 
 def test_tokens_are_counted():
