@@ -53,8 +53,8 @@ _HOMES = {
     "unrender.parser.streaming": "Parser",
     "unrender.turn": "Turn",
 }
-"""The modules that define the public names, each with its names."""
-__all__ = sorted(name for names in _HOMES.values() for name in names.split())  # noqa: PLE0605 -- the names are written once
+"""Public names by the module that defines them."""
+__all__ = sorted(name for names in _HOMES.values() for name in names.split())  # noqa: PLE0605 -- built from `_HOMES`
 
 
 def __getattr__(name: str) -> Any:

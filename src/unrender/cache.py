@@ -1,11 +1,10 @@
-"""Keeps the values that were used last under their keys, within a weight, for all threads.
+"""A thread-safe cache of recently used values, bounded by their total weight.
 
-Strategy: values are kept under everything that decides them, so they never go stale. A value that is asked for by two
-threads at once may be made twice; they are equal, and one of them is kept.
+Strategy: a key contains everything that a value depends on, so values never become stale. If two threads need the same value at once, both
+may compute it. The results are equal, and one of them is kept.
 
-Rules: `SHARED` is the one cache of a process: whatever is made from a template, format, schema, grammar or request is
-kept there, within one budget, by `kept` or under a key of its own. Nobody changes what is in it. Tables that are made once,
-from nothing, are `functools.cache`s of functions without arguments.
+Rules: `SHARED` is the only cache of the process. It holds everything computed from a template, format, schema, grammar or request, within
+one budget. Cached values must not be modified. Constant tables use `functools.cache` on functions without arguments instead.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _lock = Lock()
-"""One for all caches, held for moments."""
-# A forked child has only the thread that forked: if another one held the lock, the child would wait for it for ever.
+"""Lock shared by all caches."""
+# A forked child only has the thread that called `fork`. If another thread held the lock, the child would deadlock.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -38,13 +37,13 @@ class _Entry(Generic[T]):
     value: T
     weight: int
     used: bool = False
-    """It was read since it was put here, or since it last escaped being dropped."""
+    """True if the value was read since it was stored, or since it was last spared from eviction."""
 
 
 class Cache(Generic[T]):
-    """The values used most recently, as many as weigh no more than `limit` together.
+    """Cache of recently used values whose total weight is at most `limit`.
 
-    A value that weighs more than a quarter of the limit is not kept: it would drive out too many others.
+    A value heavier than a quarter of the limit isn't stored, because it would evict too many others.
     """
 
     def __init__(self, limit: int) -> None:
@@ -53,16 +52,18 @@ class Cache(Generic[T]):
         self._weight = 0
 
     def get(self, key: Hashable) -> T | None:
-        """Return the value that is kept under `key`, or None."""
+        """Return the value for `key`, or None."""
         found = self._kept.get(key)
         if found is None:
             return None
-        # Only set a flag: moving the entry to the end would need a lock and another hash of the key, which is slow for a format.
+        # Only a flag is set. Moving the entry to the end would need a lock and a second hash of the key, which is slow for formats.
         found.used = True
         return found.value
 
     def put(self, key: Hashable, value: T, weight: int) -> None:
-        """Keep `value` under `key`. While the total is over the limit, drop the oldest value; one that was used is spared once."""
+        """Store `value` under `key`. If the total weight exceeds the limit, evict the oldest values. A value that was read since is spared
+        once.
+        """
         if weight > self.limit // 4:
             return
         with _lock:
@@ -78,7 +79,7 @@ class Cache(Generic[T]):
                     self._weight -= entry.weight
 
     def made(self, key: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
-        """Return the value of `key`; when none is kept, make it with `make`. Nothing is kept when `make` raises."""
+        """Return the value for `key`, computing and storing it with `make` if it's missing."""
         found = self._kept.get(key)
         if found is not None:
             found.used = True
@@ -89,11 +90,11 @@ class Cache(Generic[T]):
 
     @property
     def weight(self) -> int:
-        """The weight of all that is kept."""
+        """Total weight of the stored values."""
         return self._weight
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         with _lock:
             self._kept.clear()
             self._weight = 0
@@ -103,9 +104,9 @@ class Cache(Generic[T]):
 
 
 def bytes_of(*values: Any) -> int:
-    """Return how many bytes some values take in memory with all that they refer to, each part once; code takes none.
+    """Return the memory used by some values and everything they refer to, without counting code or any object twice.
 
-    It takes a fraction of a microsecond for each part, and is meant for what is read from a request.
+    It takes a fraction of a microsecond per object and is meant for data from requests.
     """
     seen: set[int] = set()
     size, todo = 0, list(values)
@@ -122,13 +123,13 @@ def bytes_of(*values: Any) -> int:
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, type(None), bool)
 
 SHARED: Cache[Any] = Cache(limit=CACHE_BYTES)
-"""Weighed by bytes, as `bytes_of` counts them or by what was measured. Servers are given the same templates and tools again and again."""
+"""The shared cache. Weights are bytes, computed with `bytes_of` or measured beforehand."""
 
 
 def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator that keeps a function's results in `SHARED`; `weigh` is what one weighs.
+    """Return a decorator that caches a function's results in `SHARED`.
 
-    Equal arguments give the same object, as long as it is kept.
+    `weigh` is the weight of a result, or a function that computes it. Equal arguments return the same object while it's cached.
     """
     weight: Callable[[Any], int] = (lambda _: weigh) if isinstance(weigh, int) else weigh
 

@@ -72,14 +72,14 @@ class ChatTemplate:
         self._loaded = loaded
         self._cache = cache
         if format is not None:
-            from unrender.format import Format  # noqa: PLC0415 -- loaded when it is used
+            from unrender.format import Format  # noqa: PLC0415 -- imported on use
 
             if not isinstance(format, Format):
                 raise FormatError(f"expected a Format, found {type(format).__name__}", "format")
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
-            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
+            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
 
             compile_combinators(grammar)
         self._default = _compiled(loaded.default, loaded, limits)
@@ -206,7 +206,7 @@ class ChatTemplate:
         return self._analysis_of(self._with_tools)
 
     def _analysis_of(self, template: Template) -> Analysis:
-        from unrender.analysis.stored import analysis_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.analysis.stored import analysis_of  # noqa: PLC0415 -- imported on use
 
         return analysis_of(template, cache=self._cache)
 
@@ -214,7 +214,7 @@ class ChatTemplate:
     def format(self) -> Format:
         """The format of answers, derived from the template or passed by the caller.
 
-        The first use runs the analysis. It drops findings that don't hold for the template's own answers, each with a `FormatWarning`. With
+        The first use runs the analysis. Findings that contradict the template's own answers are dropped, each with a `FormatWarning`. With
         a handwritten grammar there are no such warnings.
         """
         if self._format is None:
@@ -231,14 +231,14 @@ class ChatTemplate:
     @property
     def continuation(self) -> Continuation:
         """The text that the template writes between two answers if tools are offered, and whether it's append-only."""
-        from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- imported on use
 
         return continuation_of(probing(self._writing))
 
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
-        from unrender.conversation.variables import own_variables  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.variables import own_variables  # noqa: PLC0415 -- imported on use
 
         return own_variables(self._with_tools, self.capabilities)
 
@@ -263,19 +263,19 @@ class ChatTemplate:
         or a dict of them: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and `thinking_budget` are
         translated to the template's own variables. None is the same as leaving an argument out.
 
-        The same request works with every template. If the template can't use part of the request, such as a variable, an amount of thinking
-        or documents, this is listed in the turn's `warnings` and issued as a `TemplateWarning`. A misspelled argument is an error.
+        The same request works with every template. Unsupported parts of the request, such as a variable, a thinking budget or documents,
+        are listed in the turn's `warnings` and issued as `TemplateWarning`s. A misspelled argument is an error.
 
-        `reasoning_format="none"` leaves reasoning in the content, including its markers. `continue_final_message` lets the
-        model continue the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The parsed message is
-        then complete, including the text before the continuation.
+        `reasoning_format="none"` leaves reasoning in the content, including its markers. `continue_final_message` lets the model continue
+        the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The parsed message is then complete,
+        including the text before the continuation.
 
         If the template ignores tools, they are described in the system message, and calls and results of earlier turns are written as text.
-        `tool_format` selects the call syntax of this description: "auto" is the template's own, or JSON in tags; the name of a declared
-        format selects that format, even if the template supports tools; "none" adds no description.
+        `tool_format` selects the call syntax of this description. "auto" uses the template's own syntax, or JSON in tags. The name of a
+        declared format selects that format, even if the template supports tools. "none" adds no description.
 
-        Earlier answers are never rejected, not even with a broken call. If the template rejects a conversation or drops a message, the
-        messages are rearranged or get other roles, if that helps, with a warning.
+        Earlier answers are never rejected, not even with a broken call. If the template rejects a conversation or drops a message, messages
+        are rearranged or get other roles, with a warning.
 
         Raises `RequestError`, with the path, if an argument is malformed, and `TemplateError`, with the template's message, if the template
         rejects the conversation. Arguments are never modified.
@@ -283,7 +283,7 @@ class ChatTemplate:
         With a handwritten grammar, no tools are described, and only content can be continued. `response_format` and
         `reasoning_format="none"` then raise `GrammarError`.
         """
-        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- loaded when it is used
+        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- imported on use
         from unrender.conversation.preparation import prepare_turn  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
 
@@ -320,7 +320,7 @@ class ChatTemplate:
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
     ) -> Writer:
-        """Return what writes conversations with the template that is used for these tools."""
+        """Return the writer of conversations for these tools."""
         from unrender.conversation.preparation import make_writer, read_tool_format  # noqa: PLC0415
 
         template, beside = self._with_tools, self._default
@@ -358,10 +358,10 @@ class ChatTemplate:
     ) -> Turn:
         """Return the turn for a prompt that was rendered elsewhere, e.g. by an engine.
 
-        `prompt` may be the end of the prompt, which shows whether reasoning is already open. With `is_continuation`, the text after the
-        last header is an answer that the model continues, and part of the message. As in `prepare`, nothing is a call without `tools`;
-        here, a tool may be listed twice. `known_ids` are the ids of earlier calls in the conversation, one for each call. Other arguments
-        that the prompt was rendered with, as in `prepare`, are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
+        `prompt` may be just the end of the prompt, which shows whether reasoning is already open. With `is_continuation`, the text after
+        the last header is an answer that the model continues, and part of the message. As in `prepare`, nothing is parsed as a call without
+        `tools`. A tool may be listed twice, unlike in `prepare`. `known_ids` are the ids of earlier calls in the conversation, one for each
+        call. Other arguments of `prepare` are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
         >>> ChatTemplate.from_string(source).prepare_rendered("<user>Hello</><assistant>").parse("Hi!</>").content
@@ -406,8 +406,8 @@ class ChatTemplate:
     def _format_behind(
         self, prompt: str, offer: Offer, tool_format: str | None, make_writer: Callable[[], Writer], *, forced: bool
     ) -> Format:
-        """Return how the answer to a prompt is written, with the template's end-of-sequence token among the ends of a turn."""
-        from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- loaded when it is used
+        """Return the format of the answer to a prompt. Its end-of-turn markers include the template's end-of-sequence token."""
+        from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- imported on use
         from unrender.grammar.handmade import Identity  # noqa: PLC0415
 
         format = ended(self.format, self._loaded.eos_token)
@@ -416,8 +416,8 @@ class ChatTemplate:
         usual = tool_format in (None, "auto", "none")
         if not offer.tools or (usual and self.capabilities.supports_tools):
             return format
-        # `prepare` describes tools that the template ignores, and the model calls them as the description says. A required call
-        # is written in the same way after any prompt.
+        # If the template ignores tools, `prepare` describes them, and the model uses the call syntax of the description. A required call
+        # has this syntax after any prompt.
         writer = make_writer()
         return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 
@@ -427,7 +427,7 @@ class ChatTemplate:
         `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, with the reason, if the format can't be
         expressed.
         """
-        from unrender.export import response_template_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.export import response_template_of  # noqa: PLC0415 -- imported on use
 
         if self._grammar is not None:
             raise ExportError("a handwritten grammar can't be exported as a response template")

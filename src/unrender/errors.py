@@ -1,4 +1,4 @@
-"""Defines every exception that unrender raises. They report callers' mistakes, never model output.
+"""Defines all exceptions of unrender. They report mistakes of the caller, never malformed model output.
 
 A lenient parser never raises on model output, and a strict parser raises only `ParseError`.
 """
@@ -21,7 +21,7 @@ class RequestError(UnrenderError):
 class FormatError(UnrenderError):
     """A `Format` (or its JSON) is inconsistent.
 
-    `where` is the path of the invalid field, e.g. `format.reasoning.end`; "" if it isn't a single field.
+    `where` is the path of the invalid field, e.g. `format.reasoning.end`, or "" if more than one field is involved.
     """
 
     def __init__(self, message: str, where: str = "") -> None:
@@ -34,7 +34,7 @@ class FormatVersionError(FormatError):
 
 
 class StateError(UnrenderError):
-    """A parser's saved state doesn't belong to this release, format and request; the message gives the reason."""
+    """A parser's saved state doesn't match the release, format or request; the message gives the reason."""
 
 
 class GrammarError(UnrenderError):
@@ -65,7 +65,7 @@ class UnrenderWarning(UserWarning):
 
 
 class FormatWarning(UnrenderWarning):
-    """A finding about a template doesn't hold for its own answers.
+    """A finding about a template contradicts the template's own answers.
 
     The finding was dropped from the format; the message names it.
     """

@@ -1,6 +1,6 @@
-"""Finds folders that a user or XDG names, and reads files of folders in which anything may lie.
+"""Locates user folders, and safely reads files from folders that may contain anything.
 
-Rules: nothing here waits or fills the memory, whatever has the name of a file: a pipe, a device, or more than is expected.
+Rules: reading never blocks and is bounded in memory, even if the path is a pipe, a device or a huge file.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import stat
 from pathlib import Path
 
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""To open a pipe that nobody writes to waits without it."""
+"""Flags that keep `open` from blocking on a pipe without a writer."""
 
 
 def named_path(name: str) -> Path | None:
-    """Return the absolute path that a setting names, e.g. `~/kept`; None where nobody has such a home."""
+    """Return the absolute path for a setting such as `~/kept`; None if the home folder is unknown."""
     try:
         return Path(name).expanduser().absolute()
     except RuntimeError:
@@ -22,24 +22,24 @@ def named_path(name: str) -> Path | None:
 
 
 def user_folder(variable: str, usual: str) -> Path | None:
-    """Return the folder in an environment variable of XDG's, else the `usual` one in the user's home, if there is one.
+    """Return the folder set in an XDG environment variable, or the default folder `usual` in the user's home.
 
-    A relative path in the variable is ignored, as XDG's specification says.
+    As the XDG specification requires, a relative path in the variable is ignored.
     """
     set_to = Path(os.environ.get(variable, ""))
     return set_to if set_to.is_absolute() else named_path(f"~/{usual}")
 
 
 def read_regular(path: Path, *, most: int) -> bytes:
-    """Return what is in a regular file. Raises `OSError` for anything else, and for more than `most` bytes."""
-    _check(path.stat(), path, most)  # To open a device may already do something.
+    """Return the contents of a regular file. Raises `OSError` for any other kind of file, or if it's larger than `most` bytes."""
+    _check(path.stat(), path, most)  # Opening a device may have side effects.
     descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
     with os.fdopen(descriptor, "rb") as file:
-        # Since the first look, another file may have got the name.
+        # The file may have been replaced since the first check.
         _check(os.fstat(descriptor), path, most)
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(f"expected at most {most} bytes, and it grows")
+        raise OSError(f"expected at most {most} bytes, but the file is growing")
     return content
 
 

@@ -1,8 +1,8 @@
-"""Plain data that comes from outside: bounds it, names its JSON types, and copies it so that nobody can change it.
+"""Checks, freezes and copies plain data from outside the library.
 
-A value is looked at level by level, without recursion, so that one which holds itself ends at the deepest level that is allowed.
-What several requests share, and what caches go by, is frozen on its way in: nothing that is handed out can change what
-comes later. Frozen lists and dicts are lists and dicts: they are read, compared and written as JSON as any other.
+Values are traversed level by level, without recursion. So the depth limit also rejects values that contain themselves. Data that is shared
+between requests or used as a cache key is frozen on input, so that no caller can modify it later. Frozen lists and dicts are subclasses of
+`list` and `dict`, so they compare and serialize normally.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ JsonSchema = Mapping[str, Any] | bool
 
 
 def checked_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
-    """Return a value that is an object. Raises `RequestError`, naming `where`, for any other."""
+    """Return `value` if it's an object. Raises `RequestError` with `where` otherwise."""
     if not isinstance(value, Mapping):
         raise RequestError(f"{where}: expected {expected}, found {type(value).__name__}")
     return value
 
 
 def checked_list(value: Any, where: str) -> Sequence[Any]:
-    """Return a value that is a list. Raises `RequestError`, naming `where`, for any other."""
+    """Return `value` if it's a list. Raises `RequestError` with `where` otherwise."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
         raise RequestError(f"{where}: expected a list, found {type(value).__name__}")
     return value
 
 
 _Place = tuple["_Place | None", Any]
-"""A key, after the place of what holds it."""
+"""A path: the path of the container, followed by a key."""
 _SCALARS = (str, int, float, type(None))
 _ATOMS = frozenset((*_SCALARS, bool))
 _SHOWN_KEYS = 6
 
 
 def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
-    """Check that a value is not nested too deeply and does not contain itself; with `only_json`, that it is JSON.
+    """Check the nesting depth of a value and, with `only_json`, that it consists of JSON types.
 
-    Raises `RequestError`, naming `where` and the keys that lead to the place.
+    Raises `RequestError` with `where` and the path of the problem.
     """
     level: list[tuple[Any, _Place | None]] = [(value, None)]
     total = 0
@@ -86,15 +86,15 @@ def _refuse(place: _Place | None, where: str, problem: str) -> NoReturn:
 
 
 def json_type(value: Any) -> str:
-    """Return the JSON type's name: `string`, `number`, `boolean`, `null`, `array` or `object`."""
+    """Return the name of the value's JSON type: `string`, `number`, `boolean`, `null`, `array` or `object`."""
     if value is None:
         return "null"
-    # `bool` before `int`: in Python `True` is both.
+    # `bool` comes before `int`, because `True` is both in Python.
     kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
     return next((name for kind, name in kinds if isinstance(value, kind)), "array")
 
 
-# Copies that nobody can change.
+# Immutable copies.
 
 _SHARED_ATOMS = frozenset((str, int, float, bool, type(None)))
 
@@ -104,18 +104,18 @@ def _refuse_change(*_: Any, **__: Any) -> NoReturn:
 
 
 class FrozenDict(dict[Any, Any]):
-    """A dict that cannot be changed."""
+    """An immutable dict."""
 
     __slots__ = ("content",)
     content: bytes
-    """Its `content_key`, once that was asked for."""
+    """Cached result of `content_key`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenDict, (dict(self),)
 
 
 class FrozenList(list[Any]):
-    """A list that cannot be changed."""
+    """An immutable list."""
 
     __slots__ = ()
 
@@ -127,13 +127,13 @@ _CHANGING = {
     FrozenDict: "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update",
     FrozenList: "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort",
 }
-for _kind, _names in _CHANGING.items():  # In the classes' bodies they would have types that checkers cannot tell.
+for _kind, _names in _CHANGING.items():  # Type checkers would reject these assignments in a class body.
     for _name in _names.split():
         setattr(_kind, _name, _refuse_change)
 
 
 def frozen(value: Any) -> Any:
-    """Return a copy of lists, tuples and mappings, however nested, that cannot be changed; anything else as it is.
+    """Return an immutable deep copy of lists, tuples and mappings; other values are returned unchanged.
 
     >>> frozen({"a": [1]}) == {"a": [1]}
     True
@@ -145,7 +145,7 @@ def frozen(value: Any) -> Any:
 
 
 def thawed(value: Any) -> Any:
-    """Return a copy of lists, tuples and mappings, however nested, that is the caller's own to change."""
+    """Return a mutable deep copy of lists, tuples and mappings."""
     return _copied(value, dict, list)
 
 
@@ -153,15 +153,15 @@ _FROZEN = frozenset((FrozenDict, FrozenList))
 
 
 def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]) -> Any:
-    """Copy each part once, without recursion: what is shared, or holds itself, does so in the copy as well."""
+    """Copy without recursion. Each object is copied once, so shared and cyclic references are preserved."""
     done = _SHARED_ATOMS | (_FROZEN & {mapping, sequence})
     top = [value]
     waiting: list[Any] = [top]
     known: dict[int, tuple[Any, Any]] = {}
-    """By id: a part, which lives on so that its id is not used again, and its copy."""
+    """Originals and their copies by id. Keeping the originals alive ensures that their ids aren't reused."""
     while waiting:
         holder = waiting.pop()
-        # `holder[key] = …` is what a frozen dict refuses; the method of `dict` does not ask it.
+        # `holder[key] = …` would raise for a frozen dict, so call the method of the base class.
         put = dict.__setitem__ if isinstance(holder, dict) else list.__setitem__
         for key, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
             if type(item) in done:
@@ -181,10 +181,10 @@ def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]
 
 
 def content_key(value: Any) -> bytes:
-    """Return bytes that differ for any two different plain values, even if only a number's type differs; else b"".
+    """Return bytes that differ for different plain values, including values that differ only in a number's type; otherwise b"".
 
-    Equal values may have different keys when they share their parts differently. It takes time linear in the number of
-    distinct parts, no matter how they are nested.
+    Equal values may have different keys if they share sub-objects differently. The time is linear in the number of distinct objects,
+    regardless of nesting.
 
     >>> content_key([1]) == content_key([True])
     False
@@ -192,7 +192,7 @@ def content_key(value: Any) -> bytes:
     b''
     """
     if isinstance(value, FrozenDict):
-        # Only plain data have bytes, and to copy a schema for them costs as much as to read it: it is done once.
+        # `marshal` rejects subclasses of dict, and copying a schema costs as much as reading it. So the key is cached.
         if not hasattr(value, "content"):
             value.content = content_key(thawed(value))
         return value.content

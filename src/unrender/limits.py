@@ -1,6 +1,7 @@
-"""Lists every limit of the library: its value, its unit, and what it bounds.
+"""Defines every limit of the library, with its value, its unit and its purpose.
 
-`scripts/reference.py` writes the last section of `docs/explanation/security.md` from this module. You can change those in `Limits`:
+`scripts/reference.py` generates the last section of `docs/explanation/security.md` from this module. Users can change the fields of
+`Limits`:
 
 >>> from unrender import ChatTemplate
 >>> endless = "{% for m in messages * 1000 %}{{ m.role }}{% endfor %}"
@@ -16,214 +17,213 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What a caller may change.
+# Limits that callers can change.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits for one template: each rendering, the analysis, and the grammar of one request.
 
-    If a rendering or the source exceeds a limit, it's a `TemplateError`. If the analysis does, the remaining fields keep their defaults,
-    with a diagnostic. A tool that is too large accepts any arguments, with a `SchemaWarning`; tools that are too large together are a
-    `GrammarError`.
+    A rendering or a source over the limit raises `TemplateError`. If the analysis exceeds a limit, the remaining fields keep their
+    defaults, and there's a diagnostic. A single tool over the limit accepts any arguments, with a `SchemaWarning`. All tools together over
+    the limit raise `GrammarError`.
     """
 
     rendering_steps: int = 2_000_000  # steps
     """Steps of one rendering: loop iterations, calls, filters, lookups and outputs."""
     rendering_characters: int = 10_000_000  # characters
-    """Characters of the output, and of any intermediate text; all texts together may be ten times as long."""
+    """Characters of the output, and of any intermediate text. All texts of a rendering together may be ten times as long."""
     rendering_items: int = 200_000  # items
-    """Items of any intermediate list; all lists together may be 25 times as long."""
+    """Items of any intermediate list. All lists of a rendering together may be 25 times as long."""
     rendering_seconds: float = 1.0  # seconds
-    """CPU time of the rendering thread, so that the load of the machine doesn't matter."""
+    """CPU time of the rendering thread. CPU time doesn't depend on the load of the machine."""
     template_characters: int = 200_000  # characters
     """Characters of the template's source."""
     template_nodes: int = 30_000  # nodes
-    """Expressions and statements in the template's source. Jinja's compiler needs about a second for this number."""
+    """Expressions and statements in the template's source. Jinja's compiler takes about a second for this many."""
     template_scopes: int = 500_000  # names
-    """Statements that open a scope or a branch, times names, because the compiler checks all names for each of them."""
+    """Statements that open a scope or a branch, multiplied by names. Jinja's compiler checks all names for each such statement."""
     analysis_renderings: int = 400  # renderings
     """Number of rendered probes."""
     analysis_characters: int = 3_000_000  # characters
     """Total characters of all renderings, which are kept in memory."""
     analysis_searched: int = 1_000_000  # characters
-    """Characters decoded and values compared while searching these renderings for calls."""
+    """Characters decoded and values compared during the search for calls in renderings."""
     analysis_seconds: float = 3.0  # seconds
-    """CPU time of the thread, from the first probe."""
+    """CPU time of the analysing thread, from the first probe."""
     probe_steps: int = 50_000  # steps
-    """Steps of one rendering of the analysis."""
+    """Steps of one rendering during analysis."""
     probe_characters: int = 100_000  # characters
-    """Characters of one rendering of the analysis, and of any intermediate text."""
+    """Characters of the output, and of any intermediate text, in one rendering during analysis."""
     probe_items: int = 10_000  # items
-    """Items of any intermediate list in one rendering of the analysis."""
+    """Items of any intermediate list in one rendering during analysis."""
     probe_seconds: float = 0.25  # seconds
-    """CPU time of one rendering of the analysis."""
+    """CPU time of one rendering during analysis."""
     tool_parts: int = 50_000  # parts
     """Shapes, values and pattern positions in the expansion of one tool's schema, or of a response schema."""
     tool_characters: int = 500_000  # characters
-    """Characters of the names, values and patterns in one tool's schema."""
+    """Total characters of the names, values and patterns in one tool's schema."""
     tool_depth: int = 64  # levels
-    """Nesting depth of a tool's lists and objects; schemas are read less deeply."""
+    """Nesting depth of lists and objects in a tool. Schemas have a lower limit."""
     grammar_parts: int = 100_000  # parts
-    """Total parts of all tools of a request."""
+    """Total parts in the schemas of all tools of a request."""
     grammar_characters: int = 2_000_000  # characters
-    """Total characters of all tools of a request."""
+    """Total characters in the schemas of all tools of a request."""
     grammar_steps: int = 1_000_000  # steps
-    """Steps to combine free text with the parts that may follow it."""
+    """Steps for combining free text with the markers that may end it."""
 
 
 STANDARD = Limits()
 
-# A process and its files.
+# The process and its files.
 
 CACHE_BYTES = 128_000_000  # bytes
-"""Bytes of the cache for later requests: parsed templates, tools and schemas, and results computed from them."""
+"""Bytes of the in-memory cache of parsed templates, tools, schemas and values computed from them."""
 MAX_STORED = 256  # entries
-"""Analyses on disk, and grammars of one model in the gateway; the oldest go first."""
+"""Analyses on disk, or grammars of one model in the gateway. The oldest are deleted first."""
 MAX_FILE = 64_000_000  # bytes
-"""Bytes of a model file that is read completely, of a string in a GGUF file, of a line of a batch, and of the token ids
-that the gateway keeps for one engine."""
+"""Bytes of a model file that is read completely, a string in a GGUF file, a line of a batch, or one engine's token ids in the gateway."""
 MAX_DOCUMENT = 1_000_000  # characters
-"""Bytes of a user's format or of a stored analysis; characters of a drawn answer and of a text in the playground; steps to read a prefill,
-of which each character takes at least one."""
+"""Bytes of a declared format or a stored analysis, characters of a sample or a playground text, and steps to parse a prefill."""
 MAX_GGUF_VALUES = 5_000_000  # values
-"""Pairs and items of arrays in a GGUF file that are read or skipped one by one; the largest vocabularies need a fifth."""
+"""Metadata pairs and array items of a GGUF file. The largest vocabularies need a fifth of this."""
 MAX_GGUF_DEPTH = 4  # levels
-"""Nesting depth of arrays in a GGUF file; known files have none."""
+"""Nesting depth of arrays in a GGUF file. Known files have no nested arrays."""
 
 # Values and requests.
 
 MAX_DEPTH = 500  # levels
-"""Nesting depth of lists and objects in a message, a tool, or a template's value. Hashing deeper ones
-overflows Python's stack, which ends the process."""
+"""Nesting depth of lists and objects in a message, a tool, or a value of a template. Hashing deeper values overflows Python's stack, which
+crashes the process.
+"""
 MAX_PARSED_DEPTH = 512  # levels
-"""Nesting depth of lists and objects in a parsed argument. Python's json module fails near 1,000."""
+"""Nesting depth of lists and objects in a parsed argument. Python's `json` module fails near 1,000."""
 MAX_VALUES = 1_000_000  # lists and objects
 """Lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools
-"""Tools of one request, more than fit into any prompt."""
+"""Tools of one request. More wouldn't fit into any prompt."""
 MAX_MESSAGES = 10_000  # messages
-"""Messages of one request, or of a prompt that numbers them; entries checked in the cache folder."""
+"""Messages of one request or prompt, and files checked in the cache folder."""
 MAX_COUNT = 10**9
-"""Repetitions that an engine can count, and tokens of an answer."""
+"""Largest repetition count in a grammar, and largest token limit of an answer."""
 
 # Rendering.
 
 MAX_INTEGER_BITS = 8192  # bits
-"""Bits of an integer that a template computes. Python itself refuses to print much longer ones."""
+"""Bits of an integer that a template computes. Python refuses to print much longer ones."""
 MAX_SLOW_TEXT = 100_000  # characters
-"""Characters of a text that a template searches or wraps with a slow filter, or that is parsed with all known formats."""
+"""Characters of a text that a template passes to a slow filter, or that is parsed with all declared formats."""
 MAX_SLOW_LIST = 400_000  # weight
-"""Characters of all items in a list that a template sorts, since sorting compares them."""
+"""Characters of all items in a list that a template sorts. Sorting has to compare them."""
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons
 """Character comparisons in a naive text search."""
 MAX_SLOW_RENDERINGS = 2  # renderings
-"""Renderings of one conversation, measured in the time of the slowest one; also the number of probes that may reach their own limits."""
+"""Time for all renderings of one conversation, in multiples of `rendering_seconds`. Also the number of probes that may exceed their limits.
+"""
 
 # Formats and their analysis.
 
 MAX_MARKER = 1_000  # characters
-"""Longest marker, or other text of a Format; text before a name or an answer in which attributes and headers are looked for, and
-tokens of a prompt's tail that an engine shows."""
+"""Characters of a marker or another text of a Format, characters searched for a header, and tokens read from the end of a prompt."""
 MAX_LAYOUT = 32  # characters
-"""Whitespace at either end of a marker, or between two JSON tokens, so that a model can't write it forever."""
+"""Whitespace at either end of a marker, or between two JSON tokens. Without a limit, a model could write whitespace forever."""
 MAX_TEXT = 16_000  # characters
-"""Characters of all markers of a Format together, and of one `why`."""
+"""Total characters of all markers of a Format, or characters of one `why`."""
 MAX_ITEMS = 128  # entries
-"""Entries of a list of a Format, beginnings of a prompt that are compared, and calls of one answer in the gateway."""
+"""Entries of a list in a Format, prefixes of a prompt that are compared, and calls of one answer in the gateway."""
 MAX_PARTS = 32  # parts
-"""Parts of a skeleton, single numbers that a schema excludes, nesting depth of groups in a pattern, and rounds whose calls a grammar
-counts."""
+"""Parts of a skeleton, numbers that a schema excludes, nested groups in a pattern, and repetitions in which a grammar counts calls."""
 MAX_INDEX = 1_000_000
-"""Largest number of the first call."""
+"""Largest index of the first call."""
 MAX_ID = 64  # characters
-"""Letters and digits of an id."""
+"""Characters of a call id."""
 MAX_RETRIES = 8  # tries
-"""Repairs of one conversation or template: texts looked for again, missing variables, lengths of ids, refuted claims."""
+"""Attempts to fix one conversation or template, and lengths of call ids to try."""
 MAX_PLACES = 400  # places
-"""Brackets of one text that are tried, guesses of an example value, places at which a test cuts a text in two, and free choices of a sample:
-after them, every choice is for the shortest way out."""
+"""Brackets tried in one text, guesses for an example value, splits of one text in tests, and random choices of a sample."""
 
 # Schemas and grammars.
 
 MAX_SCHEMA_DEPTH = 48  # levels
-"""Levels of schemas and listed values; engines' own JSON readers end soon after twice as many levels."""
+"""Nesting depth of schemas and enum values. JSON parsers of engines fail at about twice this depth."""
 MAX_GRAMMAR_DEPTH = 64  # levels
-"""Levels of a value that are compared with its schema, and of nested structural tags; deeper ones are EBNF."""
+"""Nesting depth of a value that is compared with its schema, and of structural tags. Deeper tags are written as EBNF."""
 MAX_SCHEMA_PARTS = 50_000  # subschemas
 """Subschemas read for one schema."""
 MAX_CONJUNCTS = 200  # subschemas
-"""Subschemas that apply to one value."""
+"""Subschemas that apply to the same value."""
 MAX_JUDGED = 100_000  # shapes
-"""Shapes compared with one value and its parts; beyond this, any value is allowed."""
+"""Shapes compared with one value and its parts. Beyond this limit, any value is allowed."""
 MAX_OPTIONS = 256  # options
-"""Combinations of the branches of several subschemas, items that are written out, beginnings of a node that are listed, and names of
-arguments that are looked for."""
+"""Combinations of branches from several subschemas, array items written one by one, first characters of a node, and argument names searched
+for.
+"""
 MAX_BREAKS = 64  # ways
-"""Ways to break a schema, patterns of `patternProperties`, and remainders of `multipleOf` that are written out."""
+"""Ways to violate a schema, patterns of `patternProperties`, and remainders of `multipleOf`."""
 MAX_FEW = 8
-"""Small counts: integers of a range and branches of a `oneOf` that are told apart, open tags, tokens of half a
-character, and kept answers that look alike."""
+"""Integers enumerated for a range, branches of a `oneOf`, open tags, tokens per character, and similar answers kept by the gateway."""
 MAX_SMALL = 16
-"""Levels to which a schema is broken or an example is guessed, characters of literals and names that are compared, ends of one name that are
-tried, names of arguments that raw text is kept free of, spaces of an indent, and answers and stop texts of one request."""
+"""Small counts: the depth of a schema negation or an example, characters of names in lookaheads, possible ends of a tool name, spaces of an
+indent, and answers or stop texts of a request.
+"""
 MAX_STATES = 10_000  # states
-"""Characters of a pattern with its repetitions written out, the largest `multipleOf`, and pairs of alternatives that are compared."""
+"""Characters of a pattern with its repetitions expanded, the largest `multipleOf`, and pairs of alternatives compared."""
 MAX_REPETITIONS = 1_000  # repetitions
-"""Repetitions that a grammar counts (engines refuse more), and digits to which a template rounds."""
+"""Repetitions that a grammar counts; engines reject more. Also the digits to which a template rounds."""
 MAX_SCHEMA_DIGITS = 40  # digits
-"""Digits of a number in a schema, before the point."""
+"""Digits of a number in a schema, before the decimal point."""
 MAX_INTEGER_DIGITS = 18  # digits
-"""Digits of a number without bounds, which engines hold in 64 bits, and of the numbers in quantifiers and JSON pointers."""
+"""Digits of an unbounded number, which engines store in 64 bits, and of numbers in quantifiers and JSON pointers."""
 MAX_STEPS = 2_000_000  # steps
-"""Steps between states to match one text with a pattern; a text that needs more counts as matched."""
+"""State transitions for matching one text against a pattern. A text that needs more counts as a match."""
 MAX_KNOWN_STATES = 512  # entries
-"""Sets of states of one pattern, and classes of characters of one alphabet, that are remembered."""
+"""Cached state sets of one pattern, and cached character classes of one alphabet."""
 MAX_EXCLUDED_WORD = 100  # characters
 """Characters of a word that a grammar can exclude."""
 MAX_COMPARED = 200_000  # parts
-"""Beginnings that are compared in one grammar, and parts of ranges that are written to weigh one schema."""
+"""First characters compared in one grammar, and ranges generated to estimate the size of a schema."""
 MAX_PIECES = 5_000  # pieces
-"""Options taken apart for a lexer, pieces of one object, keys hashed in one go, and steps of a film."""
+"""Options compared for a lexer, parts of one object, keys hashed in one call, and steps of a playground animation."""
 
-# Reading answers.
+# Parsing.
 
 MAX_HEAD = 12  # characters
-"""Characters of a literal that the fast path compares; longer matches are left to the instructions."""
+"""Characters of a literal that the fast path compares. The parser compares the rest."""
 MAX_NAME = 1200  # characters
 """Characters of a tool's or an argument's name."""
 MAX_BLANK = 64  # characters
-"""White space held back at a boundary, and markers that are looked for at the ends of a value."""
+"""Whitespace held back at a boundary, or skipped around a marker."""
 MAX_CONTEXT = 4096  # characters
-"""Text before a call that is looked at for an open quotation, and tail of a prompt that may show a prefill."""
+"""Characters before a call that are searched for an open quotation, or at the end of a prompt that are searched for a prefill."""
 MAX_WORD = 256  # characters
-"""Number or bare word, and text between the brace of a broken call and its closing brace. JSON numbers rarely exceed 25."""
+"""Characters of a number or bare word, and of the text before the closing brace of a broken call. JSON numbers rarely exceed 25."""
 MAX_WORDS = 128  # characters
 """Characters of a call's header that the parser ignores."""
 MAX_STACK = 100_000  # entries
-"""Rules, choices, loops and tags of a handwritten grammar that are open at once."""
+"""Rules, choices, loops and tags that are open at once in a handwritten grammar."""
 MAX_GIVEN_BACK = 64  # characters
-"""Characters of backtracking in a handwritten grammar per character read; text that needs more is malformed."""
+"""Backtracking in a handwritten grammar, in characters per character read. Text that needs more is malformed."""
 FREE_REREADS = 8_192  # characters
-"""Characters that may be parsed again, regardless of the text's length; after that, a broken call is plain text."""
+"""Characters that may be parsed again regardless of the text's length. Beyond this limit, a broken call is plain text."""
 
-# What is shown.
+# Output for users.
 
 MAX_SHOWN = 200  # characters
-"""Characters quoted from a path, a name, a value or a question."""
+"""Characters quoted from a path, a name, a value or a playground request."""
 MAX_REMARK = 2000  # characters
-"""Characters of an error, of warnings or of evidence, so that a hostile one can't hide the others."""
+"""Characters of an error, a list of warnings, or a piece of evidence. With this limit, a hostile text can't hide others."""
 MAX_SHOWN_ITEMS = 20  # items
-"""Literals, problems, warnings, tools or tokens that one text shows, and items of a list in an example."""
+"""Literals, problems, warnings, tools or tokens listed in one message, and items of a list in an example."""
 MAX_LISTED = 100  # items
-"""Problems of one call, mistakes in a request, items on a page, names or markers of one kind that are tried (likely
-ones first), ids that are taken already, and example answers that are drawn."""
+"""Problems of one call, mistakes in a request, items on a page, names or markers to try, attempts to find an unused id, and samples for an
+example answer.
+"""
 
 # Engines and servers.
 
 MAX_COUNTED = 1_000  # rows
-"""Names of tools and reasons that a batch counts apart, and stretches of an answer that are printed."""
+"""Parts of an answer printed by `explain --all`."""
 MAX_BLOCK = 16_384  # characters
-"""Tail of a prompt, and what is read of standard input at once."""
+"""Characters kept from the end of a prompt, and bytes read at once from standard input."""
 MAX_LINE = 8_000_000  # bytes
-"""Bytes of a line that an engine sends (the longest are log probabilities), and of a question to the playground."""
+"""Bytes of a line sent by an engine, e.g. with log probabilities, and bytes of a playground request."""

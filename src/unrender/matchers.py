@@ -1,6 +1,6 @@
-"""Finds which tokens may come next under a grammar, by llguidance or xgrammar.
+"""Computes the tokens that a grammar allows next, with llguidance or xgrammar.
 
-Rules: the libraries are imported when they are asked, never before. What they need to know of a tokenizer is worked out once.
+Rules: the libraries are imported only on use. Tokenizer data is computed once.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ __all__ = ["DIALECTS", "Matcher", "masked_scores", "matcher_factory", "preferred
 from unrender.cache import kept
 
 DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
-"""The libraries that mask, with the dialect that each takes; the first that is installed is preferred."""
+"""Supported libraries and their grammar dialects. The first installed one is preferred."""
 
 
 class Matcher(Protocol):
-    """Follows one answer, token by token, and says which tokens its grammar allows next."""
+    """Tracks one answer token by token and computes which tokens the grammar allows next."""
 
     @property
     def ended(self) -> bool:
-        """True when the answer has ended. No further token may then be asked for or taken."""
+        """True after the answer has ended. No other method may be called then."""
         ...
 
     def bits(self) -> Any:
-        """Return the tokens that may come next, as one bit for each, in a tensor of 32-bit words."""
+        """Return the allowed next tokens as a bit mask, in a tensor of 32-bit integers."""
         ...
 
     def take(self, token: int) -> None:
-        """Note the token that was chosen. Raises `ValueError` when the grammar does not allow it."""
+        """Add the chosen token. Raises `ValueError` if the grammar doesn't allow it."""
         ...
 
 
 def preferred_library() -> str:
-    """Return the library that is used by default; "" when none is installed."""
+    """Return the default library, or "" if none is installed."""
     return next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
 
 
 @kept(8_000_000)
 def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
-    """Return a function that makes a matcher from a grammar's text.
+    """Return a function that creates a matcher from the text of a grammar.
 
-    `tokenizer` is a fast one of transformers; the model has `size` tokens. The text is in the library's dialect; a
-    structural tag is JSON. Making a matcher raises `ValueError` or `RuntimeError` with the library's words when it
-    refuses the grammar.
+    `tokenizer` is a fast tokenizer of transformers, and `size` the size of the model's vocabulary. The grammar is written in the library's
+    dialect; a structural tag is JSON. If the library rejects a grammar, the function raises `ValueError` or `RuntimeError` with its
+    message.
     """
     return _LIBRARIES[library](tokenizer, max(size, len(tokenizer)))
 
 
 def masked_scores(matcher: Matcher, scores: Any) -> Any:
-    """Return the scores with minus infinity for every token that may not come next."""
+    """Return the scores, with minus infinity for every token that isn't allowed next."""
     flags = _flags(matcher.bits().to(scores.device), scores.shape[-1])
     return scores.masked_fill(~flags, -float("inf"))
 
 
 def _flags(bits: Any, size: int) -> Any:
-    """Return 32-bit words as flags, one for each of `size` tokens; tokens that the words leave out are not allowed."""
+    """Return a bit mask as booleans, one for each of `size` tokens. Tokens beyond the mask aren't allowed."""
     torch = importlib.import_module("torch")
     # Bit 0 of word 0 is token 0, bit 0 of word 1 is token 32.
     flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
@@ -66,13 +66,13 @@ def _flags(bits: Any, size: int) -> Any:
 
 
 class _Llguidance:
-    """llguidance's matcher of one answer."""
+    """Matcher of llguidance."""
 
     def __init__(self, matcher: Any, torch: Any, end: int) -> None:
         self._matcher = matcher
         self._torch = torch
         self._end = end
-        """The token that ends an answer; the library calls a matcher stopped as soon as nothing else may come."""
+        """Token that ends an answer. The library's own matcher stops as soon as no other token is allowed."""
         self.ended = False
 
     def bits(self) -> Any:
@@ -80,7 +80,7 @@ class _Llguidance:
 
     def take(self, token: int) -> None:
         if not self._matcher.consume_token(token):
-            raise ValueError(f"the grammar cannot go on: {self._matcher.get_error()}")
+            raise ValueError(f"the grammar doesn't allow this token: {self._matcher.get_error()}")
         self.ended = token == self._end
 
 
@@ -98,7 +98,7 @@ def _llguidance(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
 
 
 class _Words:
-    """The tokenizer that llguidance needs, with markers as plain text: a literal of a grammar matches no special token."""
+    """Tokenizer wrapper for llguidance with markers as plain text, because literals in grammars don't match special tokens."""
 
     def __init__(self, tokenizer: Any, size: int) -> None:
         plain = importlib.import_module("llguidance.hf").from_tokenizer(tokenizer, n_vocab=size)
@@ -114,7 +114,7 @@ class _Words:
 
 
 class _Xgrammar:
-    """xgrammar's matcher of one answer."""
+    """Matcher of xgrammar."""
 
     def __init__(self, matcher: Any, words: Any) -> None:
         self._matcher = matcher
@@ -130,7 +130,7 @@ class _Xgrammar:
 
     def take(self, token: int) -> None:
         if not self._matcher.accept_token(token):
-            raise ValueError("the grammar cannot go on")
+            raise ValueError("the grammar doesn't allow this token")
 
 
 def _xgrammar(tokenizer: Any, size: int) -> Callable[[str], Matcher]:

@@ -1,8 +1,8 @@
-"""Converts events and messages to OpenAI's Chat Completions format: chunks of a stream, or one completion.
+"""Converts events and messages to OpenAI's Chat Completions format: stream chunks, or one completion.
 
-Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`).
-Rules: the finish reason is "tool_calls" exactly if there's a call to execute. The chunks of a stream add up to the completion. At run time,
-bodies are plain dicts; their types are for type checkers.
+Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`). Rules: the finish
+reason is "tool_calls" exactly if there's a call to execute. The chunks of a stream add up to the completion. At run time, bodies are plain
+dicts; their types are for type checkers.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class FunctionDelta(TypedDict):
-    """A fragment of a call's arguments; the name comes with the first."""
+    """A fragment of a call's arguments. The first fragment of a call includes the name."""
 
     name: NotRequired[str]
     arguments: str
 
 
 class ToolCallDelta(TypedDict):
-    """A piece of a call; id and type come with the first."""
+    """A fragment of a call. The first fragment includes the id and the type."""
 
     index: int
     id: NotRequired[str]
@@ -59,7 +59,7 @@ class ToolCallDelta(TypedDict):
 
 
 class Delta(TypedDict, total=False):
-    """A piece of a streamed message."""
+    """A fragment of a streamed message."""
 
     role: Literal["assistant"]
     content: str
@@ -69,7 +69,7 @@ class Delta(TypedDict, total=False):
 
 
 class UsageBody(TypedDict):
-    """The tokens of an answer."""
+    """Token counts of an answer."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -79,7 +79,7 @@ class UsageBody(TypedDict):
 
 
 class ChoiceMessage(MessageFields):
-    """The message of a whole answer; the content is None beside calls when it is empty."""
+    """The message of a complete answer. Empty content is None if there are calls."""
 
     role: Literal["assistant"]
     content: str | None
@@ -87,7 +87,7 @@ class ChoiceMessage(MessageFields):
 
 
 class ChoiceBody(TypedDict):
-    """A choice of a whole answer."""
+    """A choice of a complete answer."""
 
     index: int
     message: ChoiceMessage
@@ -110,7 +110,7 @@ class CompletionBody(_Head):
 
 
 class ChunkChoice(TypedDict):
-    """A choice of a chunk; the last of an answer has a finish reason."""
+    """A choice in a chunk. The last chunk of an answer has a finish reason."""
 
     index: int
     delta: Delta
@@ -135,7 +135,7 @@ _KEPT: Mapping[str | None, FinishReason] = {
 
 
 def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
-    """Return OpenAI's finish reason of a finished answer; `reason` is the engine's own, or None.
+    """Return OpenAI's finish reason for a finished answer; `reason` is the engine's own, or None.
 
     >>> finish_reason(Message(content="Hi"), "tool_calls")
     'stop'
@@ -204,7 +204,7 @@ class Completion:
     def _choice(self, index: int, message: Message, reason: str | None) -> ChoiceBody:
         said = message.to_openai(reasoning_field=self.reasoning_field)
         body: ChoiceMessage = {**said, "refusal": None}
-        # Beside calls, OpenAI sends null in place of an empty text.
+        # If there are calls, OpenAI sends null instead of empty content.
         if "tool_calls" in said and not said["content"]:
             body["content"] = None
         return {"index": index, "message": body, "logprobs": None, "finish_reason": finish_reason(message, reason)}

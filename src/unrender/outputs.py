@@ -1,7 +1,7 @@
-"""Writes a file whole or not at all, and tells whether it is something that is read.
+"""Writes files atomically, and detects an output file that is also an input.
 
-Rules: a link stays a link, what it leads to is replaced; a file keeps its rights. What is no regular file (a pipe, a terminal,
-`/dev/null`) cannot be replaced, and is written as it is. Every error names the file.
+Rules: symbolic links are followed, and file permissions are preserved. Anything other than a regular file, such as a pipe, a terminal or
+`/dev/null`, is written directly. Every error names the file.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 STANDARD_STREAM = "-"
-"""Standard output where a file is written, standard input where one is read."""
+"""Path that stands for standard output, or for standard input when reading."""
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
-    """Write a file in one step: others see the old one or the new one, never a part, and a failure leaves the old one."""
+    """Write a file atomically: readers see the old contents or the new ones, and a failure keeps the old ones."""
     out = Path(os.path.realpath(path))
     with naming(path):
         if not is_replaceable(out):
             out.write_bytes(data)
             return
-        # Beside the output: a file takes another's place in one step only within a file system.
+        # Renaming is atomic only within a file system, so the temporary file is in the same folder.
         handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())  # Else the new name could be on the disk before the new text is.
+                os.fsync(file.fileno())  # Without this, a power cut after the rename could leave an empty file.
             Path(name).chmod(_rights(out))
             Path(name).replace(out)
         except BaseException:
@@ -41,7 +41,7 @@ def write_whole(path: str | Path, data: bytes) -> None:
 
 
 def is_replaceable(path: str | Path) -> bool:
-    """Return whether a file can be made anew under a path: there is none yet, or a regular one."""
+    """Return True if the path is a regular file or doesn't exist."""
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
     except FileNotFoundError:
@@ -50,7 +50,7 @@ def is_replaceable(path: str | Path) -> bool:
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Give an `OSError` of the block, which may name a part of the work or nothing, the name that the user knows."""
+    """Set the file name of any `OSError` in the block to the path that the user passed."""
     try:
         yield
     except OSError as error:
@@ -59,13 +59,13 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 def is_same_file(output: str, source: str) -> bool:
-    """Return whether two names are one file: by links, by hard links, or by a redirected standard stream."""
+    """Return True if both names refer to the same file, e.g. through links or a redirected standard stream."""
     one, other = _status(output, 1), _status(source, 0)
     return one is not None and other is not None and os.path.samestat(one, other)
 
 
 def _status(path: str, stream: int) -> os.stat_result | None:
-    """Return what is known of a file that data can be lost of; None for all others."""
+    """Return the status of a regular file; None for anything else."""
     try:
         found = os.fstat(stream) if path == STANDARD_STREAM else Path(path).stat()
     except (OSError, ValueError):
@@ -74,17 +74,17 @@ def _status(path: str, stream: int) -> os.stat_result | None:
 
 
 def _rights(path: Path) -> int:
-    """Return the rights of a file; for a new one, those that a program usually gives."""
+    """Return the permissions of a file; for a new file, the default permissions."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        mask = os.umask(0o077)  # It can only be read by setting it.
+        mask = os.umask(0o077)  # The umask can only be read by setting it.
         os.umask(mask)
         return 0o666 & ~mask
 
 
 def standard_input() -> bytes:
-    """Return all of standard input. Raises `OSError` when that is closed."""
+    """Return the contents of standard input. Raises `OSError` if it's closed."""
     if sys.stdin is None:
         raise OSError(9, "standard input is closed", STANDARD_STREAM)
     return sys.stdin.buffer.read()

@@ -1,7 +1,7 @@
-"""Escapes text from outside, so that a terminal shows it, never obeys it, and no reader is deceived.
+"""Escapes untrusted text for terminals, so that it can't inject control sequences or mislead readers.
 
-Rules: a character that a terminal acts on (C0, C1, DEL), that reorders or hides what is beside it (bidi and other format
-controls, line separators, fillers without a glyph), or that is half a character is written as its number. All else stays.
+Rules: control characters (C0, C1, DEL) and lone surrogates are escaped. So are characters that hide or reorder text: bidi and other format
+controls, line separators, and invisible fillers. Other characters are unchanged.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _UNSEEN = (
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""All but the line break: what Unicode calls controls, formats, surrogates, separators of lines, or ignorable.
+"""Control, format, surrogate, line separator and ignorable characters of Unicode, except the line break.
 
-The two selectors that choose between text and emoji stay: they are in ordinary text, and only there.
+The variation selectors for text and emoji style aren't included, because ordinary text contains them.
 """
 _IN_A_LINE = re.compile(f"[\n{_UNSEEN}]")
 _IN_LINES = re.compile(f"[{_UNSEEN}]")
@@ -26,7 +26,7 @@ _NOT_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
 def printable_line(text: str) -> str:
-    r"""Return the text as one line that a terminal can show.
+    r"""Return the text as one printable line.
 
     >>> print(printable_line("a\x1b[31mb\u202ec\nd"))
     a\x1b[31mb\u202ec\nd
@@ -35,7 +35,7 @@ def printable_line(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    r"""Return the text with its own line breaks, in lines that a terminal can show.
+    r"""Return printable text that keeps its line breaks.
 
     >>> print(printable_lines("a\x07\nb"))
     a\x07
@@ -45,7 +45,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_json(json: str) -> str:
-    r"""Return JSON with the same meaning that a terminal can show.
+    r"""Return equivalent JSON that a terminal can print.
 
     >>> print(printable_json('"caf\u00e9 \u009b \U000e0001"'))
     "café \u009b \udb40\udc01"
@@ -54,7 +54,7 @@ def printable_json(json: str) -> str:
 
 
 def ascii_json(json: str) -> str:
-    r"""Return JSON with the same meaning in ASCII, for streams that cannot carry other characters.
+    r"""Return equivalent JSON in ASCII, for streams that can't encode other characters.
 
     >>> print(ascii_json('"caf\u00e9"'))
     "caf\u00e9"
@@ -67,6 +67,6 @@ def _as_python(found: re.Match[str]) -> str:
 
 
 def _as_json(found: re.Match[str]) -> str:
-    """Write a character as JSON does, above U+FFFF as two halves."""
+    """Escape a character as in JSON, with a surrogate pair above U+FFFF."""
     units = found[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

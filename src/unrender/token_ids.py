@@ -45,57 +45,56 @@ class Decoder(Protocol):
 
 
 class Detokenizer:
-    """Decodes ids as they come; text comes out once no later id can change it."""
+    """Incremental decoder. It returns text as soon as later ids can't change it."""
 
     __slots__ = ("_given", "_held", "_tokenizer")
 
     def __init__(self, tokenizer: Decoder) -> None:
         self._tokenizer = tokenizer
         self._held: list[int] = []
-        """The latest ids: those whose text is out, which spacing may depend on, and those that wait."""
+        """The latest ids: some already decoded, as context for spacing, and the pending ones."""
         self._given = 0
-        """Number of held ids whose text is out."""
+        """Number of held ids that were already decoded."""
 
     def feed(self, token: int) -> str:
-        """Take an id; return the text that is certain now."""
-        # `東` may be three tokens: the first two decode to U+FFFD, so they wait. A token's text may depend on the one before it
-        # (`▁` at the start of a word), so those whose text is out are decoded once more, and their text is taken off.
+        """Add an id and return the text that is now final."""
+        # `東` may be three tokens. The first two decode to U+FFFD, so they have to wait. A token's text may depend on the previous token
+        # (`▁` at the start of a word), so previous tokens are decoded again and their text is removed.
         self._held.append(token)
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         waiting = len(self._held) - self._given
-        # Bytes that never become a character must not wait for ever.
+        # Bytes that never form a character must not wait forever.
         if (now.endswith(_HALF) or len(now) <= len(before)) and waiting <= MAX_FEW:
             return ""
         self._held, self._given = self._held[self._given :], waiting
         return now[len(before) :]
 
     def flush(self) -> str:
-        """Return the text of what waits, be it half a character."""
+        """Return the remaining text, even if its last character is incomplete."""
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         self._held, self._given = [], 0
         return now[len(before) :]
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text of ids alone, special tokens included."""
+        """Return the text of ids, including special tokens."""
         return self._tokenizer.decode(ids, skip_special_tokens=False) if ids else ""
 
 
 class TokenParser:
-    """Feeds a parser with token ids.
+    """Feeds token ids to a parser.
 
     `special_ids` are the ids of special tokens; the default is all special tokens of the tokenizer. A marker that isn't a special token,
-    such as `<call>` in a vocabulary without it, is recognised in ordinary text. It never raises for an id, unless the tokenizer itself
-    does.
+    such as `<call>` in a vocabulary without it, is recognised in ordinary text. It raises an error only if the tokenizer does.
     """
 
     __slots__ = ("_decoded", "_special", "parser")
 
     def __init__(self, parser: Parser, tokenizer: Decoder, *, special_ids: Collection[int] | None = None) -> None:
         self.parser: Parser = parser
-        """The parser, for its `message` and `spans`."""
+        """The parser, with its `message` and `spans`."""
         self._decoded = Detokenizer(tokenizer)
         self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)
-        if isinstance(parser, Parser):  # Engines' own parsers quote nothing.
+        if isinstance(parser, Parser):  # Parsers of engines don't detect quotations.
             parser._quote_only(self._decoded.text(sorted(self._special)))
 
     @property
@@ -112,7 +111,7 @@ class TokenParser:
                 ordinary.append(self._decoded.feed(int(token)))
                 continue
             events += self._feed("".join(ordinary) + self._decoded.flush())
-            # Alone, so that the parser can tell `<call>` the token from `<call>` spelled in letters.
+            # Fed separately, so that the parser can distinguish the token `<call>` from the spelled-out text `<call>`.
             events += self.parser.feed(self._decoded.text([int(token)]), special=True)
             ordinary.clear()
         return [*events, *self._feed("".join(ordinary))]
@@ -130,7 +129,7 @@ def special_ids_of(tokenizer: Any) -> frozenset[int]:
 
     Many tokenizers don't mark their tokens for calls and reasoning as special. They are still tokens, not text.
     """
-    named = getattr(tokenizer, "all_special_ids", ())  # None for one that the vocabulary does not have.
+    named = getattr(tokenizer, "all_special_ids", ())  # None stands for a special token that the vocabulary lacks.
     return frozenset({*map(int, _added(tokenizer)), *(id for id in named if id is not None)})
 
 
@@ -146,15 +145,15 @@ class Encoded(NamedTuple):
 
     ids: list[int]
     pieces: list[int]
-    """For each id the index of the piece that holds its first character."""
+    """For each id, the index of the piece that contains its first character."""
 
 
 class PromptEncoder:
     """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
 
     A piece is a text, with a flag for message bodies. In bodies, the texts of special tokens are ordinary text. The tokenizer finds special
-    tokens only in the other pieces, which the template wrote. All added tokens of a vocabulary count as special, except those that are only
-    whitespace. No BOS or EOS is added.
+    tokens only in the other pieces, which come from the template. All added tokens of a vocabulary count as special, except those that
+    consist of whitespace. No BOS or EOS is added.
 
     Raises `TokenizerError` if the tokenizer doesn't list its added tokens.
     """
@@ -165,12 +164,12 @@ class PromptEncoder:
         self.special_ids: frozenset[int] = special_ids_of(tokenizer)
         """The ids of special tokens."""
         self.special_tokens: Mapping[str, int]
-        """The texts of special tokens that are more than white space, and their ids."""
+        """Special tokens that aren't just whitespace: texts and ids."""
         self._decoded = Detokenizer(tokenizer)
         if not self.special_ids:
             raise TokenizerError(
-                f"{type(tokenizer).__name__}: expected a tokenizer that says which special tokens it has (added_tokens_decoder), "
-                "found none; without them a message could spell one"
+                f"{type(tokenizer).__name__}: expected a tokenizer that lists its special tokens (added_tokens_decoder), "
+                "found none; without the list, a message could contain one"
             )
         added = _added(tokenizer)
         texts = {id: getattr(added.get(id), "content", None) or self._decoded.text([id]) for id in self.special_ids}
@@ -185,7 +184,7 @@ class PromptEncoder:
         return self._encoded(list(pieces), whole=True)
 
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
-        """Return the ids of text that follows existing ids; SentencePiece adds no space to it.
+        """Return the ids of text that follows existing ids. With SentencePiece, no space is added before it.
 
         Raises `TokenizerError` as `prompt` does.
         """
@@ -209,7 +208,7 @@ class PromptEncoder:
                 if id in self._refused and bodies[piece]:
                     raise TokenizerError(
                         f"{type(self.tokenizer).__name__}: cannot encode {self._refused[id]!r} as ordinary text, "
-                        f"which a message holds: {pieces[piece][0]!r:.80}"
+                        f"found in a message: {pieces[piece][0]!r:.80}"
                     )
                 encoded.ids.append(id)
                 encoded.pieces.append(piece)
@@ -217,19 +216,19 @@ class PromptEncoder:
         return encoded
 
     def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
-        """Yield the places inside special texts that are not scaffold alone."""
+        """Yield positions at which to split special texts that aren't entirely from the template."""
         at, cut = 0, 0
         while any(bodies) and (found := self._special.search(text, at)):
             start, end = found.span()
             touched = _body_in(starts, bodies, start, end)
-            # `<|im_` of the scaffold and `end|>` of a body: the border parts them. Inside a body, the rest may spell another.
+            # `<|im_` from the template and `end|>` from a body are split at the border. Within a body, the rest may spell another token.
             at = end if touched is None else max(touched, start + 1)
             if touched is not None and cut < at < end:
                 cut = at
                 yield cut
 
     def _stretch(self, text: str, *, anchored: bool) -> Iterator[tuple[int, int]]:
-        """Yield the ids of a text, with the place of each one's first character."""
+        """Yield the ids of a text, each with the position of its first character."""
         if not text:
             return
         lead = self._anchor if anchored else ""
@@ -239,7 +238,7 @@ class PromptEncoder:
             yield id, max(start - len(lead), 0)
 
     def _raw(self, text: str) -> tuple[list[int], list[int]]:
-        """Return ids, and the place of each one's first character."""
+        """Return ids and the positions of their first characters."""
         tokenizer = self.tokenizer
         if hasattr(tokenizer, "get_added_tokens_decoder"):  # `tokenizers.Tokenizer`
             encoding = tokenizer.encode(text, add_special_tokens=False)
@@ -251,7 +250,7 @@ class PromptEncoder:
         return ids, self._decoded_places(ids)
 
     def _decoded_places(self, ids: Sequence[int]) -> list[int]:
-        """Return where the text of each id begins, by decoding: for tokenizers that keep no offsets."""
+        """Return the start position of each id by decoding, for tokenizers without offsets."""
         decoded, places, at = Detokenizer(self.tokenizer), [], 0
         for id in ids:
             places.append(at)
@@ -259,7 +258,7 @@ class PromptEncoder:
         return places
 
     def _anchor_of(self, special: Sequence[str]) -> tuple[str, int]:
-        """Return a text after which others are encoded as they are, without a space; and how many ids it has."""
+        """Return a text after which the tokenizer adds no space, and its number of ids."""
         for anchor in (*special[:_ANCHORS], "\n"):
             ids = self._raw(anchor)[0]
             if all(self._fits(anchor, ids, probe) for probe in _PROBES):
@@ -272,14 +271,16 @@ class PromptEncoder:
 
 
 def _body_in(starts: Sequence[int], bodies: Sequence[bool], low: int, high: int) -> int | None:
-    """Return where the first body in a stretch of the text begins; None where it is scaffold alone."""
+    """Return the start of the first body between `low` and `high`; None if there is no body."""
     first = bisect_right(starts, low, hi=len(bodies)) - 1
     last = bisect_right(starts, high - 1, hi=len(bodies)) - 1
     return next((max(starts[i], low) for i in range(first, last + 1) if bodies[i]), None)
 
 
 def _places(offsets: Iterable[tuple[int, int]]) -> list[int]:
-    """Return where tokens begin: some tokenizers leave the space of ` word` out of its offsets, so it is where the last one ends."""
+    """Return token start positions. Some tokenizers exclude the space of ` word` from its offsets, so the end of the previous token is
+    used.
+    """
     places, last = [], 0
     for start, end in offsets:
         places.append(min(start, last))

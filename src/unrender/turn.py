@@ -41,38 +41,39 @@ Unfinished = Literal["error", "text"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A part of what `Turn.next` appends to a prompt and its answer."""
+    """A part of the text that `Turn.next` appends to a prompt and its answer."""
 
     text: str
     message: int | None = None
-    """The new message that it belongs to, counted from 0; None for the answer's end and for what asks for the next answer.
+    """Index of the new message that contains this part; None for the end of the answer and for the generation prompt.
 
-    Results in a user's message, as in Anthropic's form, are messages of their own.
+    In a user message in Anthropic's form, each tool result counts as a separate message.
     """
     body: bool = False
-    """True for the message's own words, False for words that the template writes around it."""
+    """True for the message's content, False for the template's text around it."""
 
 
 class Constrained:
-    """Something of which a grammar says what may follow its prompt."""
+    """A prompt with a grammar for the text that may follow it."""
 
     __slots__ = ()
 
     def constraint(self, engine: Engine) -> Constraint:
-        """Return what an engine needs in order to write nothing but what may follow the prompt.
+        """Return the parameters that restrict an engine to the text that may follow the prompt.
 
-        `engine` is "llama.cpp", "vllm", "sglang", or a library that constrains generation: "llguidance" or "xgrammar". For llama.cpp,
-        the grammar also holds lazily, from a trigger on.
+        `engine` is "llama.cpp", "vllm", "sglang", or a library for constrained generation: "llguidance" or "xgrammar". The grammar for
+        llama.cpp also works lazily, from a trigger on.
 
-        Raises `GrammarError` when the answer cannot be written as a grammar, and `RequestError` for another engine. Each keyword of a
-        schema that the grammar does not enforce is a `SchemaWarning`. Turns with the same format, request and prefill share the result.
+        Raises `GrammarError` if the answer can't be expressed as a grammar, and `RequestError` for an unknown engine. Issues a
+        `SchemaWarning` for each schema keyword that the grammar doesn't enforce. Turns with the same format, request and prefill share the
+        result.
 
         >>> from unrender import ChatTemplate
         >>> turn = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered(response_format={"type": "json_object"})
         >>> turn.constraint("llama.cpp").grammar.splitlines()[0].startswith("root ::= ")
         True
         """
-        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- imported on use
         from unrender.dialects.remainder import grammar_for, triggers  # noqa: PLC0415
 
         rest, turn = self._remainder, self._turn
@@ -82,7 +83,7 @@ class Constrained:
         return Constraint(grammar=grammar, triggers=starts, stop=turn.stop, preserved_tokens=turn.preserved_tokens)
 
     def sample(self, seed: int) -> str:
-        """Return a random text that the grammars allow, like a model that is always right; `seed` fixes it."""
+        """Return a random text that the grammar allows. The same `seed` always returns the same text."""
         return self._remainder.drawer()(seed).text
 
     @property
@@ -108,13 +109,14 @@ class Healing(Constrained):
     name: str
     """The name of the tool."""
     turn: Turn
-    """The turn that continues the call: its prompt is the first prompt and the answer up to the cut. Its own grammars are those of a
-    complete answer."""
+    """The turn that continues the call. Its prompt is the first prompt plus the answer up to the cut. Its own grammars describe a complete
+    answer.
+    """
     _remainder: Remainder = field(repr=False)
 
     @property
     def prompt(self) -> str:
-        """The prompt to continue."""
+        """The prompt for the rest of the answer."""
         return self.turn.prompt
 
     @property
@@ -130,7 +132,7 @@ class Extending:
     unfinished: Unfinished = "error"
     restate: bool = True
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Changes to the request, by the names that `ChatTemplate.prepare` has for it."""
+    """Changes to the request, named like the arguments of `ChatTemplate.prepare`."""
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -139,7 +141,7 @@ class Turn(Constrained):
     """One answer of the model: its prompt, parser and grammars."""
 
     prompt: str
-    """The rendered prompt, generation prompt included."""
+    """The rendered prompt, including the generation prompt."""
     request: Request
     """The tools, tool choice and other constraints of the answer."""
     format: Format
@@ -155,28 +157,28 @@ class Turn(Constrained):
     thinking: bool | None = None
     """True if the model thinks in this turn, by request or by the template's default; None if unknown."""
     warnings: tuple[str, ...] = ()
-    """Parts of the request that the prompt shows differently, or not at all. `prepare` also issues each as a `TemplateWarning`."""
+    """Parts of the request that the prompt changes or leaves out. `prepare` also issues each as a `TemplateWarning`."""
     known_ids: tuple[str, ...] = ()
-    """The ids of the calls in the conversation, one for each call, "" for a call without an id. New calls get other ids."""
+    """The ids of all calls in the conversation, with "" for a call without an id. New calls get other ids."""
     grammar: Grammar | None = None
-    """A handwritten grammar of the answer, which replaces the format."""
+    """A handwritten grammar of the answer. It replaces the format."""
     limits: Limits = STANDARD
-    """Limits of the grammar of the answer."""
+    """Limits for the grammar of the answer."""
     _source: Extender | None = field(default=None, compare=False, repr=False)
-    """The template and its arguments, to create the next turn; None for a turn that was created directly."""
+    """The template and its arguments, for `next`; None if the turn was created directly."""
 
     @property
     def stop(self) -> tuple[str, ...]:
         """Stop texts for the engine, e.g. `<|im_end|>`. They aren't part of the message.
 
-        A text that also ends reasoning or starts a call is left out if this answer may contain one: otherwise, generation would stop there.
-        If no text is left, generation ends at the model's own end-of-sequence token.
+        A text that also ends reasoning or starts a call is left out if this answer may contain one. Otherwise, generation would stop too
+        early. If no text is left, generation ends at the model's own end-of-sequence token.
         """
         inside = tuple(self._unfinished())
         return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
 
     def _unfinished(self) -> Iterator[str]:
-        """Yield what may be written in an answer while nothing of it is whole: around reasoning, and before calls and content."""
+        """Yield the markers that may occur before the answer is complete: around reasoning, and before content and calls."""
         turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
         opened = not self.prefill.strip() or not reasoning.start.strip() or reasoning.opened_in(self.prefill)
         if opened and not reasoning.closed_in(self.prefill):
@@ -195,7 +197,7 @@ class Turn(Constrained):
         return self.format.preserved_tokens
 
     def _samples(self, seed: int = 0) -> Iterator[str]:
-        """Yield the answers of this seed and of those after it, without end; the grammar is made once for all of them."""
+        """Yield the samples for `seed`, `seed + 1` and so on, from a single grammar."""
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
@@ -209,10 +211,10 @@ class Turn(Constrained):
     ) -> Parser:
         """Return a parser for one answer, which starts after the prefill.
 
-        A strict parser raises `ParseError` at the first text that the format doesn't allow; otherwise, no text raises an error. `ids` is a
-        function from a call's position in the conversation, counted from 0, and the tool's name to its id. By default, ids are random and
-        unique. `special_tokens` are the texts of the tokenizer's special tokens, by default those in the format. They matter only if you
-        pass `special` to `feed`.
+        A strict parser raises `ParseError` at the first text that the format doesn't allow; a lenient one never raises. `ids` is a function
+        from a call's position in the conversation, counted from 0, and the tool's name to its id. By default, ids are random and unique.
+        `special_tokens` are the texts of the tokenizer's special tokens, by default those in the format. They matter only if you pass
+        `special` to `feed`.
         """
         return Parser(
             self.format,
@@ -229,14 +231,14 @@ class Turn(Constrained):
         )
 
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
-        """Return a parser for this turn from a state of `Parser.state`, possibly of another process.
+        """Return a parser for this turn from a state of `Parser.state`, e.g. from another process.
 
         Raises `StateError` if the state belongs to another format, tools or grammar, or was modified.
         """
         return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
-        """Parse a complete answer into a message. It never raises on model output. `ids` is as in `parser`."""
+        """Parse a complete answer into a message. Model output never raises an error. `ids` is as in `parser`."""
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
@@ -295,10 +297,10 @@ class Turn(Constrained):
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return a way to continue from the first broken call of an answer; None if no call can be healed.
 
-        A call is broken if it can't be parsed, or if its arguments don't match the tool's schema; a repaired call isn't broken. A call
-        can't be healed if the tool isn't offered, if the token limit cut it off (`finish_reason` is "length"), if no more calls were
-        allowed, with a handwritten grammar, or if not even its name is valid. No text is added to the model's. `text` is the answer so far
-        or the complete one, and `policy` is used to parse it.
+        A call is broken if it can't be parsed, or if its arguments don't match the tool's schema. A repaired call isn't broken. A call
+        can't be healed if its name is invalid, if the tool isn't offered, or if no more calls were allowed. The same applies if the token
+        limit cut it off (`finish_reason` is "length"), and with a handwritten grammar. Nothing is added to the model's text. `text` is the
+        answer so far or the complete one, and `policy` is used to parse it.
 
         >>> from unrender import ChatTemplate
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
@@ -309,7 +311,7 @@ class Turn(Constrained):
         >>> answer[: turn.heal(answer).cut]
         '<call>{"name": "say", "arguments": {"words": '
         """
-        from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- imported on use
 
         if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
@@ -325,7 +327,7 @@ class Turn(Constrained):
             or (broken.status == "truncated" and finish_reason == "length")
         ):
             return None
-        # Counted from where the answer begins, which the prompt may have written.
+        # Positions count from the start of the answer, which includes the prefill.
         prefill = len(self.prefill)
         span = (prefill + start, prefill + broken.stop)
         output = self.prefill + text
@@ -336,7 +338,7 @@ class Turn(Constrained):
         except GrammarError:
             return None
         cut = good.cut - prefill if good else 0
-        # A grammar may be wider than the schema, and take a call as it is.
+        # A grammar may allow more than the schema, including the broken call itself.
         if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
@@ -344,7 +346,7 @@ class Turn(Constrained):
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
     def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
-        """Return the first call of an answer that breaks."""
+        """Return the first broken call of an answer."""
         parser = self.parser(policy=policy)
         starts: dict[int, int] = {}
         for event in parser.finish(finish_reason, text=text):
@@ -353,17 +355,17 @@ class Turn(Constrained):
             elif self._breaks(event, parser):
                 match event:
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                        # It failed at its end, unless more of it was read since.
+                        # The call failed at its end, unless the parser read on.
                         start = text.find(own, max(position - len(own), 0))
                         return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
                     case ToolCallFinished(index=index, position=end):
-                        # A call that is not told of here has begun in the prompt.
+                        # A call without a start event began in the prefill.
                         start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
                         return _Broken(name, start, end, end, "complete")
         return None
 
     def _breaks(self, event: Event, parser: Parser) -> bool:
-        """Return whether a call breaks in an event of `parser`: it fails, or is complete and does not obey its tool's schema."""
+        """Return True if a call fails in this event, or finishes with arguments that violate its tool's schema."""
         match event:
             case Malformed(call=call):
                 return call is not None
@@ -378,7 +380,7 @@ class Turn(Constrained):
         return self._source.appended if self._source is not None else ()
 
     def _held(self) -> Iterator[Any]:
-        """Yield what the turn holds of its request and its conversation, for who counts bytes: the same objects in later turns."""
+        """Yield the objects that the turn retains from its request and conversation, for memory accounting. Later turns share them."""
         return self._source.held() if self._source is not None else iter(())
 
     def next(
@@ -396,20 +398,20 @@ class Turn(Constrained):
         reasoning_format: Any = None,
         **variables: Any,
     ) -> Turn:
-        """Return the next turn, whose prompt is this prompt, the answer, and the text that the template writes after it.
+        """Return the next turn. Its prompt is this prompt, the answer, and the text that the template writes after it.
 
         `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after it: tool results, user
         messages, system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The prompt and the
         answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to earlier turns
-        are in `warnings`, and issued as `TemplateWarning`s.
+        are listed in `warnings` and issued as `TemplateWarning`s.
 
-        `thoughts` decides what happens if the template would leave out reasoning in the prompt: "all" keeps it, "template" raises an error,
-        and "tool_cycle" raises an error if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
+        `thoughts` controls reasoning in the prompt that the template would leave out: "all" keeps it, and "template" raises an error.
+        "tool_cycle" raises an error only if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
         leaves out a system message and tools that the template repeats. Other parts of the request are the same as in this turn.
         `variables` may change if they don't affect the prompt so far, e.g. `enable_thinking`.
 
-        Raises `ExtendError`, with a `reason`, if it isn't certain what the template would write: in that case, render the whole
-        conversation with `prepare`. Raises `RequestError` as `prepare` does.
+        Raises `ExtendError`, with a `reason`, if it's uncertain what the template would write next. Then render the complete conversation
+        with `prepare` instead. Raises `RequestError` as `prepare` does.
 
         >>> from unrender import ChatTemplate
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -438,7 +440,7 @@ class Turn(Constrained):
 
     @property
     def _remainder(self) -> Remainder:
-        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- imported on use
 
         format, made = self._generated, self.grammar
         return Remainder(format=format, request=self.request, prefill=self.prefill, handmade=made, limits=self.limits)
@@ -454,12 +456,12 @@ class Turn(Constrained):
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A call of an answer that failed, or does not obey its tool's schema, in characters of the answer."""
+    """A call that failed or violates its tool's schema. Positions are characters of the answer."""
 
     name: str
     start: int
     end: int
-    """The position at which reading it failed."""
+    """Position at which parsing failed."""
     stop: int
     status: CallStatus
 
@@ -469,7 +471,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfini
 
 
 def _check_words(**given: Any) -> None:
-    """Raise `RequestError` for an argument that is no text, or none of its words."""
+    """Raise `RequestError` for an argument that isn't text or isn't one of its allowed values."""
     for name, value in given.items():
         words = _WORDS.get(name, ())
         if not isinstance(value, str) or (words and value not in words):
@@ -477,7 +479,7 @@ def _check_words(**given: Any) -> None:
 
 
 def generated_format(format: Format, prefill: str) -> Format:
-    """Return the format of what is generated after `prefill`: no reasoning where only words of the prompt begin it, and these do not."""
+    """Return the format of the text after `prefill`. Reasoning is removed if only the usual prefill starts it and `prefill` is empty."""
     worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
     if not worded or prefill:
         return format

@@ -1,4 +1,4 @@
-"""Types of arguments and results: tools, requests, media, triggers, spans, healings."""
+"""Types of arguments and results: tools, requests, media, triggers, spans and healings."""
 
 from unrender.conversation.adapt import Media
 from unrender.conversation.offer import ToolPrompt

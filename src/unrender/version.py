@@ -1,3 +1,3 @@
-"""The release, for whoever has to name it."""
+"""The version of this release."""
 
 __version__ = "0.3.0"

@@ -453,7 +453,7 @@ def test_a_function_is_a_tool():
 
 def test_a_grammar_and_a_format_are_no_texts():
     """A grammar's text is no grammar made by hand, and the error says so; so it is with a format."""
-    with pytest.raises(GrammarError, match=r"grammar: expected a `unrender\.grammar\.Grammar`, found str"):
+    with pytest.raises(GrammarError, match=r"grammar: expected an `unrender\.grammar\.Grammar`, found str"):
         ChatTemplate.from_string("x", grammar="start: x")
     with pytest.raises(FormatError, match="format: expected a Format, found str"):
         ChatTemplate.from_string("x", format="chatml")

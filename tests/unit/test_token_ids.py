@@ -167,7 +167,7 @@ def test_what_follows_gets_no_space():
 
 def test_a_tokenizer_must_tell_its_special_tokens():
     """Without them a message could spell one unseen."""
-    with pytest.raises(TokenizerError, match="expected a tokenizer that says which special tokens it has"):
+    with pytest.raises(TokenizerError, match="expected a tokenizer that lists its special tokens"):
         PromptEncoder(byte_level(special=()))
 
 
@@ -176,7 +176,7 @@ def test_a_special_token_of_one_letter_cannot_be_spelled():
     encoder = PromptEncoder(byte_level(special=("§",)))
 
     assert encoder.prompt([("§", False)]).ids == [encoder.special_tokens["§"]]
-    with pytest.raises(TokenizerError, match="cannot encode '§' as ordinary text, which a message holds: 'a § b'"):
+    with pytest.raises(TokenizerError, match="cannot encode '§' as ordinary text, found in a message: 'a § b'"):
         encoder.prompt([("a § b", True)])
 
 

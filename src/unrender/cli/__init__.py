@@ -1,13 +1,10 @@
-"""The command line, `unrender`: the library's instruments for people and scripts.
+"""The command line, `unrender`.
 
-In: words, files, standard input. Out: text for people, JSON for programs, an exit code. Open `commands` first, which groups all
-commands. They are in `templates`, `format`, `answers`, `batch` and `serving`. `inputs` takes
-what a command line names, `examining` asks many templates, `description` puts a format in words, `output` lays out rows and tables
-and says how a command ended, `terminal` prints.
+`commands` groups all commands, which are in `templates`, `format`, `answers`, `batch` and `serving`. `inputs` loads files and options.
+`examining` checks many templates in parallel, `description` describes a format, and `terminal` prints.
 
-Rules: results go to standard output and remarks to standard error; the exit code is 0 when all is well, 1 when something
-failed or is malformed, 2 when the command or its input cannot be used, 3 when unrender itself has a defect. Only
-`unrender.cli.terminal` prints.
+Rules: results are printed to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the
+output is malformed, 2 for an invalid command or input, and 3 for an internal error. Only `unrender.cli.terminal` prints.
 """
 
 from __future__ import annotations
@@ -21,9 +18,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without the extra `cli`, print the version, or exit with a sentence that names the extra."""
+    """Run the command line. If the extra `cli` is missing, print the version, or exit with a message about the extra."""
     try:
-        import rich  # noqa: F401, PLC0415 - an extra, which is used where something is printed
+        import rich  # noqa: F401, PLC0415 - check for the extra
 
         from unrender.cli.commands import app  # noqa: PLC0415 - click is an extra
     except ModuleNotFoundError as error:

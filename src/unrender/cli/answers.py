@@ -1,4 +1,6 @@
-"""Commands of one turn: `preview` renders a conversation and makes up an answer, `parse`, `explain` and `rescue` read an answer, `grammar` writes what constrains one."""
+"""Commands for one turn: `preview` renders a conversation and makes up an answer, `parse`, `explain` and `rescue` parse an answer, and
+`grammar` prints a grammar.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +68,11 @@ _FIELDS = {
     "parallel_tool_calls": "parallel",
     "chat_template_kwargs": "settings",
 }
-"""The fields of a request to a server that are read → what they are here."""
+"""Supported fields of a request to an OpenAI server, and their names in `RequestOptions`."""
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
-"""White space between markers is shown with them."""
+"""Roles that are shown as another one: white space between markers counts as a marker."""
 _PARTS, _MARGIN = 8, 13
-"""Parts of an answer that are shown, and the columns before their texts."""
+"""Maximum number of parts shown of an answer, and the width of the column before their text."""
 
 
 @click.command(short_help="Show prompt, answer and message.")
@@ -112,14 +114,14 @@ def preview_command(
 
 
 def _with_body(request: RequestOptions, path: str) -> RequestOptions:
-    """Combine a conversation file with the options. Raises `BadInput`, naming the file."""
+    """Combine a conversation file with the options. Raises `BadInput` with the path."""
     body = json_of(path)
     if isinstance(body, list):
         return replace(request, messages=body)
     if not isinstance(body, dict) or "messages" not in body:
         raise BadInput(f"{path}: expected a list of messages, or an object with `messages`")
     said = {ours: body[theirs] for theirs, ours in _FIELDS.items() if body.get(theirs) is not None}
-    # What an option says wins over the file; an option that is not given has its default, and wins over nothing.
+    # Options take precedence over the file, unless they have their default value.
     unset = RequestOptions(source=request.source)
     given = {name: getattr(request, name) for name in _FIELDS.values()}
     return replace(request, **said | {name: value for name, value in given.items() if value != getattr(unset, name)})
@@ -132,7 +134,7 @@ def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
 
 
 def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], None] | None = None) -> list[str]:
-    """Read an output, and show each event as soon as it is certain. Return a sentence for each part that was not read."""
+    """Parse an output, and call `show` with each event as soon as it is certain. Return a sentence for each problem."""
     malformed = []
     for event in _events(parser, output):
         if show:
@@ -140,7 +142,10 @@ def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], N
         if isinstance(event, Malformed):
             malformed.append(event_line(event))
     failed = [call for call in parser.message.failed_calls if call.name]
-    return [*malformed, *(f"the call of {call.name} is {call.status}, and no call of the message" for call in failed)]
+    return [
+        *malformed,
+        *(f"the call of {call.name} is {call.status}, and isn't part of the message" for call in failed),
+    ]
 
 
 def _show_text(title: str, summary: str, text: str) -> None:
@@ -156,8 +161,8 @@ def _show_text(title: str, summary: str, text: str) -> None:
 def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json: bool) -> None:
     """Parse a model's output, and print the message.
 
-    OUTPUT is a file, by default standard input. Without --tools, any name counts as a tool. --stream prints events instead, one per line,
-    as the output arrives; with --json, each line is JSON. The exit code is 1 if part of the output couldn't be parsed.
+    OUTPUT is a file, by default standard input. Without --tools, any name counts as a tool. With --stream, events are printed as the output
+    arrives, one per line; with --json, each line is JSON. The exit code is 1 if part of the output couldn't be parsed.
     """
     turn = request.turn()
     if request.tools is None and request.tool_choice == "auto":
@@ -178,7 +183,7 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
             remark(complaint)
     message = parser.message
     if turn.request.tools is None and (message.tool_calls or message.failed_calls):
-        remark("no tools were given, so any name counts as a tool's; --tools FILE names them")
+        remark("without --tools FILE, any name counts as a tool")
     sys.exit(bool(complaints))
 
 
@@ -211,7 +216,7 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
 
 
 def chunks(source: BufferedIOBase) -> Iterator[str]:
-    """Yield text as its bytes arrive. A character whose bytes are split over chunks comes with the later chunk."""
+    """Yield text as its bytes arrive. A character that is split over two chunks is returned with the second one."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while data := source.read1(MAX_BLOCK):
         yield decoder.decode(data)
@@ -252,12 +257,12 @@ def explain_command(
 
 
 def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools: bool, everything: bool) -> None:
-    """Print the reason, the answer by its parts with a caret where parsing stopped, and the fix; or everything."""
+    """Print the reason, the parts of the answer with a caret where parsing stopped, and the fix. With `everything`, print more sections."""
     reason, fix = _reason(explanation, tools=tools)
     print_sentence((reason[0].upper() + reason[1:], BOLD))
     _show_parts(explanation, everything=everything)
     for tolerance in explanation.tolerances:
-        print_sentence(f"Not as the template writes it: {tolerance}.")
+        print_sentence(f"Tolerated: {tolerance}.")
     if fix:
         print_sentence(("Fix: ", BOLD), fix + ".")
     others = len(explanation.hints[1:])
@@ -277,7 +282,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
 
 
 def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
-    """Return the first cause of a failure, or the amount of parsed text, and the fix."""
+    """Return the main problem and its fix, or the result if there's no problem."""
     number, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
     calls = f"{number or 'no'} tool call{'s' * (number != 1)}"
     if explanation.hints:
@@ -294,7 +299,7 @@ def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
 
 
 def _show_parts(explanation: Explanation, *, everything: bool) -> None:
-    """Print a line for each part of the answer, and one with a caret for each place where parsing stopped."""
+    """Print a line for each part of the answer, and a line with a caret for each position where parsing stopped."""
     output, room = explanation.output, max(width() - _MARGIN, NARROWEST)
     stops, most = explanation.stops[:MAX_COUNTED], MAX_COUNTED if everything else _PARTS
     printed = 0

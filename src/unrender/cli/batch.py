@@ -57,7 +57,7 @@ def replay_command(chunks: str, *, request: RequestOptions, as_json: bool) -> No
 
 
 def read_chunks(path: str) -> list[str]:
-    """Return the chunks in a file. Raises `BadInput`, naming the chunk, when one has no text."""
+    """Return the chunks in a file. Raises `BadInput`, with the number of the chunk, if a chunk has no text."""
     text = read_text(path)
     try:
         found = json.loads(text)
@@ -69,7 +69,7 @@ def read_chunks(path: str) -> list[str]:
 
 
 def _said(line: str) -> str:
-    """Return what a line says: all of it, or the data of a line of an event stream, whose other lines say nothing of the answer."""
+    """Return the content of a line: the data of a line in an event stream, or the line itself."""
     field, _, value = line.strip().partition(":")
     if field not in _STREAM_FIELDS:
         return line.strip()

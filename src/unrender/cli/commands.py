@@ -1,4 +1,4 @@
-"""Groups all commands, and turns every failure into a line and an exit code in one place."""
+"""Groups all commands, and converts every error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unrender.errors import SchemaWarning
 class CommandGroup(click.Group):
     """A group that lists its commands under headings.
 
-    A command is imported when it is used: each needs other parts of the library. `sections` has the modules of commands by name.
+    Commands are imported on use, because each needs different parts of the library. `sections` maps the names of commands to modules.
     """
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **settings: Any) -> None:
@@ -30,18 +30,18 @@ class CommandGroup(click.Group):
         self._modules = {name: module for section in sections.values() for name, module in section.items()}
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        """Return the names of the commands in the order of the help."""
+        """Return the names of the commands in the order of the help text."""
         return [*self._modules]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command with this name; None if there is none."""
+        """Return the command with this name, or None."""
         if cmd_name in self._modules and cmd_name not in self.commands:
             module = importlib.import_module(f"unrender.cli.{self._modules[cmd_name]}")
             self.add_command(with_common(getattr(module, f"{cmd_name.replace('-', '_')}_command")))
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, those of a section together."""
+        """Write the commands in sections."""
         widest = max(map(len, self._modules))
         for title, names in self._sections.items():
             with formatter.section(title):
@@ -51,58 +51,58 @@ class CommandGroup(click.Group):
 
 
 class Commands(CommandGroup):
-    """Commands that always end in a line and an exit code; no exception and no traceback leaves them."""
+    """The main group. Every error ends in one line and an exit code, without a traceback."""
 
-    def main(  # type: ignore[override]  # it never returns, in whichever mode
+    def main(  # type: ignore[override]  # it never returns
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # They are printed by others, as they are.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # These wouldn't be escaped.
         with streams(), logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, extra: dict[str, Any]) -> int:
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
-        # Not standalone: click would end the process itself, with texts and codes of its own.
+        # In standalone mode, click would exit with its own messages and codes.
         try:
             code = super().main(words, prog_name, **extra | {"standalone_mode": False})
-        except Exception as error:  # noqa: BLE001 - the last to know; every kind has its line
+        except Exception as error:  # noqa: BLE001 - top-level handler
             return _code_of(error)
         return code if isinstance(code, int) else 0
 
     def make_context(self, *given: Any, **named: Any) -> click.Context:
-        """Make the context, as click does; what it prints, such as the help, is ours to end."""
+        """Create the context as click does. A broken pipe while printing the help is handled here."""
         with _print_alone():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what is printed for it is ours to end."""
+        """Run the command. A broken pipe is handled here."""
         with _print_alone():
             return super().invoke(ctx)
 
 
 @contextmanager
 def _print_alone() -> Iterator[None]:
-    """Keep a broken pipe from click, which ends the process with 1 for it: a reader may go when it has enough."""
+    """Replace `BrokenPipeError` with `ReaderGone`. Otherwise click would exit with code 1, e.g. if the output is piped to `head`."""
     try:
         yield
-    except BrokenPipeError as error:  # Pipes to processes of ours are looked after where they are used.
+    except BrokenPipeError as error:  # Broken pipes to subprocesses are handled where they are used.
         raise ReaderGone from error
 
 
 def _code_of(error: Exception) -> int:
-    """Print the reason for the exit in one line, and return the exit code."""
+    """Print the error in one line, and return the exit code."""
     try:
         if isinstance(error, ReaderGone):
-            return 0  # As for other tools before `head`: it had enough, and nothing went wrong.
+            return 0  # Not an error: the reader, e.g. `head`, needs no more output.
         if isinstance(error, click.UsageError) and error.ctx:
             for line in (*error.ctx.get_usage().splitlines(), f"Try '{error.ctx.command_path} --help' for help.", ""):
                 remark(line)
         code, text = ending(error)
         remark(f"Error: {text}")
         return code
-    except (ReaderGone, OSError) as gone:  # There is nobody to tell.
+    except (ReaderGone, OSError) as gone:  # Standard error isn't writable.
         return 0 if isinstance(gone, ReaderGone) else UNUSABLE
     finally:
         let_go()
@@ -130,11 +130,11 @@ _COMMON = (
         help="Print each decision of the analysis on standard error.",
     ),
 )
-"""Options of every command, which may also stand before it."""
+"""Options of every command, which are also accepted before the command's name."""
 
 
 def with_common(command: click.Command) -> click.Command:
-    """Return the command with the options that all have."""
+    """Return the command with the common options."""
     command.params += _COMMON
     return command
 

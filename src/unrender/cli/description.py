@@ -1,6 +1,6 @@
-"""Describes a `Format` for people: an answer with slots for the model's own words, a row for each question, and every field.
+"""Describes a `Format` for people: sample answers, a summary with one row per topic, and all fields.
 
-Rules: slots are in «…», since a pipe has no colours; a row of the summary takes one line where that's possible.
+Rules: slots are written in «…», because piped output has no colours. A row of the summary fits on one line if possible.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _CALLS: Mapping[ToolMode, str] = {
 
 
 def answers(format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()) -> list[Styled]:
-    """Return whole answers as the model writes them, from the first character to the end of the turn."""
+    """Return complete sample answers, up to the end of the turn."""
     return [[_styled(piece) for piece in row] for row in pictures(format_, capabilities, evidence)]
 
 
 def summary_rows(analysis: Analysis, plan: Plan) -> Iterator[Row]:
-    """Yield what people ask about a format first, a row each."""
+    """Yield a row for each topic of the summary."""
     format, capabilities = analysis.format, analysis.capabilities
     reasoning = format.reasoning
     written = _REASONING[reasoning.mode].format(start=_inline(reasoning.start), end=_inline(reasoning.end))
@@ -76,7 +76,7 @@ def _conversation(capabilities: Capabilities) -> Iterator[str]:
 
 
 def field_rows(format_: Format) -> Iterator[Row]:
-    """Yield every field of the format that differs from its default, and the other call syntaxes."""
+    """Yield the fields that differ from their defaults, and the other call syntaxes."""
     for path, text in field_texts(format_):
         yield path, repr(text)
     for tools in format_.tolerated:

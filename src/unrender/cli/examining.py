@@ -1,7 +1,7 @@
-"""Checks many templates, each in its own process with a time limit.
+"""Checks many templates, each in a separate process with a time limit.
 
-Rules: one bad file stops nothing; outcomes come in the order of the names. A single template without a time limit is examined in
-this process, and what goes wrong with it is raised.
+Rules: an invalid file doesn't stop the others. Results are in the order of the names. A single template without a time limit is checked in
+this process, and its errors are raised.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from unrender.outputs import STANDARD_STREAM
 T = TypeVar("T")
 
 DEFAULT_SECONDS = 120.0
-"""Time limit per template, where there are several."""
+"""Time limit for each of several templates."""
 
 
 def examining_options(command: Command) -> Command:
-    """Give a command the options of `examine`, and --json."""
+    """Add the options of `examine` and --json to a command."""
     timeout = click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
@@ -60,14 +60,14 @@ class Outcome(Generic[T]):
     name: str
     result: T | None
     failure: str = ""
-    """Why there is no result; empty when there is one."""
+    """The reason why there's no result; empty if there is one."""
     seconds: float = 0.0
 
 
 def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
-    """Return the outcome of `ask` for each template, those of directories included, and show the progress on a terminal.
+    """Return the outcome of `ask` for each template, including those in directories. Progress is shown on a terminal.
 
-    `ask` and its results must be picklable. Raises `BadInput` for standard input that would have to be read elsewhere.
+    `ask` and its results must be picklable. Raises `BadInput` if another process would have to read standard input.
     """
     names = [name for template in templates for name in expanded(template)]
     if len(names) == 1 and timeout is None:
@@ -90,7 +90,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
             shown.advance(outcome.name)
 
         work = partial(_worked, waiting, ask, timeout or DEFAULT_SECONDS, done)
-        # Daemons: an interrupted command ends without waiting for them, and their processes end with it.
+        # Daemon threads, so that an interrupted command doesn't wait for them. Their processes end with it.
         threads = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(names)))]
         for thread in threads:
             thread.start()
@@ -102,7 +102,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
 def _worked(
     waiting: queue.SimpleQueue[str], ask: Callable[[str], T], timeout: float, done: Callable[[Outcome[T]], None]
 ) -> None:
-    """Examine names until none waits, in a process that is replaced when it has died, or was stopped."""
+    """Process names until the queue is empty. The worker process is replaced if it died or timed out."""
     worker = _Worker(ask)
     try:
         with suppress(queue.Empty):
@@ -118,7 +118,7 @@ def _worked(
 def print_outcomes(
     outcomes: Sequence[Outcome[T]], counted: Sequence[str], last: str, cells: Callable[[T], Sequence[str]]
 ) -> None:
-    """Print a line for each template: its name, what is counted, the seconds that it took, and the `last` cell."""
+    """Print a row for each template: its name, the counts, the duration, and the `last` cell."""
     rows = []
     for it in outcomes:
         missing = [*[""] * len(counted), f"not examined: {it.failure}"]
@@ -129,34 +129,34 @@ def print_outcomes(
 
 
 def print_data(outcomes: Sequence[Outcome[T]], data: Callable[[T], Any]) -> None:
-    """Print the outcomes as JSON, by template."""
+    """Print the outcomes as a JSON object with the templates as keys."""
     print_json({it.name: {"error": it.failure} if it.result is None else data(it.result) for it in outcomes})
 
 
 def exit_code(outcomes: Sequence[Outcome[T]], fails: Callable[[T], bool]) -> int:
-    """Return the exit code: 2 when a template was not examined, 1 when a result fails, else 0."""
+    """Return the exit code: 2 if a template wasn't checked, 1 if a result fails, otherwise 0."""
     results = [it.result for it in outcomes if it.result is not None]
     return UNUSABLE if len(results) < len(outcomes) else int(any(map(fails, results)))
 
 
 class _Worker(Generic[T]):
-    """A process that examines one template after the other."""
+    """A process that checks one template after another."""
 
     def __init__(self, ask: Callable[[str], T]) -> None:
-        context = multiprocessing.get_context("spawn")  # A fork would copy locks that threads hold.
+        context = multiprocessing.get_context("spawn")  # A forked process would inherit locks held by other threads.
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, ask), daemon=True)
         self._process.start()
-        theirs.close()  # With our copy open, a process that dies would leave us waiting: the pipe would never end.
-        with suppress(EOFError):  # One that has died by now says so when it is asked.
-            self._connection.recv()  # To start takes seconds on a busy machine, and is no template's time.
+        theirs.close()  # If our copy stayed open, reading from the pipe would block forever after the process dies.
+        with suppress(EOFError):  # The process may already have died, which `outcome` reports.
+            self._connection.recv()  # Wait for the start, which may take seconds and shouldn't count towards the time limit.
 
     @property
     def alive(self) -> bool:
         return self._process.is_alive()
 
     def outcome(self, name: str, timeout: float) -> Outcome[T]:
-        """Return what comes of a template within so many seconds; the process is stopped when nothing does."""
+        """Return the outcome for a template. The process is stopped after `timeout` seconds."""
         started, result, failure = time.monotonic(), None, f"took longer than {timeout:g} s"
         try:
             self._connection.send(name)
@@ -170,14 +170,14 @@ class _Worker(Generic[T]):
         return Outcome(name=name, result=result, failure=failure, seconds=time.monotonic() - started)
 
     def stop(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self._process.kill()
         self._process.join()
 
 
 def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
-    """Answer names with results, or with what went wrong, until the other side is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The command line is interrupted, and stops us.
+    """Process names and send the results or errors, until the connection is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The main process handles interrupts and stops this one.
     warnings.showwarning = remark_warning
     logging.getLogger().addHandler(LogHandler(logging.WARNING))
     connection.send("ready")
@@ -188,5 +188,5 @@ def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
             return
         try:
             connection.send((ask(name), ""))
-        except Exception as error:  # noqa: BLE001 - one bad file stops nothing
+        except Exception as error:  # noqa: BLE001 - a bad file must not stop the others
             connection.send((None, ending(error)[1]))

@@ -1,6 +1,6 @@
-"""Commands of the group `format`: `show` prints one, `diff` compares two, `list` lists and checks declared ones, `export` writes for others.
+"""Commands of the group `format`: `show`, `diff`, `list` and `export`.
 
-`example` writes the files that the documentation uses.
+Also the command `example`, which writes the files used in the documentation.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def diff_command(before: str, after: str, *, as_json: bool) -> None:
 
 
 def _format(source: str) -> Format:
-    """Return the Format in a file, or that of a template."""
+    """Return the Format in a file, or the one of a template."""
     path = Path(source)
     data = json_of(source) if path.suffix == ".json" and path.is_file() else None
-    # Other JSON holds a template: only a Format has a version and no template.
+    # Other JSON files contain templates: only a Format has a version and no template.
     if not isinstance(data, dict) or "version" not in data or "chat_template" in data:
         return load(source).format
     try:
@@ -118,7 +118,7 @@ def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
     With FILES (- for standard input), check these instead. The exit code is 1 if a file is malformed, if its name is taken, or if an answer
-    generated from its grammars can't be parsed. It is 2 if a file can't be read.
+    generated from its grammars can't be parsed. The exit code is 2 if a file can't be read.
     """
     found = [_checked(file) for file in files] if files else list(declared_formats())
     if as_json:
@@ -135,7 +135,7 @@ def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wrong:
-    """A file that does not hold a declared format."""
+    """A file without a valid declared format."""
 
     why: str
     what: str = "malformed"
@@ -152,7 +152,7 @@ def _checked(file: str) -> Declared | _Wrong:
     except FormatError as error:
         return _Wrong(why=str(error))
     if item.name in taken:
-        return _Wrong(why=f"{file}: name: expected one that is not taken, found {item.name!r}")
+        return _Wrong(why=f"{file}: name: expected an unused name, found {item.name!r}")
     for finding in verify_format(item.format).failed:
         answer = finding.counterexample.answer if finding.counterexample else ""
         return _Wrong(why=f"{file}: format: {finding.capability}: failed for {answer!r:.200}")
@@ -207,14 +207,14 @@ def export_command(
 ) -> None:
     """Print the format as a Hugging Face response template.
 
-    Parts that the response template can't express are listed on standard error. If it can't express the calls at all, the exit code is 2.
-    --check and --declared need transformers, and print the result of the check instead; if transformers parses an answer differently, the
-    exit code is 1 and nothing is written.
+    Parts that the response template can't express are listed on standard error. If it can't express the calls, the exit code is 2. The
+    options --check and --declared need transformers, and print the result of the check instead. If transformers parses an answer
+    differently, the exit code is 1 and nothing is written.
     """
     loaded = load(template, name=template_name)
     if declared is None:
         exported = loaded.response_template(target=field_names)
-    else:  # A tokenizer's configuration may hold it.
+    else:  # It may be part of a tokenizer's configuration.
         exported = read_response_template(declared.get(_KEY, declared) if isinstance(declared, dict) else declared)
     checked = checks or declared is not None
     held = not checked or _check(loaded, exported, template, as_json=as_json)
@@ -228,7 +228,7 @@ def export_command(
 
 
 def _write(exported: Exported, path: str) -> None:
-    """Put a response template into a JSON file; what else is in the file stays."""
+    """Add a response template to a JSON file, and keep its other fields."""
     config = json_of(path)
     if not isinstance(config, dict):
         raise BadInput(f"{path}: expected a JSON object, found {type(config).__name__}")
@@ -237,7 +237,7 @@ def _write(exported: Exported, path: str) -> None:
 
 
 def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> bool:
-    """Print the results, and return whether all passed."""
+    """Print the results, and return True if no check failed."""
     report = verify_export(loaded, exported)
     if as_json:
         print_json(report.to_dict())

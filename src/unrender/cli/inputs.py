@@ -1,8 +1,7 @@
 """Loads the inputs of a command line: files, templates, JSON, and the options of a request.
 
-Rules: an invalid input ends the command with code 2 and a message that names the input. Every argument and option
-that names a file is an `InputPath` or an `OutputPath`: what is written must be none of what is read. `-` is standard input, which
-one argument can read, and standard output.
+Rules: on invalid input, the command exits with code 2 and a message that names the input. Every argument or option for a file is an
+`InputPath` or an `OutputPath`, and no file may be both. `-` is standard input, which only one argument can read, or standard output.
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ from unrender.cli.terminal import print_document
 from unrender.outputs import STANDARD_STREAM, is_same_file, standard_input, write_whole
 
 QUESTION = [{"role": "user", "content": "Hello"}]
-"""The conversation that an answer is taken to continue when none is given."""
+"""The default conversation."""
 _CHOICES = ("auto", "none", "required")
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 _TEMPLATE_FILES = (".jinja", ".json", ".gguf")
-"""File types that are read in a folder."""
+"""Suffixes of files that are read from a folder."""
 _READ, _WRITTEN = "unrender.read", "unrender.written"
 _NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"documents", "template_kwargs"}
-"""The arguments of `prepare` that have options of their own."""
+"""Arguments of `prepare` that have their own options."""
 
 
 class BadInput(click.ClickException):
-    """An input cannot be used; ends the command with code 2."""
+    """An invalid input. The command exits with code 2."""
 
     exit_code = 2
 
 
 def json_of(path: str) -> Any:
-    """Return the content of a JSON file, or of standard input for `-`. Raises `BadInput`, naming it, when it is not JSON."""
+    """Return the value in a JSON file, or in standard input for `-`. Raises `BadInput` with the path if it isn't JSON."""
     return parse_json(_bytes_of(path), path)
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Return the value of a JSON text. Raises `BadInput`, naming where it comes from, when it is not JSON."""
+    """Return the value of a JSON text. Raises `BadInput` with `where` if it isn't JSON."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -58,15 +57,15 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none.
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` if it can't be read.
 
-    Bytes that are not UTF-8 are shown as U+FFFD, since models write such.
+    Bytes that aren't UTF-8 become U+FFFD, because models may generate them.
     """
     return _bytes_of(path).decode("utf-8", "replace")
 
 
 def read_source(path: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none, or it is not UTF-8."""
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` if it can't be read or isn't UTF-8."""
     try:
         return _bytes_of(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -78,12 +77,12 @@ def _bytes_of(path: str) -> bytes:
         return standard_input() if path == STANDARD_STREAM else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    except ValueError as error:  # a null character
+    except ValueError as error:  # The path contains a null character.
         raise BadInput(f"{path}: {error}") from error
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a file as a whole, or print it for `-`. Raises `BadInput`, naming the path, when it cannot be written."""
+    """Write a complete file, or print the text for `-`. Raises `BadInput` with the path if it can't be written."""
     if path == STANDARD_STREAM:
         print_document(text.removesuffix("\n"))
         return
@@ -94,9 +93,9 @@ def write_text(path: str, text: str) -> None:
 
 
 def load(source: str, *, name: str | None = None) -> ChatTemplate:
-    """Return the template at a path (file, model directory, GGUF), under a hub id, or on standard input for `-`.
+    """Return the template at a path (file, model directory, GGUF), with a hub id, or from standard input for `-`.
 
-    `name` chooses one of several templates. Raises `BadInput`, naming the source, when there is none.
+    `name` selects one of several templates. Raises `BadInput` with the source if it can't be loaded.
     """
     try:
         if source == STANDARD_STREAM:
@@ -109,43 +108,43 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
             raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
         return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))
     except UnrenderError as error:
-        # Errors of a folder name the file inside it, those of a text name nothing.
+        # Errors in a folder name the file inside it, but errors in a text have no name.
         named = source in str(error)
         raise BadInput(str(error) if named else f"{source}: {error}") from error
 
 
 def titled(source: str) -> str:
-    """Return the name to show for a template: that of its file or folder, or its id."""
+    """Return the display name of a template: the name of its file or folder, or its id."""
     path = Path(source)
     return path.resolve().name or source if path.exists() else source
 
 
 def expanded(template: str) -> Iterator[str]:
-    """Yield the path itself; for a directory that does not hold a model, yield all templates in it."""
+    """Yield the path itself, or all templates in a directory that isn't a model."""
     path = Path(template)
-    # A model's folder holds a template as well, but it is one model.
+    # A model's folder may contain several templates, but counts as one.
     found = sorted(path.glob("*.jinja")) if path.is_dir() and not any((path / f).exists() for f in _MODEL_FILES) else []
     yield from map(str, found) if found else (template,)
 
 
 class InputPath(click.Path):
-    """A file or a folder that is read."""
+    """A file or folder to read."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Fails when it is written as well, or is standard input a second time."""
+        """Return the path. Fails if the same command writes it, or if it's standard input for a second time."""
         path = super().convert(value, param, ctx)
         if ctx is not None:
             if path == STANDARD_STREAM and STANDARD_STREAM in ctx.meta.get(_READ, ()):
-                self.fail("standard input (-) can be read once only", param, ctx)
+                self.fail("standard input (-) can only be read once", param, ctx)
             _keep_apart(ctx, _READ, str(path))
         return path
 
 
 class OutputPath(click.Path):
-    """A file that is made anew."""
+    """A file to write."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Fails when it is read as well."""
+        """Return the path. Fails if the same command reads it."""
         path = super().convert(value, param, ctx)
         if ctx is not None:
             _keep_apart(ctx, _WRITTEN, str(path))
@@ -153,18 +152,16 @@ class OutputPath(click.Path):
 
 
 def _keep_apart(context: click.Context, kind: str, path: str) -> None:
-    """Note a path. Click converts in the order of the command line, so each new path is compared with all before it."""
+    """Record a path and compare it with all previous ones. Click converts arguments in the order of the command line."""
     context.meta.setdefault(kind, []).append(path)
     for output in context.meta.get(_WRITTEN, ()):
         for source in context.meta.get(_READ, ()):
             if any(is_same_file(output, found) for found in _files(source)):
-                raise click.UsageError(
-                    f"{output}: this file would be written, and {source} is read; name another output"
-                )
+                raise click.UsageError(f"{output}: this file is also read ({source}); choose another output")
 
 
 def _files(source: str) -> Iterator[str]:
-    """Yield the files that are read: of a folder, those that can hold a template."""
+    """Yield the files that are read. For a folder, these are all files that may contain a template."""
     path = Path(source)
     if source == STANDARD_STREAM or not path.is_dir():
         yield source
@@ -173,7 +170,7 @@ def _files(source: str) -> Iterator[str]:
 
 
 def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
-    """Return the content of an option's JSON file; None without a file. A usage error says what is wrong with it."""
+    """Return the contents of an option's JSON file; None if there's no file. Raises a usage error if it isn't valid JSON."""
     if path is None:
         return None
     try:
@@ -183,7 +180,7 @@ def read_json(_context: click.Context, _option: click.Parameter, path: str | Non
 
 
 def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
-    """Return `NAME=VALUE` settings as a mapping. A value that is valid JSON is read as JSON, any other as text."""
+    """Return `NAME=VALUE` settings as a mapping. Values that aren't valid JSON are text."""
     return dict(map(_setting, settings))
 
 
@@ -194,23 +191,23 @@ def _setting(text: str) -> tuple[str, Any]:
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:
-        return name, value  # `reasoning_effort=high`
+        return name, value  # A plain text, e.g. `reasoning_effort=high`.
     except ValueError as error:
         raise click.BadParameter(f"{name}: {error}") from error
 
 
 def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
-    """Raise a usage error where two things would be printed on standard output."""
+    """Raise a usage error if two results would be printed to standard output."""
     if path == STANDARD_STREAM and as_json:
-        raise click.UsageError(f"{option} - and --json both print on standard output; name a file for one of them")
+        raise click.UsageError(f"{option} - and --json both print to standard output; use a file for {option}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """A template, and the request that options describe."""
+    """A template, and the request described by options."""
 
     source: str
-    """A path, or an id on the hub."""
+    """A path or a hub id."""
     template_name: str | None = None
     messages: Any = None
     tools: Any = None
@@ -220,22 +217,22 @@ class RequestOptions:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> ChatTemplate:
-        """Return the template. Raises `BadInput`, naming what was looked for, when there is none."""
+        """Return the template. Raises `BadInput` with the source if it can't be loaded."""
         return load(self.source, name=self.template_name)
 
     @property
     def conversation(self) -> Sequence[Any]:
-        """The messages; a single question when none were given."""
+        """The messages; by default, a single question."""
         return QUESTION if self.messages is None else self.messages
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `ChatTemplate.prepare` other than the messages."""
+        """All arguments of `ChatTemplate.prepare` except the messages."""
         same = {name: getattr(self, name) for name in ("tools", "tool_choice", "response_format")}
         return {**same, "parallel_tool_calls": self.parallel, **self.settings}
 
     def turn(self) -> Turn:
-        """Return the turn of the answer. Raises what `ChatTemplate.prepare` raises."""
+        """Return the turn for the request. Raises the errors of `ChatTemplate.prepare`."""
         return self.load().prepare(self.conversation, **self.arguments)
 
 
@@ -292,7 +289,7 @@ _REQUEST: tuple[Decorator, ...] = (
 
 
 def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Command:
-    """Give a command the argument TEMPLATE and the options of a request; the command gets all of them as `request`."""
+    """Add the argument TEMPLATE and the options of a request to a command, which gets them as the argument `request`."""
 
     @functools.wraps(command)
     def wrapped(template: str, **values: Any) -> None:
@@ -300,7 +297,9 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
         try:
             command(request=request, **values)
-        except RequestError as error:  # `tools[0]: expected an object`, which somebody typed as `--tools FILE`.
+        except (
+            RequestError
+        ) as error:  # An error such as `tools[0]: expected an object` was caused by the option `--tools FILE`.
             field, *_ = re.split(r"\W", str(error), maxsplit=1)
             if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
                 raise
@@ -310,16 +309,16 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
 
 
 def conversation_options(command: Command) -> Command:
-    """Give a command what `request_options` gives, and an option for messages."""
+    """Add `request_options` and the option --messages to a command."""
     return request_options(command, more=(_MESSAGES,))
 
 
 def decorated(command: Command, *decorators: Decorator) -> Command:
-    """Return a command with arguments and options, in the order of its help."""
+    """Return a command with arguments and options in the order of its help text."""
     return functools.reduce(lambda found, decorator: decorator(found), reversed(decorators), command)
 
 
 def jobs_option(text: str) -> Decorator:
-    """Return the option that says how many processes there are."""
+    """Return the option for the number of processes."""
     count = os.cpu_count() or 1
     return click.option("--jobs", type=click.IntRange(min=1), default=count, show_default="processors", help=text)

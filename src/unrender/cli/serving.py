@@ -1,7 +1,7 @@
-"""Commands that serve: `serve` runs a gateway, `engine-args` says how an engine serves a model, `playground` shows a page.
+"""Commands for serving: `serve` runs a gateway, `engine-args` prints how to start an engine, and `playground` serves a page.
 
-vLLM and SGLang run the plug-in, and the gateway goes in front of every engine: both read with the whole format. Some engines
-also read an exported response template by themselves, which can say less.
+vLLM and SGLang can run the plug-in, and the gateway works with every engine. Both use the complete format. Some engines also support
+exported response templates, which can't express every format.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
 _ALONE = ("sampler", "transformers")
-"""Backends without an address."""
+"""Backends without a URL."""
 _NAMING = {
     "example_model": "--example-model",
     "path": "--gguf",
@@ -47,9 +47,9 @@ _SAMPLED = "no model: answers are made up, with calls that fit the tools; the sa
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _ADDRESS = "http://127.0.0.1:8001"
-"""The address of the engine in the commands that are printed."""
+"""Address of the engine in printed commands."""
 _RATE = 50.0
-"""Tokens a second of the sampler: about what a person sees of a model."""
+"""Tokens per second of the sampler, similar to a real model."""
 
 
 @click.command(short_help="Serve a model over HTTP.")
@@ -105,8 +105,8 @@ def serve_command(
 ) -> None:
     """Serve Chat Completions, Responses and Messages over HTTP.
 
-    URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers, so that you can try clients,
-    tools and load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first. With
+    URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers for testing clients, tools and
+    load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first. With
     OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are exported there.
     """
     if workers is not None:
@@ -141,7 +141,7 @@ def serve_command(
 
 @contextmanager
 def _extra(name: str, why: str = "") -> Iterator[None]:
-    """Say which extra is missing when the block cannot import what it needs."""
+    """Raise `BadInput` with the name of the missing extra if an import in the block fails."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -149,11 +149,11 @@ def _extra(name: str, why: str = "") -> Iterator[None]:
 
 
 def _model(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the one model that options describe."""
+    """Return the settings of the model that the options describe."""
     engine, *others = [option for name, option in _NAMING.items() if name in given] or [""]
     here = engine in ("--example-model", "--gguf")
     if here and others:
-        raise click.UsageError(f"{engine} is an engine of its own; expected no {others[0]} beside it")
+        raise click.UsageError(f"{engine} can't be combined with {others[0]}")
     kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
     if "threads" in given and not here and kind != "transformers":
         raise click.UsageError(
@@ -165,7 +165,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         return {**given, "backend": "gguf", "aliases": "*"}
     if kind in _ALONE:
         if "url" in given:
-            raise click.UsageError(f"--backend {kind} has no URL; name the engine with --backend")
+            raise click.UsageError(f"--backend {kind} takes no URL; for the engine at this URL use e.g. --backend vllm")
         if kind == "sampler":
             return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
         if "template" not in given:
@@ -176,19 +176,19 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
     if template := given.get("template"):
-        load(template)  # for its errors, which name what was looked for
+        load(template)  # Check that the template can be loaded.
     return {**given, "backend": kind, "aliases": "*", **key}
 
 
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options that name the example model's file, or the sampler where it cannot run; a line says why."""
+    """Return options for the example model. If it can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
     from unrender.gateway.example import example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
     try:
-        llama_cpp()  # It would be fetched in vain.
+        llama_cpp()  # Check this before the download.
         return {**own, "path": str(example_model())}
     except Failure as failure:
         remark(failure.message)
@@ -197,7 +197,7 @@ def _example(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_this_process(model: str | None) -> str:
-    """Return what runs a model when no engine does: transformers where it has weights, else the sampler."""
+    """Return the backend for running without an engine: transformers if there are weights, otherwise the sampler."""
     folder = Path(model or "")
     weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
     return "transformers" if weights else "sampler"
@@ -240,7 +240,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
 
 
 def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
-    """Return the sockets, and print their addresses and models."""
+    """Return the listening sockets. Print the address, and a remark for models that are sampled."""
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listeners  # noqa: PLC0415
@@ -252,17 +252,17 @@ def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
         sockets = listeners(host, port)
     except Failure as failure:
         raise BadInput(failure.message) from failure
-    # `fe80::1%eth0`: what follows the percent sign is a network's name.
+    # In `fe80::1%eth0`, the text after `%` is a network interface.
     here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
     if not config.keys.models and not here:
-        remark("no keys: everyone who reaches this address may use it")
+        remark("no keys: anyone who can reach this address can use it")
     shown = f"[{host}]" if ":" in host else host
     remark(f"listening at http://{shown}:{sockets[0].getsockname()[1]}/v1")
     return sockets
 
 
 def _telemetry() -> Telemetry | None:
-    """Return what traces, where the environment names a collector."""
+    """Return the telemetry exporter if the environment variable for a collector is set."""
     if not os.environ.get(_COLLECTOR):
         return None
     with _extra("otel", f"{_COLLECTOR} is set, and "):
@@ -277,13 +277,13 @@ class Way:
 
     title: str
     lines: tuple[str, ...]
-    """Commands of a shell, or lines of Python."""
+    """Shell commands, or lines of Python."""
     why: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A model's name from the user, and its template."""
+    """The model's name as given by the user, and its template."""
 
     model: str
     template: ChatTemplate
@@ -295,12 +295,12 @@ class Subject:
 
     @property
     def served(self) -> str:
-        """The model that the engine loads, quoted for a shell; MODEL when the user named a template's file."""
+        """The model that the engine loads, quoted for a shell; MODEL if the user named a template file."""
         return "MODEL" if Path(self.model).is_file() else self.quoted
 
     @property
     def folder(self) -> str:
-        """The model's folder, quoted for a shell; DIR when the user did not name a folder."""
+        """The model's folder, quoted for a shell; DIR if the user didn't name a folder."""
         return self.quoted if Path(self.model).is_dir() else "DIR"
 
 
@@ -334,25 +334,23 @@ def engine_args_command(template: str, *, engine: str, template_name: str | None
 def _gateway(subject: Subject, engine: str, start: str, url: str, why: Sequence[str], more: str = "") -> Way:
     serve = f"unrender serve {url} --backend {engine} --model {subject.quoted}{more} --port 8000"
     stops = ", ".join(repr(text) for text in subject.template.prepare(QUESTION).stop) or "none"
-    told = [*why, f"the gateway sends what ends a turn with each request: {stops}"]
+    told = [*why, f"the gateway sends stop texts with each request: {stops}"]
     if tokens := subject.template.format.preserved_tokens:
-        told.append(f"it keeps the special tokens that answers are read by: {', '.join(tokens)}")
+        told.append(f"it preserves special tokens that the parser needs: {', '.join(tokens)}")
     return Way(title="With the gateway", lines=(start, serve), why=tuple(told))
 
 
 def _inside(subject: Subject, engine: str, start: str) -> Way:
-    """Return how an engine runs our plug-in."""
-    why = [
-        "the plug-in is found when unrender is installed beside the engine; it reads and constrains as the gateway does"
-    ]
+    """Return how to run the plug-in in an engine."""
+    why = ["engines discover the plug-in if unrender is installed; it parses and constrains like the gateway"]
     if Path(subject.model).is_file():
         start = f"{TEMPLATE}={subject.quoted} {start}"
-        why.append(f"engines do not tell plug-ins of a template outside the checkpoint, hence {TEMPLATE}")
+        why.append(f"engines don't pass a separate template file to plug-ins, so {TEMPLATE} is needed")
     return Way(title=f"Inside {engine}", lines=("pip install unrender", start), why=tuple(why))
 
 
 def _own(subject: Subject, engine: str, start: str, why: str, target: Target = "vllm") -> Way:
-    """Return how an engine reads answers by itself, or why it cannot."""
+    """Return how to use the engine's own parser, or the reason why that's impossible."""
     title = f"By {engine} itself"
     try:
         omissions = subject.template.response_template(target=target).omissions
@@ -373,7 +371,7 @@ def _vllm(subject: Subject) -> Iterator[Way]:
         flags += " --enable-auto-tool-choice --tool-call-parser hf"
     if subject.template.format.reasoning.mode is not ReasoningMode.NONE:
         flags += " --reasoning-parser hf"
-    why = "`hf` reads the checkpoint's response template; it refuses strict tools, required and named calls"
+    why = "`hf` uses the checkpoint's response template; it rejects strict tools, and required and named calls"
     yield _own(subject, "vLLM", f"vllm serve {subject.folder}{flags}", why)
 
 
@@ -382,7 +380,7 @@ def _sglang(subject: Subject) -> Iterator[Way]:
     flags = "--tool-call-parser unrender --reasoning-parser unrender"
     yield _inside(subject, "SGLang", f"{start} {subject.served} {flags}")
     yield _gateway(subject, "sglang", f"{start} {subject.served} --port 8001", _ADDRESS, [])
-    why = "`auto` takes the response template only where no rule of SGLang's knows the chat template: see its log"
+    why = "`auto` uses the response template only if no rule of SGLang matches the chat template; see its log"
     yield _own(subject, "SGLang", f"{start} {subject.folder} --tool-call-parser auto --reasoning-parser auto", why)
 
 
@@ -402,13 +400,13 @@ def _transformers(subject: Subject) -> Iterator[Way]:
         "output = model.generate(**inputs, max_new_tokens=512)",
         'message = read_ids(turn, tokenizer, output[0][inputs["input_ids"].shape[1]:])',
     )
-    yield Way(title="In Python", lines=lines, why=("the prompt is whole: special tokens must not be added again",))
-    why = "`transformers serve` reads the checkpoint's response template; it takes no tool_choice and no grammars"
+    yield Way(title="In Python", lines=lines, why=("the prompt is complete, so don't add special tokens",))
+    why = "`transformers serve` uses the checkpoint's response template; it doesn't support tool_choice or grammars"
     yield _own(subject, "transformers", "transformers serve", why, "transformers")
 
 
 def _ollama(subject: Subject) -> Iterator[Way]:
-    why = ["Ollama takes no grammars: a required call is asked for, and asked for again where it is missing"]
+    why = ["Ollama doesn't support grammars: if a required call is missing, the request is repeated"]
     yield _gateway(subject, "ollama", "ollama serve", "http://127.0.0.1:11434", why, " --engine-model NAME")
 
 
@@ -422,7 +420,7 @@ _ENGINES: Mapping[str, Callable[[Subject], Iterator[Way]]] = {
 
 
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
-"""Default address of Pyodide for the page of a static folder."""
+"""Default URL of Pyodide for static pages."""
 
 
 @click.command(short_help="See a template's format in a browser.")
@@ -442,7 +440,7 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 def playground_command(
     templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str
 ) -> None:
-    """Show a template's format, and how outputs are parsed, on an interactive page.
+    """Show a template's format and parse outputs on an interactive page.
 
     You can choose each TEMPLATE on the page, or paste others. The page is served only on 127.0.0.1 and needs no network. With --static,
     Python runs in the browser instead, on Pyodide.
@@ -465,10 +463,10 @@ def playground_command(
 
 
 def _write_page(folder: Path, pyodide: str) -> None:
-    from unrender.playground.static import StaticError, write  # noqa: PLC0415 - loaded when it is used
+    from unrender.playground.static import StaticError, write  # noqa: PLC0415 - imported on use
 
     try:
         files = write(folder, pyodide=pyodide)
     except StaticError as error:
         raise BadInput(str(error)) from error
-    print_line(f"{len(files)} files are in {folder}; serve them with any web server")
+    print_line(f"wrote {len(files)} files to {folder}; serve them with any web server")

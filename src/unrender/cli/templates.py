@@ -1,4 +1,4 @@
-"""Commands that examine templates: `inspect` shows what was derived, `verify` tests it, `lint` finds what is wrong."""
+"""Commands for templates: `inspect` shows the derived format, `verify` tests it, and `lint` finds mistakes."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff, ma
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _LABEL = 12
-"""Columns of a label, so that rows printed apart are aligned."""
+"""Width of labels, for aligning separately printed rows."""
 _REASONS = 3
-"""Rows of reasons for skipped checks."""
+"""Maximum number of reasons listed for skipped checks."""
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
@@ -122,7 +122,7 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
 
 
 def _continuation_data(found: Continuation) -> dict[str, Any]:
-    """Return what is known of next turns as plain JSON data."""
+    """Return the properties of next turns as plain JSON data."""
     data = {item.name: getattr(found, item.name) for item in fields(found)}
     plain = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in data.items()}
     witness = found.witness and {name: getattr(found.witness, name) for name in ("why", "what", "before", "after")}
@@ -133,13 +133,13 @@ def _show_comparison(name: str, evidence: Sequence[Evidence]) -> None:
     found = [item for item in evidence if item.comparison == name.upper()]
     if not found:
         known = ", ".join(sorted({item.comparison for item in evidence if item.comparison}))
-        raise click.BadParameter(f"no comparison {name!r} was made; there are {known}", param_hint="--compare")
+        raise click.BadParameter(f"unknown comparison {name!r}; expected one of {known}", param_hint="--compare")
     for item in found:
         _show_evidence(item)
 
 
 def _show_evidence(evidence: Evidence) -> None:
-    """Print both texts beside each other, what differs in colours, and below them what differs once more, quoted."""
+    """Print both texts side by side with coloured differences, and the differences as literals below."""
     split = evidence.split
     print_heading(f"{evidence.comparison}  {evidence.part}", evidence.finding)
     print_columns([(evidence.left.what, DIM)], [(evidence.right.what, DIM)], indent=INDENT)
@@ -155,7 +155,7 @@ def _show_evidence(evidence: Evidence) -> None:
 
 
 def _show_template(name: str, template: ChatTemplate, report: Report, *, everything: bool) -> None:
-    """Print the picture of an answer, and a row for each question; with `everything`, also all fields, checks and evidence."""
+    """Print sample answers and a summary. With `everything`, also print all fields, checks and evidence."""
     analysis = template.analysis
     print_line((titled(name), BOLD), "   ", *verdict_of(report))
     for text in answers(template.format, analysis.capabilities, analysis.evidence):
@@ -221,7 +221,7 @@ def verify_command(
     if as_json:
         print_data(outcomes, Report.to_dict)
     elif report == STANDARD_STREAM:
-        pass  # It is printed already.
+        pass  # The report has already been printed.
     elif len(outcomes) == 1 and outcomes[0].result:
         show_report(outcomes[0].name, outcomes[0].result, everything=everything)
     else:
@@ -245,17 +245,17 @@ def _report(name: str, *, samples: int, seed: int) -> Report:
 
 
 def show_report(name: str, report: Report, *, everything: bool = False) -> None:
-    """Print a verdict with its counts, what was skipped by its reason, and each failure with its diff; or all findings."""
+    """Print the verdict with counts, the skipped checks by reason, and each failure with its diff. With `everything`, print all findings."""
     print_line((titled(name), BOLD), "   ", *verdict_of(report))
     print_rows([_finding_row(it) for it in report.findings] if everything else [*_skipped_rows(report)])
     if report.history and everything:
-        print_heading("History", "does the next prompt begin with the last one and the answer to it?")
+        print_heading("History", "does each prompt start with the previous prompt and its answer?")
         print_rows([_history_row(it) for it in report.history])
     elif report.history:
         print_rows([_history_summary(report)])
     for finding in (*report.failed, *(report.history if everything else ())):
         if example := finding.counterexample:
-            changed = "is written otherwise in the next prompt"
+            changed = "is changed in the next prompt"
             failed = f"failed ({finding.held} of {finding.total} passed), fed {example.chunking}"
             print_heading(finding.capability, failed if finding in report.failed else changed)
             print_block([(example.answer, NO_STYLE)] if finding in report.failed else [], indent=INDENT)
@@ -263,7 +263,7 @@ def show_report(name: str, report: Report, *, everything: bool = False) -> None:
 
 
 def verdict_of(report: Report) -> tuple[Piece, str]:
-    """Return the verdict on a template, and how many checks and answers it rests on."""
+    """Return the verdict on a template, and the number of checks and answers."""
     if report.refusal:
         return (("NOT CHECKED", RED), f"   {report.refusal}")
     counts = Counter(finding.verdict for finding in report.findings)
@@ -274,7 +274,7 @@ def verdict_of(report: Report) -> tuple[Piece, str]:
 
 
 def _skipped_rows(report: Report) -> Iterator[Row]:
-    """Yield how many checks were skipped for each reason, and their names; the last row has all other reasons."""
+    """Yield the number and the names of skipped checks for each reason. The last row combines the remaining reasons."""
     groups = defaultdict[str, list[str]](list)
     for finding in report.findings:
         if finding.verdict is Verdict.SKIPPED:
@@ -289,7 +289,7 @@ def _skipped_rows(report: Report) -> Iterator[Row]:
 
 
 def _history_summary(report: Report) -> Row:
-    """Return how many of the follow-ups keep the text before them."""
+    """Return the number of follow-ups that keep the previous text."""
     kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
     changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
     return "history   ", "every follow-up keeps the last answer" if all(kept) else changed
@@ -304,7 +304,7 @@ def _show_reports(outcomes: Sequence[Outcome[Report]]) -> None:
     print_outcomes(outcomes, _VERDICTS, "", _report_cells)
     failed = sum(bool(outcome.result and outcome.result.failed) for outcome in outcomes)
     missing = sum(outcome.result is None for outcome in outcomes)
-    words = f"{len(outcomes)} templates, {failed} with something failed"
+    words = f"{len(outcomes)} templates, {failed} with failed checks"
     print_line(words + (f", {missing} not examined" if missing else ""))
 
 
@@ -386,7 +386,7 @@ def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
 
 
 def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
-    """True when a finding is as severe as `least`, or more."""
+    """Return True if a finding is at least as severe as `least`."""
     order = list(Severity)
     return any(order.index(finding.severity) <= order.index(least) for finding in findings)
 
@@ -408,7 +408,7 @@ def _show_findings(name: str, findings: Sequence[Finding], *, explained: bool) -
 
 
 def _source_lines(finding: Finding) -> Iterator[str]:
-    """Yield the line of the template that failed, cut off around the part that the finding names, and a caret below that part."""
+    """Yield the template line that failed, shortened around the relevant part, and a line with carets below that part."""
     code = finding.source.strip()
     if not code:
         return

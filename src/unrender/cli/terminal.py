@@ -1,7 +1,7 @@
-"""Prints everything that the command line prints: no other module of it writes to a stream.
+"""Prints all output of the command line. No other module of the command line writes to standard output or standard error.
 
-Rules: what is printed is escaped here (`unrender.printable`), whoever hands it over; styles are added afterwards, and only for
-terminals that want them. What programs read from a pipe or a file comes as it is, but for JSON, which means the same escaped.
+Rules: text is escaped here (see `unrender.printable`). Styles are added after escaping, and only for terminals that support them. Output
+for programs isn't changed, except that JSON is escaped without changing its meaning.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Styled = Sequence[Piece]
 
 NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW = "", "bold", "dim", "red", "green", "yellow"
 MAGENTA, CYAN, BOLD_CYAN = "magenta", "cyan", "bold cyan"
-"""Styles, as rich names them."""
+"""Style names of rich."""
 ROLES: Mapping[str, str] = {
     "reasoning": MAGENTA,
     "content": GREEN,
@@ -57,7 +57,7 @@ ROLES: Mapping[str, str] = {
     "id": YELLOW,
     "malformed": RED,
 }
-"""Styles of the parts of an answer, wherever one is printed: the colours of the documentation's film."""
+"""Styles of the parts of an answer, with the same colours as the animation in the documentation."""
 _SIGNS: Mapping[str, str] = {
     "passed": GREEN,
     "skipped": DIM,
@@ -67,7 +67,7 @@ _SIGNS: Mapping[str, str] = {
     "note": CYAN,
     "not examined": RED,
 }
-"""Verdicts and severities, which are words, so that output without colours has the same information."""
+"""Styles of verdicts and severities. These are words, so output without colours has the same information."""
 _EVENTS: Mapping[type[Event], str] = {
     ReasoningText: ROLES["reasoning"],
     ContentText: ROLES["content"],
@@ -81,24 +81,24 @@ Row = tuple[str, str]
 """A label and its value."""
 UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 """Exit codes."""
-_DEFECT = "this is a defect of unrender; please report it, with the command and its input"
+_DEFECT = "this is a bug in unrender; please report it with the command and its input"
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
-"""Half the rows of a list, and the characters of a value, that are printed."""
+"""Half the number of rows printed of a long list, and the characters printed of a long value."""
 _WORDS = 32
-"""Columns that the words of a table need beside its numbers; with fewer they go below them."""
+"""Minimum width of a table's last column. In a narrower terminal, its text is printed below the row."""
 _WIDEST = 40
-"""Characters of a name in a table."""
+"""Maximum width of a name in a table."""
 
 NARROWEST = 20
-"""Columns that a folded text keeps, however narrow the terminal is."""
+"""Minimum width of folded text, even in a narrower terminal."""
 
 _PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
 
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Print without styles and without progress in this block."""
+    """Disable styles and progress in this block."""
     token = _PLAIN.set(True)
     try:
         yield
@@ -107,24 +107,24 @@ def plainly() -> Iterator[None]:
 
 
 def width() -> int:
-    """Return the width in columns: that in COLUMNS, else the terminal's, else 80."""
+    """Return the width from the environment variable COLUMNS, or else the terminal's width; 80 if it's unknown."""
     return shutil.get_terminal_size().columns
 
 
 def print_line(*pieces: str | Piece) -> None:
-    """Print pieces of text as one line. A line break in a piece is shown as an escape."""
+    """Print pieces of text as one line. Line breaks within a piece are escaped."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
     _print(_text([(printable_line(text), style) for text, style in parts]))
 
 
 def print_sentence(*pieces: str | Piece) -> None:
-    """Print pieces of text as `print_line` does, with words that have no room on further lines."""
+    """Print pieces of text like `print_line`, wrapped to the terminal's width."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
     _print(_text([(printable_line(text), style) for text, style in parts]), max(width(), NARROWEST))
 
 
 def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
-    """Return about `room` characters of a text around a place, in one line, and the column of that place.
+    """Return about `room` characters of a text around a position, in one line, and the column of that position.
 
     >>> excerpt("One moment.\\n<call>", 12, 80)
     ('One moment.↵<call>', 12)
@@ -136,7 +136,7 @@ def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
 
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
-    """Print text with its own line breaks, indented and with long lines folded. Empty lines at its end are left out."""
+    """Print text with its own line breaks, indented, and with long lines folded. Trailing empty lines are left out."""
     for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
         _print(_text([(indent, NO_STYLE)]) + line)
 
@@ -164,9 +164,9 @@ def print_heading(title: str, summary: str = "") -> None:
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """Print labels and their values in two columns, the second folded to the terminal's width.
+    """Print labels and values in two columns, with values folded to the terminal's width.
 
-    Of very long values, and of very many rows, only the beginning and the end are printed.
+    Very long values and lists are shortened to their start and end.
     """
     skipped = len(rows) - 2 * _MOST_ROWS
     if skipped > 1:
@@ -180,12 +180,12 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def signed(text: str) -> Piece:
-    """Return a text in the style of the verdict or the severity that it is, or that it gives the reason for."""
+    """Return a text in the style of the verdict or severity at its start."""
     return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table: names aligned left, numbers aligned right, and words in the last column."""
+    """Print a table: names left-aligned, numbers right-aligned, and text in the last column."""
     shown = [[printable_line(cell) for cell in row] for row in (head, *rows)]
     widths = [min(max(len(row[at]) for row in shown), _WIDEST) for at in range(len(head) - 1)]
     margin = sum(widths) + 2 * len(widths)
@@ -206,7 +206,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def print_json(value: Any, *, indent: int | None = 2) -> None:
     """Print a value as JSON; `indent=None` prints it on one line.
 
-    Non-ASCII text is printed unescaped where the output's encoding allows it.
+    Non-ASCII text is printed unescaped if the output's encoding allows it.
     """
     text = printable_json(json.dumps(value, indent=indent, ensure_ascii=False))
     try:
@@ -217,9 +217,9 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_document(text: str) -> None:
-    """Print a text that programs read.
+    """Print text for programs.
 
-    It is printed exactly as it is, but on a terminal unprintable characters are escaped.
+    It's printed unchanged, except that unprintable characters are escaped on a terminal.
     """
     _write(sys.stdout, (printable_lines(text) if sys.stdout.isatty() else text) + "\n")
 
@@ -230,25 +230,25 @@ def remark(text: str) -> None:
 
 
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning; replaces `warnings.showwarning`."""
+    """Print a warning. It replaces `warnings.showwarning`."""
     remark(f"warning: {message}")
 
 
 class LogHandler(logging.Handler):
-    """Prints records as remarks."""
+    """Prints log records as remarks."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record as a line; an exception's traceback is left out."""
+        """Print a record as one line, without a traceback."""
         remark(f"{record.levelname.lower()} {record.name}: {record.getMessage()}")
 
 
 @contextmanager
 def logged(level: int, name: str = "") -> Iterator[None]:
-    """Print the log records of this level and above while the block runs; with a name, those of one library alone."""
+    """Print log records from this level on while the block runs. With a name, only one library's records are printed."""
     handler, logger = LogHandler(level), logging.getLogger(name)
     before, propagates = logger.level, logger.propagate
     logger.addHandler(handler)
-    # All records of this library come here, so the root's handler must not print its warnings once more.
+    # Prevent the root logger's handler from printing the same records again.
     if name:
         logger.setLevel(level)
         logger.propagate = False
@@ -278,7 +278,7 @@ def progress(total: int) -> Iterator[Progress]:
     shown = bars.Progress(
         *columns,
         console=Console(stderr=True),
-        auto_refresh=False,  # Refreshing would start a thread; commands say when something changed.
+        auto_refresh=False,  # Automatic refresh would start a thread; commands refresh explicitly.
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
@@ -289,32 +289,32 @@ def progress(total: int) -> Iterator[Progress]:
 
 
 class Progress:
-    """A line of progress, written over again and again: how many items are done, and which was the last."""
+    """A progress line with the number of finished items and the name of the current one."""
 
     def __init__(self, shown: Bar, task: TaskID) -> None:
         self._shown, self._task = shown, task
 
     def advance(self, name: str) -> None:
-        """Count one more item as done, and show its name."""
+        """Count another item as done, and show its name."""
         self._shown.advance(self._task)
         self.say(name)
 
     def say(self, name: str) -> None:
-        """Show the name of the item in work."""
+        """Show the name of the current item."""
         self._shown.update(self._task, description=printable_line(name), refresh=True)
 
 
 class ReaderGone(Exception):
-    """Whoever read what is printed has gone, as `head` does when it has enough: nothing more is to be said."""
+    """The reader of the output has closed the pipe, e.g. `head`."""
 
 
 def let_go() -> None:
-    """Drop what is still written to a stream that takes nothing any more: its reader has gone, or its disk is full."""
+    """Discard buffered output of streams that can't be written to, e.g. because of a closed pipe or a full disk."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            # Python flushes once more at its end, and would complain: the stream's file is exchanged under it.
+            # Python flushes again at exit and would report an error. So redirect the stream to the null device.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
@@ -322,7 +322,7 @@ def let_go() -> None:
 
 @contextmanager
 def streams() -> Iterator[None]:
-    """Give the block streams to print on, where the caller of the process has closed them."""
+    """Provide streams within the block if the calling process closed them."""
     with ExitStack() as opened:
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:
@@ -333,7 +333,7 @@ def streams() -> Iterator[None]:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write and flush; characters that the stream's encoding does not have are written as their numbers.
+    """Write and flush. Characters that the encoding can't represent are escaped.
 
     Raises `ReaderGone`, or an `OSError` that names the stream.
     """
@@ -350,7 +350,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _print(shown: Text | Table, columns: int | None = None) -> None:
-    """Print a text as one line, or a table in so many columns, with styles where the reader wants them."""
+    """Print a text as one line, or a table of this width, with styles if the output supports them."""
     from rich.console import Console  # noqa: PLC0415 - an extra
 
     unwanted = _PLAIN.get() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -377,7 +377,7 @@ def _text(pieces: Styled) -> Text:
 
 
 def _folded(pieces: Styled, columns: int) -> list[Text]:
-    """Return escaped text in lines of at most so many characters; empty lines at its end are left out."""
+    """Return escaped text in lines of at most `columns` characters, without trailing empty lines."""
     text = _text([(printable_lines(text), style) for text, style in pieces])
     text.rstrip()
     return [
@@ -386,7 +386,7 @@ def _folded(pieces: Styled, columns: int) -> list[Text]:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Shorten a text to about `longest` characters, keeping its beginning and end."""
+    """Shorten a text to about `longest` characters, keeping its start and end."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -394,7 +394,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def print_event(event: Event) -> None:
-    """Print an event as a line, in the colour of its part."""
+    """Print an event as one line, in the colour of its part."""
     print_line((event_line(event), _EVENTS.get(type(event), NO_STYLE)))
 
 
@@ -423,16 +423,16 @@ def event_data(event: Event) -> dict[str, Any]:
 
 
 def _word(text: str) -> str:
-    """Return a name as it is, quoted where it would look like more than a name."""
+    """Return a name unchanged, or quoted if it contains spaces or unprintable characters."""
     return text if text.isprintable() and " " not in text else repr(text)
 
 
 def ending(error: Exception) -> tuple[int, str]:
-    """Return the exit code and the sentence for an exception of any kind. Whoever prints the sentence escapes it."""
-    import click  # noqa: PLC0415 - an extra, and `remark` says which
+    """Return the exit code and an unescaped message for any exception."""
+    import click  # noqa: PLC0415 - an extra
 
     match error:
-        case click.ClickException():  # Click lists the values of an option below each other.
+        case click.ClickException():  # Click lists the choices of an option on separate lines.
             return UNUSABLE, " ".join(filter(None, map(str.strip, error.format_message().split("\n"))))
         case UnrenderError():
             return UNUSABLE, str(error)
@@ -441,8 +441,8 @@ def ending(error: Exception) -> tuple[int, str]:
         case OSError():
             return UNUSABLE, f"{error.filename or 'a file'}: {error.strerror or error}"
         case RecursionError():
-            return UNUSABLE, "an input is nested too deeply to be read"
+            return UNUSABLE, "an input is nested too deeply"
         case MemoryError():
-            return UNUSABLE, "an input is too large for the memory there is"
+            return UNUSABLE, "an input is too large for the available memory"
         case _:
             return DEFECT, f"{type(error).__name__}: {error}; {_DEFECT}"

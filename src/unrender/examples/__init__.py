@@ -1,7 +1,7 @@
 """Generates example answers that a sensible model might write, without a model.
 
-In: a turn and its conversation. Out: an answer in the turn's format. `making` chooses the answer, and `values` generates arguments that
-match the schemas. Open `making` first. Rule: the same turn and seed give the same answer.
+`making` chooses and writes the answer to a turn and its conversation. `values` generates arguments that match the schemas. The same turn
+and seed always give the same answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Generates an answer that a sensible model might write, from a turn and its conversation.
 
-Strategy: first choose the message: a call of each tool that the question needs, or a few words. Then sample answers from a grammar for that
-message, and replace the random words with the message's own. Return the first answer that the turn's parser turns into the message.
+Strategy: first choose the message: a call of each tool that the question needs, or a short text. Then sample answers from a grammar for
+that message, and replace the random text with the message's own. Return the first answer that the turn's parser turns into the message.
 
 Rules: the same turn, conversation and seed give the same answer. If no such answer is found, it's sampled at random, as in `Turn.sample`.
 """
@@ -41,11 +41,11 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """A message that is made up, all but its reasoning."""
+    """A made-up message. The reasoning is optional."""
 
     content: str = ""
     value: Any = None
-    """The value of content that is JSON; None for other content."""
+    """The value of JSON content; None for other content."""
     calls: tuple[tuple[str, Any], ...] = ()
     """The names and arguments of the calls."""
     thought: str = ""
@@ -58,9 +58,9 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
     question. After results, it repeats them. It contains reasoning only if thinking is on. Raises `GrammarError` as `Turn.sample` does.
     """
     question, done = _asked(messages)
-    # A prompt may hold half a character, which no seed and no answer can.
-    draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - nothing secret is drawn
-    with suppress(GrammarError):  # By a schema without examples, or with names that the format does not write.
+    # A prompt may contain lone surrogates, which can't be encoded.
+    draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - not secret
+    with suppress(GrammarError):  # Raised for a schema without examples, or for names that the format can't write.
         for plan in _plans(turn, question, done, draw):
             text = _written(turn, plan)
             if text is not None:
@@ -69,7 +69,7 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
 
 
 def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, str]]]:
-    """Return the last question, and the calls since then: their tools' names, with their results, "" where there is none."""
+    """Return the last question, and the names and results of the calls since then. Missing results are ""."""
     last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     names: dict[str, str] = {}
     results: dict[str, str] = {}
@@ -87,7 +87,7 @@ def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, 
 
 
 def _text(content: Any) -> str:
-    """Return a message's text, whether it comes as a text, in parts, or as data."""
+    """Return a message's content as text, from text, parts or data."""
     if isinstance(content, str) or content is None:
         return content or ""
     if isinstance(content, list | tuple) and all(isinstance(part, Mapping) and "type" in part for part in content):
@@ -96,7 +96,7 @@ def _text(content: Any) -> str:
 
 
 def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.Random) -> Iterator[_Plan]:
-    """Yield messages that would be sensible, the best first."""
+    """Yield sensible messages, the best first."""
     request = turn.request
     asked = _wanted(turn, question, [name for name, _ in done])
     if asked:
@@ -135,7 +135,7 @@ def _plainly(text: str) -> str:
 
 
 def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
-    """Return the tools to call now, in the order in which the question names them."""
+    """Return the tools to call now, in the order of the question."""
     request = turn.request
     tools = (request.tools or ()) if request._calls_allowed else ()
     if request.tool_choice == "named":
@@ -149,14 +149,14 @@ def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
 
 
 def _place(name: str, question: str) -> int:
-    """Return where a question names a tool, by its name or by the words of it; -1 where it does not."""
+    """Return the position of a tool's name, or of its words, in a question; -1 if it isn't found."""
     words = r"\W*".join(map(re.escape, words_of(name)))
     found = re.search(rf"(?<!\w)(?:{re.escape(name)}{'|' + words if words else ''})(?!\w)", question, re.IGNORECASE)
     return found.start() if found else -1
 
 
 def _fitting(tools: Sequence[Tool], question: str) -> list[Tool]:
-    """Return the tool that shares most words with the question; none where none shares any."""
+    """Return the tool that shares the most words with the question; nothing if none shares a word."""
     asked = _roots(question)
     shared = {tool.name: len(asked & _roots(_described(tool))) for tool in tools}
     best = max(tools, key=lambda tool: shared[tool.name], default=None)
@@ -164,7 +164,7 @@ def _fitting(tools: Sequence[Tool], question: str) -> list[Tool]:
 
 
 def _described(tool: Tool) -> str:
-    """Return the words of a tool: its name, what it does, its parameters, and values that these may have."""
+    """Return the words that describe a tool: its name, description, parameters and their allowed values."""
     properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
     known = properties if isinstance(properties, Mapping) else {}
     values = [value for one in known.values() if isinstance(one, Mapping) for value in one.get("enum") or ()]
@@ -172,7 +172,7 @@ def _described(tool: Tool) -> str:
 
 
 def _roots(text: str) -> set[str]:
-    """Return the beginnings of the words that say something: `rain` and `raining` are the same."""
+    """Return the stems of the significant words, so that `rain` and `raining` match."""
     return {word[:5] for word in re.findall(r"\w{4,}", text.lower()) if word not in _COMMON}
 
 
@@ -194,7 +194,7 @@ def _written(turn: Turn, plan: _Plan) -> str | None:
 
 
 def _narrowed(turn: Turn, plan: _Plan) -> Request:
-    """Return the request that allows nothing but the message."""
+    """Return a request that allows only the planned message."""
     request = turn.request
     if not plan.calls:
         schema = None if plan.value is None else {"const": plan.value}
@@ -211,7 +211,7 @@ def _narrowed(turn: Turn, plan: _Plan) -> Request:
 
 
 def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
-    """Return a drawn text with the words of the message in place of its own: in the first span of each role, and no other."""
+    """Return a sampled text with its random words replaced by the message's, in the first span of each role."""
     parser = turn.parser()
     parser.finish(text=text)
     if len(parser.message.tool_calls) != len(plan.calls):
@@ -221,7 +221,7 @@ def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
     for span in parser.spans:
         piece = text[span.start : span.end]
         if span.role is Role.ARGUMENT and piece[:1] == "{" and _json(piece) is not None:
-            piece = json.dumps(_json(piece), ensure_ascii=False)  # It may have been drawn with any layout.
+            piece = json.dumps(_json(piece), ensure_ascii=False)  # The sample may have any layout.
         pieces.append(words.get(span.role, piece))
         if span.role in words:
             words[span.role] = ""
@@ -235,7 +235,7 @@ def _read(turn: Turn, text: str) -> Message:
 
 
 def _means(message: Message, plan: _Plan, begun: Message) -> bool:
-    """Return whether a message says what was planned, after what the prompt has begun of it."""
+    """Return True if a message matches the plan, apart from the prefill."""
     content = message.content.removeprefix(begun.content).strip()
     said = content == plan.content if plan.value is None else _json(content) == plan.value
     calls = tuple((call.name, _json(call.arguments_json)) for call in message.tool_calls)

@@ -1,9 +1,9 @@
-"""Turns a JSON Schema into a readable value that it allows, as a person would write one into a page of documentation.
+"""Generates a readable value that a JSON Schema allows, like the examples in documentation.
 
-Strategy: the schema's own words come first (`const`, `examples`, `default`, `enum`), then its format, then the words of the
-property's name and of the question. Each guess is judged by the schema; where none fits, the grammar of the schema draws one.
+Strategy: the schema's own values come first (`const`, `examples`, `default`, `enum`), then its format, then words from the property's name
+and the question. Each guess is checked against the schema. If none fits, a value is sampled from the schema's grammar.
 
-Rules: the same schema, name and question give the same value. A value that is returned is one that the schema allows.
+Rules: the same schema, name and question give the same value. The schema always allows the returned value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ASKED = [
     "content",
     "keywords",
 ]
-"""Words of properties that take what was asked."""
+"""Words in names of properties whose value is the question."""
 _TEXTS: Mapping[str, str] = {
     **dict.fromkeys(_PLACES, "Paris"),
     "country": "France",
@@ -107,17 +107,17 @@ _PATTERNED = [
     "12:00",
     "1.0.0",
 ]
-"""Texts that are tried where nothing else fits, mostly for a `pattern`."""
+"""Texts to try last, mostly for a `pattern`."""
 _SHALLOW = 4
-"""Levels on which a list that may be empty has an item."""
+"""Depth up to which lists have an item even if they may be empty."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROPER = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]{2,}(?: [A-Z][^\W\d_]+)*")
-"""Capitalised names inside a sentence; its first word is always capitalised."""
+"""Capitalized names inside a sentence. The first word doesn't count, because it's always capitalized."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,6})?(?![\w.])")
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of an identifier, in lower case.
+    """Return the words of an identifier in lower case.
 
     >>> words_of("getUser_name2")
     ['get', 'user', 'name']
@@ -126,9 +126,9 @@ def words_of(name: str) -> list[str]:
 
 
 def example_value(schema: JsonSchema, *, name: str = "", question: str = "") -> Any:
-    """Return a readable value that `schema` allows; `name` is the property's, `question` what a person asked for.
+    """Return a readable value that `schema` allows. `name` is the property's name, and `question` is the user's question.
 
-    Raises `GrammarError` when the schema is malformed, or allows no value.
+    Raises `GrammarError` if the schema is malformed or allows no value.
 
     >>> example_value({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]})
     {'city': 'Paris'}
@@ -141,7 +141,7 @@ def example_value(schema: JsonSchema, *, name: str = "", question: str = "") -> 
 
 
 def _drawn(schema: JsonSchema) -> Any:
-    """Return a value that the grammar of the schema writes."""
+    """Return a value sampled from the schema's grammar."""
     turn = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(value_of(schema)))
     return json.loads(turn.sample(0))
 
@@ -149,12 +149,12 @@ def _drawn(schema: JsonSchema) -> Any:
 @dataclass(slots=True)
 class _Writer:
     root: Mapping[str, Any]
-    """The schema that `$ref` points into."""
+    """The schema to which `$ref` refers."""
     question: str
     left: int = MAX_PLACES
 
     def value(self, schema: JsonSchema, name: str, depth: int) -> Any:
-        """Return a value for a schema inside the root: the first guess that it allows, else one that is drawn."""
+        """Return a value for a subschema: the first valid guess, or a sample."""
         if depth > MAX_SMALL:
             raise GrammarError(f"schema: no example within {MAX_SMALL} levels")
         schema = self.resolved(schema)
@@ -168,7 +168,7 @@ class _Writer:
         return _drawn(alone)
 
     def resolved(self, schema: JsonSchema) -> Mapping[str, Any]:
-        """Return a schema as an object, with what it refers to, and what holds beside it, put in."""
+        """Return a schema with `$ref` and `allOf` merged into it."""
         if not isinstance(schema, Mapping):
             return {}
         for _ in range(MAX_SMALL):
@@ -182,7 +182,7 @@ class _Writer:
         return schema
 
     def target(self, pointer: Any) -> Mapping[str, Any] | None:
-        """Return the object in the root that a pointer such as `#/$defs/city` leads to."""
+        """Return the object at a pointer such as `#/$defs/city` in the root schema."""
         if not isinstance(pointer, str) or not pointer.startswith("#"):
             return None
         found: Any = self.root
@@ -191,12 +191,12 @@ class _Writer:
         return found if isinstance(found, Mapping) else None
 
     def rooted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a schema with the root's definitions, so that it means the same alone."""
+        """Return a schema with the root's definitions, so that it can be used on its own."""
         kept = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
         return {**kept, **schema}
 
     def guesses(self, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:
-        """Yield values, the most readable first; some may break the schema."""
+        """Yield values, the most readable first. Some may be invalid."""
         if "const" in schema:
             yield schema["const"]
         if options := _list(schema, "enum"):
@@ -230,16 +230,16 @@ class _Writer:
                 yield None
 
     def object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        """Return an object with what is required; where nothing is, with its first property."""
+        """Return an object with the required properties, or with its first property if none is required."""
         properties = schema.get("properties")
         known = properties if isinstance(properties, Mapping) else {}
         wanted = [key for key in _list(schema, "required") if isinstance(key, str)] or list(known)[:1]
         return {key: self.value(known.get(key, {}), key, depth + 1) for key in wanted}
 
     def array(self, schema: Mapping[str, Any], name: str, depth: int) -> list[Any]:
-        """Return a list of as few items as may be, but one at least."""
+        """Return a list with the fewest allowed items, usually at least one."""
         heads, low = _list(schema, "prefixItems"), schema.get("minItems")
-        fewest = len(heads) or int(depth < _SHALLOW)  # What holds itself ends.
+        fewest = len(heads) or int(depth < _SHALLOW)  # Recursive schemas have to end.
         length = low if isinstance(low, int) and low > 0 else fewest
         if length > MAX_SHOWN_ITEMS or schema.get("maxItems") == 0:
             return []
@@ -248,8 +248,8 @@ class _Writer:
         return [self.value(item, name.removesuffix("s"), depth + 1) for item in items]
 
     def texts(self, schema: Mapping[str, Any], name: str) -> Iterator[str]:
-        """Yield texts by the format, the property's name and the question, as long as the schema wants them."""
-        # `city_name` is a city, `user_email` an email.
+        """Yield texts from the format, the property's name and the question, adjusted to the allowed length."""
+        # `city_name` is a city, and `user_email` is an email address.
         words = [word for word in reversed(words_of(name)) if word != "name"]
         form = schema.get("format")
         found = [_FORMATS[form]] if isinstance(form, str) and form in _FORMATS else []
@@ -267,7 +267,7 @@ class _Writer:
             yield longer[: max(high, 0) if isinstance(high, int) else None]
 
     def numbers(self, schema: Mapping[str, Any], name: str, *, whole: bool) -> Iterator[float]:
-        """Yield numbers by the question, the property's name and the schema's bounds."""
+        """Yield numbers from the question, the property's name and the schema's bounds."""
         found: list[float] = [float(text) for text in _NUMBER.findall(self.question)]
         found += [_NUMBERS[word] for word in reversed(words_of(name)) if word in _NUMBERS]
         found += [3, 1, 0]
@@ -292,7 +292,7 @@ def _number(schema: Mapping[str, Any], key: str) -> float | None:
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Return the JSON types that a schema names, null last; where it names none, those that its keywords are about."""
+    """Return the schema's JSON types with null last, or types inferred from its keywords."""
     said = schema.get("type")
     if isinstance(said, str):
         return [said]

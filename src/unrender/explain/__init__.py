@@ -1,11 +1,10 @@
-"""Explains a format as a picture, the parsing of an answer, and the events of recorded chunks.
+"""Explains how an output is parsed, shows a format as a picture, and replays recorded chunks.
 
-In: a `ChatTemplate` and a model's output. Out: an `Explanation`: each character's role, where reading stopped, and hints. Open
-`explanation` first. It reads the output as the library does, then again with one thing changed: a tolerance less, another call
-syntax (`nearest`), markers missing, no list of tools. `hints` is the table of what usually goes wrong, `picture` shows a format as
-an answer, and a parser's program as a list; `recording` feeds recorded chunks.
+`explanation` returns an `Explanation` with each character's role, the positions where parsing stopped, and hints. It parses the output
+normally, and then again with one change at a time. Examples are another call syntax (`nearest`), missing markers, or no list of tools.
+`hints` is a table of common problems. `picture` shows a format as an answer, and `recording` replays recorded chunks.
 
-Rules: everything is found with the public parser, on evidence in the output. Nothing is guessed from a model's name.
+Rules: explanations use the public parser and evidence in the output. Model names are never used.
 """
 
 from unrender.explain.explanation import Explanation, explain

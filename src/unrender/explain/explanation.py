@@ -1,4 +1,4 @@
-"""Explains an output: parses it as the library does, then again with one thing changed at a time."""
+"""Explains an output: parses it normally, and then again with one change at a time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Stop:
     """The position where parsing a call, or another part, failed."""
 
     begun: int
-    """The beginning of the part, counted in characters of the output."""
+    """Start of the part, in characters of the output."""
     position: int
-    """The first character that does not fit."""
+    """Position of the first unexpected character."""
     expected: str
-    """Text that could have been there, e.g. `the name of one of the tools`."""
+    """Description of the expected text, e.g. `the name of one of the tools`."""
     found: str
-    """The text that was there instead, up to a line's end; empty at the end of the output."""
+    """The unexpected text, up to the end of the line; "" at the end of the output."""
 
     def __str__(self) -> str:
         found = repr(self.found) if self.found else "the end of the output"
@@ -43,7 +43,7 @@ class Explanation:
     """The format of the answer in this turn."""
     message: Message
     spans: tuple[Span, ...]
-    """The role of every character, in order and without gaps."""
+    """The roles of all characters, in order and without gaps."""
     events: tuple[Event, ...]
     stops: tuple[Stop, ...] = ()
     tolerances: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Explanation:
         }
 
 
-# The explanation.
+# Analysis.
 
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
@@ -106,8 +106,8 @@ def explain(
     """Explain how `output` is parsed, where parsing stopped, and how to fix it.
 
     The output answers `prompt` if it's given (the model's actual prompt, or its end), else `messages`, else a single question. `tools` are
-    in OpenAI's format, and further keyword arguments are variables of the template. Both may raise the errors of `ChatTemplate.prepare`. No
-    output raises an error.
+    in OpenAI's format, and further keyword arguments are variables of the template. Both may raise the errors of `ChatTemplate.prepare`.
+    Model output never raises an error.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}")
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]
@@ -119,7 +119,7 @@ def explain(
     nearest, best = find_nearest(reading)
     case = Case(reading=reading, nearest=nearest, best=best)
     hints = (Hint(name=name, text=text, fix=fix) for name, find in HINTS.items() for text, fix in find(case))
-    # `expected` is asked of a parser that may still be fed: one that has finished expects nothing.
+    # Use a parser that isn't finished: a finished one expects nothing.
     waiting = turn.parser()
     waiting.feed(output)
     return Explanation(
@@ -137,14 +137,14 @@ def explain(
 
 
 def _own(spans: Sequence[Span]) -> Iterator[Span]:
-    """Yield the spans of the output alone; what the prompt had begun is before its first character."""
+    """Yield the spans of the output. The prefill has negative positions and is left out."""
     for span in spans:
         if span.end > 0:
             yield Span(span.role, max(span.start, 0), span.end)
 
 
 def _stop(malformed: Malformed, output: str) -> Stop:
-    # A committed call reports the character that does not fit; an attempt reports all that it had taken until then.
+    # Within a call, `position` is the unexpected character. For other parts, `position` is the start, and `text` is the text read so far.
     taken = len(malformed.text) if len(malformed.text) > 1 else 0
     position = malformed.position + taken
     found = output[position : position + _FOUND].split("\n", maxsplit=1)[0] or output[position : position + 1]
@@ -154,7 +154,7 @@ def _stop(malformed: Malformed, output: str) -> Stop:
 def _tolerances(reading: AnswerReading) -> tuple[str, ...]:
     """Return a sentence for each tolerance that the output needed.
 
-    A tolerance is a deviation from the template's own way of writing that the format still reads.
+    A tolerance is a deviation from the template's syntax that the format accepts.
     """
     return tuple(
         sentence
@@ -175,4 +175,4 @@ def _without_one(format: Format) -> Iterator[tuple[str, Format]]:
             yield f"{other!r} instead of {spelling.marker!r}", replace(format, spellings=spellings)
     for marker in format.ignored:
         rest = tuple(text for text in format.ignored if text != marker)
-        yield f"{marker!r} dropped, since it says nothing", replace(format, ignored=rest)
+        yield f"{marker!r} ignored, because it has no meaning", replace(format, ignored=rest)

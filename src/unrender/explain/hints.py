@@ -1,8 +1,8 @@
-"""Lists common problems as a table: each hint checks one parsing result and suggests a fix.
+"""Defines hints on common problems: each one checks how an output was parsed and suggests a fix.
 
 Rules:
-- A hint is given only on evidence in the output, and names it. Two hints may hold at once; the likeliest cause comes first.
-- A schema means what it means to `ToolCall.problems`. Nothing that it admits is complained about, except names that it does not know.
+- A hint needs evidence in the output, and names it. Several hints may apply; the likeliest cause comes first.
+- Schemas are interpreted as in `ToolCall.problems`. In addition, arguments with unknown names are reported even if the schema allows them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from unrender.nodes import Role
 
 _MARKERS = (Role.MARKER, Role.LAYOUT)
 _NEAR = 0.5
-"""The likeness of two names, of 1, from which one may be meant by the other."""
+"""Minimum similarity of two names, from 0 to 1, for suggesting one instead of the other."""
 _QUOTED = 60
-"""Number of characters shown after an end."""
+"""Maximum number of characters quoted after the end of an answer."""
 _DECODER = json.JSONDecoder()
 Advice = tuple[str, str]
-"""An observation and a fix; neither ends in a full stop."""
+"""An observation and a fix, without final full stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,40 +49,40 @@ class Hint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """The reading of an output that hints look at."""
+    """The parsing result that hints are based on."""
 
     reading: AnswerReading
     nearest: Nearest | None
     best: AnswerReading
-    """The output as the nearest syntax reads it, or else the template's own."""
+    """The result with the nearest syntax, or with the template's own if none is better."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that were offered."""
+        """The offered tools."""
         return self.reading.turn.request.tools or ()
 
 
 def _no_tools(case: Case) -> Iterator[Advice]:
-    """Nothing is a call where no tool is offered."""
+    """Check for calls although no tools were offered."""
     turn = case.reading.turn
     if turn.request._calls_allowed:
         return
-    # Without a list of tools any name is a tool's, so what looks like a call is read as one.
+    # Without a list of tools, any name counts as a tool.
     anything = replace(turn.request, tools=None, tool_choice="auto")
     if AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls:
         yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"
 
 
 def _no_call_syntax(case: Case) -> Iterator[Advice]:
-    """A template that writes no calls gives a format that reads none."""
+    """Check for possible calls although the template writes none."""
     format = case.reading.turn.format
     if format.tools.mode is ToolMode.NONE and _called(case):
-        text = f"the template shows no way to write calls, and {_listed(_called(case))} looks called"
-        yield text, "Check that the template is the model's newest, or give a format of your own (`format=`)"
+        text = f"the template doesn't write calls, but {_listed(_called(case))} seems to be called"
+        yield text, "Check that the template is up to date, or pass a format of your own (`format=`)"
 
 
 def _unknown_tool(case: Case) -> Iterator[Advice]:
-    """A call is read only when its name is a known tool's. Where reading did not stop, only a name that is nearly one counts."""
+    """Check for calls of unknown tools. If nothing was malformed, only names similar to a tool's name count."""
     if not case.tools:
         return
     turn = case.reading.turn
@@ -103,14 +103,14 @@ def _suggestion(name: str, names: list[str]) -> str:
 
 
 def _stripped(case: Case) -> Iterator[Advice]:
-    """An engine that skips special tokens takes away the markers that calls are found by.
+    """Check for markers that an engine removed as special tokens.
 
-    That is said where the template's own syntax without them is what the output holds, and no other syntax reads more of it.
+    It applies if the output matches the template's syntax without those markers, and no other syntax matches better.
     """
     format, openers = case.reading.turn.format, _openers(case)
     if not openers or any(opener in case.reading.output for opener in openers) or not _called(case):
         return
-    # Of `<|tool_call|>[{"name": …}]`, an engine with skip_special_tokens=True delivers `[{"name": …}]`.
+    # An engine with skip_special_tokens=True turns `<|tool_call|>[{"name": …}]` into `[{"name": …}]`.
     tokens = [token for token in format.preserved_tokens if any(token in opener for opener in openers)]
     fix = f"Have the engine keep {_listed(tokens or openers)} (skip_special_tokens=False, or preserved tokens)"
     closers = (piece for calls in calls_in(format) if calls.own for piece in calls.all_closers)
@@ -120,12 +120,12 @@ def _stripped(case: Case) -> Iterator[Advice]:
     elif seen:
         yield f"{seen[0]!r} closes a call that nothing opened: {openers[0]!r} is missing", fix
     elif case.nearest is None and (begun := _begun_as_its_own(case)):
-        fix += "; if the model opens calls otherwise, add its syntax to the format's `tolerated`"
-        yield f"{_listed(begun)} looks called, but {openers[0]!r}, which opens calls, is not in the output", fix
+        fix += "; if the model uses another syntax, add it to the format's `tolerated`"
+        yield f"{_listed(begun)} seems to be called, but the start marker {openers[0]!r} is missing", fix
 
 
 def _mutilated(case: Case) -> str:
-    """Return how the template's own syntax was mutilated, and what it reads when that is taken into account."""
+    """Return the damage to the template's syntax and the calls that are found despite it, or ""."""
     for how, syntax in without_markers(case.reading.turn.format):
         other = read_as(case.reading, syntax)
         if other is None or len(other.whole_calls) <= len(case.reading.whole_calls):
@@ -136,14 +136,14 @@ def _mutilated(case: Case) -> str:
 
 
 def _begun_as_its_own(case: Case) -> list[str]:
-    """Return the tools that look called in the template's own words, where so many markers are missing that nothing reads it.
+    """Return tools that seem to be called in the template's syntax, with too many markers missing to parse the call.
 
-    JSON that names the tool would still be read, so what was not is something else: `{"tool": "f"}`.
+    JSON calls would still be parsed without markers, so unparsed JSON such as `{"tool": "f"}` is something else.
     """
     tools = case.reading.turn.format.tools
     if tools.envelope:
         return []
-    # Without the markers, `<invoke name="f">` leaves `f">` in the text, and `{"tool": "f", …}` leaves only the quote.
+    # Without its markers, `<invoke name="f">` leaves `f">`, whereas `{"tool": "f", …}` only has a quote after the name.
     tokens = case.reading.turn.format.preserved_tokens
     own = {without(text, tokens).strip() for text in (tools.name_suffix, tools.arguments.start, "{")}
     signs = "|".join(map(re.escape, own - {""}))
@@ -151,24 +151,24 @@ def _begun_as_its_own(case: Case) -> list[str]:
 
 
 def _in_reasoning(case: Case) -> Iterator[Advice]:
-    """A call that the model writes while it thinks is not made."""
+    """Check for calls inside reasoning, which aren't executed."""
     turn, format = case.reading.turn, case.reading.turn.format
     if not turn.request._calls_allowed or not case.reading.thought.strip():
         return
     try:
-        # The reasoning is read once more as if it were an answer: `<think>I call <call>f {}</call></think>` has a call in it.
+        # Parse the reasoning as an answer: `<think>I call <call>f {}</call></think>` contains a call.
         plain = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
     except FormatError:
         return
     made = [(call.name, call.arguments_json) for call in case.reading.whole_calls]
     for call in AnswerReading.of(plain, case.reading.thought.strip()).whole_calls:
         if (call.name, call.arguments_json) not in made:
-            text = f"{call_text(call)} is written inside the reasoning, where nothing is called"
-            yield text, "It counts when the model has ended its reasoning, and writes it after that"
+            text = f"{call_text(call)} is inside the reasoning, where calls don't count"
+            yield text, "The model has to write the call after its reasoning"
 
 
 def _after_end(case: Case) -> Iterator[Advice]:
-    """An engine that does not stop at the end of the turn delivers what the model makes up after it."""
+    """Check for text after the end of the turn, which appears if an engine doesn't stop there."""
     reading, inside = case.reading, "".join(_inside(case.reading.turn.format))
     stops = [stop for stop in reading.turn.stop if stop not in inside]
     for span in reading.spans:
@@ -178,21 +178,21 @@ def _after_end(case: Case) -> Iterator[Advice]:
             continue
         at = max(span.start, 0) + written.index(stop)
         rest = reading.output[at + len(stop) :]
-        # In `<|channel|>final<|message|>Hi<|end|><|start|>assistant…` the end of a part is not the end of the answer.
+        # In `<|channel|>final<|message|>Hi<|end|><|start|>assistant…`, the end of a part isn't the end of the answer.
         headers = tuple(header.strip() for header in reading.turn.format.turn.headers if header.strip())
         if rest.lstrip().startswith(headers):
-            continue  # The same answer goes on, in a part with a header of its own.
+            continue  # The same answer continues with another header.
         for other in stops:
             rest = rest.replace(other, "")
         if rest.strip():
             text = f"the answer ends at character {at} with {stop!r}, and {rest.strip()[:_QUOTED]!r} follows"
             stop_there = "Have the engine stop there (its token, or a stop text)"
-            yield text, f"{stop_there}: what follows was not meant for the answer"
+            yield text, f"{stop_there}: text after it isn't part of the answer"
         return
 
 
 def _inside(format: Format) -> Iterator[str]:
-    """Yield what is written between the parts of one answer: an end of turn that is part of it ends nothing."""
+    """Yield texts between the parts of an answer. An end-of-turn text that is part of them doesn't end the answer."""
     tools, turn = format.tools, format.turn
     yield from (*tools.markers, tools.separator)
     yield from (part for part in tools.function if not isinstance(part, Slot))
@@ -200,17 +200,17 @@ def _inside(format: Format) -> Iterator[str]:
 
 
 def _looks_called(case: Case) -> Iterator[Advice]:
-    """Something that looks like a call, and that no known syntax reads."""
+    """Check for possible calls that no known syntax matches."""
     known = case.nearest or case.reading.malformed or case.reading.turn.format.tools.mode is ToolMode.NONE
     if not known and _called(case) and not any(_stripped(case)) and not any(_no_tools(case)):
         fields = next(_fields(case), None)
         told = f": JSON with the keys {_listed(fields)}" if fields else ""
-        text = f"{_listed(_called(case))} looks called, and no known syntax reads it{told}"
+        text = f"{_listed(_called(case))} seems to be called, but no known syntax matches{told}"
         yield text, "Compare it with what the model should write"
 
 
 def _fields(case: Case) -> Iterator[list[str]]:
-    """Yield the keys of each JSON object in which a tool's name is a value: `{"tool": "f", "args": {}}`."""
+    """Yield the keys of each JSON object that has a tool's name as a value: `{"tool": "f", "args": {}}`."""
     names = {tool.name for tool in case.tools}
     for found in islice(re.finditer(r"\{", case.reading.spoken), MAX_SHOWN_ITEMS):
         with suppress(ValueError, RecursionError):
@@ -220,55 +220,55 @@ def _fields(case: Case) -> Iterator[list[str]]:
 
 
 def _other_syntax(case: Case) -> Iterator[Advice]:
-    """Another family's way to write calls."""
+    """Check for calls in another model's syntax."""
     if case.nearest and not any(_stripped(case)):
         text = f"this is another model's syntax ({case.nearest.name}); does this template belong to the model?"
         yield text, "Use the model's own template, or add this syntax to the format's `tolerated`"
 
 
 def _truncated(case: Case) -> Iterator[Advice]:
-    """The output ends in the middle of something."""
+    """Check for calls cut off at the end of the output."""
     for call in case.reading.message.failed_calls:
         if call.status == "truncated":
-            where = f"inside the call of {call.name!r}" if call.name else "in a call, before its name"
+            where = f"inside the call of {call.name!r}" if call.name else "in a call before its name"
             text = f"the output ends {where}"
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'
 
 
 def _open_reasoning(case: Case) -> Iterator[Advice]:
-    """Reasoning that nothing closes takes everything."""
+    """Check for reasoning that never ends."""
     reading, end = case.reading, case.reading.turn.format.reasoning.end.strip()
     spans = [span for span in reading.spans if span.role is not Role.LAYOUT]
     if end and spans and spans[-1].role is Role.REASONING and not reading.message.content:
-        text = f"the output ends inside reasoning: {end!r} never comes"
-        yield text, "Allow more tokens, or check with --prompt whether the prompt had opened reasoning at all"
+        text = f"the output ends inside reasoning: {end!r} is missing"
+        yield text, "Allow more tokens, or check with --prompt whether the prompt really opened reasoning"
 
 
 def _lone_closer(case: Case) -> Iterator[Advice]:
-    """A reasoning closer without an opener: the text before it was meant to be reasoning."""
+    """Check for an end marker of reasoning without a start marker. The text before it was probably reasoning."""
     reading, markers = case.reading, case.reading.turn.format.reasoning
     end = markers.end.strip()
     turn = reading.turn.format.turn
     if any(end in text for text in (turn.end, *turn.ends, reading.turn.format.content.end)):
-        return  # It closes other things as well.
+        return  # This text also ends other parts.
     at = reading.output.find(end) if end else -1
     before = reading.output[:at] if at > 0 else ""
     if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:
         text = f"{end!r} at character {at} closes reasoning that nothing opened"
-        yield text, f"If the prompt ended in {markers.start.strip()!r}, give that prompt (--prompt, or `prompt=`)"
+        yield text, f"If the prompt ended in {markers.start.strip()!r}, pass that prompt (--prompt, or `prompt=`)"
 
 
 def _typing(case: Case) -> Iterator[Advice]:
-    """Arguments that do not fit the tool's schema."""
+    """Check for arguments that don't match the tool's schema."""
     for call in case.reading.whole_calls:
         tool = case.reading.turn.request.tool(call.name)
         for problem in islice(_problems(call, tool), MAX_SHOWN_ITEMS) if tool else ():
             text = f"the arguments of {call.name!r} don't fit its schema: {problem.removeprefix('$: ')}"
-            yield text, "The call was read as it stands; constrain generation to prevent this"
+            yield text, "The call was parsed unchanged; constrain generation to prevent this"
 
 
 def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:
-    """Yield where a call does not obey its schema, and the arguments that it admits only since it says nothing of them."""
+    """Yield schema violations of a call, and arguments that the schema doesn't mention but allows."""
     with suppress(GrammarError):
         yield from call.problems()
     schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
@@ -279,18 +279,18 @@ def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:
 
 
 def _unknown_field(case: Case) -> Iterator[Advice]:
-    """A call's JSON object has fields that the format does not know."""
+    """Check for unknown fields in a call's JSON object."""
     tools = case.reading.turn.format
     envelopes = [syntax.envelope for syntax in (tools.tools, *tools.tolerated) if syntax.envelope]
     names = {repr(fields.args_field[-1]) for fields in envelopes if fields.args_field}
     for event in case.reading.malformed:
-        # `{"name": "f", "args": {…}}`: the one object under an unknown key is taken for the arguments.
+        # `{"name": "f", "args": {…}}`: a single object with an unknown key is used as the arguments.
         if event.expected in names and event.text.strip("}"):
-            text = f"{event.text!r} is not a key of this format; what it holds was read as the call's arguments"
+            text = f"{event.text!r} is not a key of this format; its value was used as the arguments"
         elif event.expected in names:
-            text = f"a call has no {event.expected}, and more than one other object, or arguments beside its name"
+            text = f"a call has no {event.expected}, and its arguments are ambiguous"
         elif event.expected == "another field":
-            text = f"{event.text!r} was left out of a call: this format has no such key, or the call has it twice"
+            text = f"{event.text!r} was dropped from a call: the format has no such key, or it's duplicated"
         else:
             continue
         yield text, f"Arguments belong under {' or '.join(sorted(names))}; constrain generation to prevent this"
@@ -316,19 +316,19 @@ HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
 
 
 def _openers(case: Case) -> list[str]:
-    """Return what opens the template's own calls; without a marker before it, the call's own beginning."""
+    """Return the start markers of the template's calls, or the start of the call itself if there are none."""
     tools = case.reading.turn.format.tools
     markers = [text.strip() for text in tools.markers[:2] if text.strip()]
     return markers or [text.strip() for text in tools.openers]
 
 
-# `f(a=1)`, `"f"`, `f>`, `f {` and `f:0<` are calls; `f()` is how people write about functions.
+# `f(a=1)`, `"f"`, `f>`, `f {` and `f:0<` are calls, but `f()` is a common way to mention a function.
 _CALLED = r"""(?:["'>]|\((?!\))|:?\d*\s*[\[<{|])"""
-"""Signs that follow a name in all syntaxes of calls, and rarely in prose."""
+"""Characters after a tool's name in call syntaxes, which are rare in prose."""
 
 
 def _called(case: Case) -> list[str]:
-    """Return the offered tools that look called where nothing was read as a call."""
+    """Return the offered tools that seem to be called in text that wasn't parsed as a call."""
     spoken = case.reading.spoken
     return [tool.name for tool in case.tools if re.search(re.escape(tool.name) + _CALLED, spoken)]
 

@@ -1,10 +1,9 @@
-"""Reads an output under other rules, and finds the call syntax that reads most of it: declared, common, or the template's own
-without markers.
+"""Finds the call syntax that matches an output best: declared, common, or the template's own without markers.
 
-Strategy: each candidate replaces the template's own syntax, and the output is read again; what gives more whole calls than the
-template's own reading is nearer, and among equals what leaves less text over.
+Strategy: the output is parsed with each candidate in place of the template's syntax. The best candidate gives the most complete calls. If
+there are several, it's the one with the least remaining text.
 
-Rules: nothing here is ever generated, and the nearest match wins, so the order does not matter. Common syntaxes are data:
+Rules: candidate syntaxes are parsed, but never generated. Their order doesn't matter. Common syntaxes are data:
 `formats/markers/common.json`.
 """
 
@@ -26,14 +25,14 @@ from unrender.parser.streaming import Span
 from unrender.turn import Turn
 
 SPOKEN = (Role.CONTENT, Role.MALFORMED)
-"""The roles of text that the user sees: nothing of a call was read there."""
+"""Roles of text that the user sees, outside of calls."""
 UNREAD = (*SPOKEN, Role.REASONING)
-"""The same, and the role of reasoning, which the user does not see."""
+"""Roles of text outside of calls, including reasoning."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerReading:
-    """The reading of `output` as the answer to a prompt."""
+    """The result of parsing `output` as the answer to a prompt."""
 
     turn: Turn
     output: str
@@ -43,34 +42,34 @@ class AnswerReading:
 
     @classmethod
     def of(cls, turn: Turn, output: str) -> Self:
-        """Read a whole output as the answer to `turn`. No text raises an error."""
+        """Parse a complete output as the answer to `turn`. Never raises an error."""
         parser = turn.parser(ids=numbered_id)
         events = (*parser.feed(output), *parser.finish())
         return cls(turn=turn, output=output, events=events, spans=parser.spans, message=parser.message)
 
     @cached_property
     def malformed(self) -> tuple[Malformed, ...]:
-        """The parts of the output that the format does not allow, in the order of the text."""
+        """The parts of the output that the format doesn't allow, in order."""
         return tuple(event for event in self.events if isinstance(event, Malformed))
 
     @property
     def whole_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that were read to their end."""
+        """The complete calls."""
         return self.message.tool_calls
 
     @cached_property
     def unread(self) -> str:
-        """The text that no call was read from. All other text is white space in it, so that positions stay the same."""
+        """The text outside of calls. Other text is replaced with spaces, so that positions stay valid."""
         return self._only(UNREAD)
 
     @cached_property
     def spoken(self) -> str:
-        """The text that no call was read from, without the reasoning."""
+        """The text outside of calls and reasoning."""
         return self._only(SPOKEN)
 
     @cached_property
     def thought(self) -> str:
-        """The reasoning, as it was written."""
+        """The text of the reasoning."""
         return self._only((Role.REASONING,))
 
     def _only(self, roles: tuple[Role, ...]) -> str:
@@ -82,35 +81,35 @@ class AnswerReading:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """A key for comparing readings, greater is better: more whole calls, less malformed, less text left over."""
+        """Sort key, higher is better: more complete calls, less malformed text, less remaining text."""
         return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())
 
 
-# The nearest syntax.
+# Search.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
-    """The call syntax, other than the template's, that reads most calls of the output."""
+    """The call syntax, other than the template's, that matches the most calls in the output."""
 
     name: str
-    """A declared format's name, or an example of a common syntax."""
+    """Name of a declared format, or an example of a common syntax."""
     why: str
     calls: tuple[str, ...]
-    """The calls that it reads, as `name(arguments)`."""
+    """The calls it finds, as `name(arguments)`."""
 
 
 def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]:
-    """Return the syntax that reads more calls than the template's own, and the output as it reads it.
+    """Return the syntax that finds more calls than the template's own, and the parsing result.
 
-    None, and the same reading, when no syntax does, or when the template's own left no text unread.
+    Returns None and the given result if no syntax finds more, or if there's no text outside of calls.
     """
     nearest, best = None, reading
     if not reading.turn.request._calls_allowed or not reading.unread.strip():
         return nearest, best
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)
-        # A syntax without markers, such as `name(key=value)`, also reads `the file (see below)`: it counts only with arguments.
+        # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`, so it only counts with arguments.
         if other is None or (not syntax.openers and all(call.arguments_json == "{}" for call in other.whole_calls)):
             continue
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
@@ -119,7 +118,7 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
 
 
 def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
-    """Read the same output with only this call syntax; None when the format cannot have it."""
+    """Parse the same output with only this call syntax; None if the syntax is invalid for the format."""
     try:
         format = replace(reading.turn.format, tools=syntax, tolerated=())
     except FormatError:
@@ -128,7 +127,7 @@ def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
 
 
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
-    """Yield the template's own syntax as engines and tokenizers damage it, each with words for what is missing."""
+    """Yield damaged versions of the template's syntax, as produced by engines and tokenizers, each with a description."""
     tools = format.tools
     if tools.mode is ToolMode.NONE:
         return
@@ -138,27 +137,27 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     openers = (tools.section_start, tools.call_start)
     if any(text.strip() for text in openers):
         yield "without its openers", replace(tools, section_start="", call_start="")
-        # What is left of `<tool_call>` may be `tool_call>`.
+        # `<tool_call>` may have become `tool_call>`.
         beheaded = [text.strip()[1:] for text in openers]
         cut = replace(tools, section_start=beheaded[0], call_start=beheaded[1])
         yield "with the first character of its opener missing", cut
 
 
 def call_text(call: ToolCall) -> str:
-    """Return a call as a person would write it."""
+    """Return a call in readable form."""
     return f"{call.name}({call.arguments_json})"
 
 
 @cache
 def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
-    """Return the syntaxes to try, each after its name and the reason why it is known."""
+    """Return the syntaxes to try, with their names and reasons."""
     common = ((item.name, item) for item in common_calls())
     declared = ((f"the declared format {item.name!r}", item) for item in declared_formats())
     return tuple((name, item.why, tools) for name, item in (*common, *declared) for tools in item.format.syntaxes)
 
 
 def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
-    """Return the syntax as it looks when `tokens` are taken out of the output."""
+    """Return the syntax with `tokens` removed from its markers."""
 
     def skeleton(parts: Skeleton) -> Skeleton:
         kept = (part if isinstance(part, Slot) else without(part, tokens) for part in parts)
@@ -172,7 +171,7 @@ def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
 
 
 def without(text: str, tokens: tuple[str, ...]) -> str:
-    """Return a text with the tokens taken out of it."""
+    """Return a text with the tokens removed."""
     for token in tokens:
         text = text.replace(token, "")
     return text

@@ -1,7 +1,7 @@
-"""Pictures a `Format` as whole answers in rows of parts, each with its role and its field of the format.
+"""Shows a `Format` as sample answers, split into parts with their roles and fields.
 
-`listing` shows what is made of it: a line for each instruction of a parser's program, with its address, name and fields. A number
-beside `target`, `end`, `hub` and the like is an address: where the reading goes on.
+`listing` shows a parser's program, one line per instruction with its address, name and fields. Numbers in `target`, `end`, `hub` and
+similar fields are addresses of other instructions.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PicturePiece:
-    """One part of an answer: a marker as it is written, or a slot for the model's own words."""
+    """One part of an answer: a literal marker, or a slot for the model's own text."""
 
     text: str
     role: str
     field: str
-    """The field of the format, e.g. `tools.separator`; by it the evidence is found."""
+    """The field of the format, e.g. `tools.separator`, which also identifies its evidence."""
 
 
 def pictures(
     format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()
 ) -> list[tuple[PicturePiece, ...]]:
-    """Return the parts of whole answers.
+    """Return sample answers as sequences of parts.
 
-    There is one answer with content and a call; if the template does not write both together, there is one with each.
-    Where the turn ends otherwise after calls, only `evidence` shows it.
+    There's one answer with content and a call, or one with each if the template doesn't write both together. If calls have a different end
+    of turn, it's taken from `evidence`.
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
@@ -62,7 +62,7 @@ def pictures(
 
 
 def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[PicturePiece]:
-    """Return the end of a call's rendering: `<call>f</call><wait>` where content ends in `<end>`."""
+    """Return the end of turn after calls: `<wait>` in `<call>f</call><wait>`, even if content ends with `<end>`."""
     written = next((found.right.text for found in evidence if found.part == "tools.mode"), turn.end)
     usual = bool(turn.end) and written.endswith(turn.end)
     other = "" if usual else next(filter(written.endswith, turn.ends), "")
@@ -70,7 +70,7 @@ def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[Picture
 
 
 def field_texts(value: Any) -> list[tuple[str, str]]:
-    """Return the path and the value, as text, of every field of a Format or of capabilities that differs from its default."""
+    """Return the path and text of every field of a Format or of capabilities that differs from its default."""
     return list(_markers(value, ""))
 
 
@@ -103,7 +103,7 @@ def _between(markers: Reasoning | Content, name: str) -> Iterator[PicturePiece]:
 
 
 def call_picture(tools: CallSyntax) -> Iterator[PicturePiece]:
-    """Yield the parts of a run with one call."""
+    """Yield the parts of a section with one call."""
     around = [list(_marker(text, f"tools.{field}")) for text, field in zip(tools.markers, MARKERS, strict=True)]
     inside = (
         _arguments(tools.arguments) if part is Slot.ARGUMENTS else _part(part, "tools.function")
@@ -143,7 +143,7 @@ class Line:
 
 
 def listing(parser: Parser) -> tuple[Line, ...]:
-    """Return the program that `parser` runs, in the order of the addresses.
+    """Return the program of `parser`, in order of addresses.
 
     >>> from unrender import Format
     >>> from unrender.types import Request
@@ -157,17 +157,16 @@ def listing(parser: Parser) -> tuple[Line, ...]:
 
 
 def _fields(holder: Any) -> Iterator[str]:
-    """Yield the fields that say something: not what is left at its default, and not how text is skipped fast."""
+    """Yield the fields that aren't defaults. Fields that only speed up the parser are left out."""
     for field in fields(holder) if is_dataclass(holder) else ():
         value = getattr(holder, field.name)
-        # What equals its default says nothing.
         plain = field.default is not MISSING and bool(value == field.default)
         if not isinstance(value, Flow) and not plain:
             yield f"{field.name}={_shown(value)}"
 
 
 def _listed(opening: str, texts: Collection[str], closing: str) -> str:
-    """Return the first texts of many, and how many more there are."""
+    """Return the first texts, and the number of remaining ones."""
     found, more = list(islice(texts, MAX_SHOWN_ITEMS)), len(texts) - MAX_SHOWN_ITEMS
     return opening + ", ".join([*found, *([f"and {more} more"] if more > 0 else [])]) + closing
 
@@ -182,14 +181,14 @@ def _table(table: Mapping[Any, Any]) -> str:
 
 _SHOWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Finder, lambda finder: _items("<", ">")(finder.literals)),
-    (Follow, lambda _: "<what may follow the value>"),
+    (Follow, lambda _: "<text after the value>"),
     (Enum, lambda member: str(member.value)),
     (Mapping, _table),
     (tuple, _items("(", ")")),
     (list, _items("[", "]")),
     (frozenset, lambda values: _items("{", "}")(sorted(values, key=repr))),
 )
-"""Writers of fields' values, by the first class that fits; others are written as Python writes them."""
+"""Formatters of field values. The first matching class is used, with `repr` as the default."""
 
 
 def _shown(value: Any) -> str:

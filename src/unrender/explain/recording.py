@@ -1,7 +1,7 @@
 """Replays recorded chunks: the events of each chunk, and whether other chunkings give the same result.
 
-Strategy: the whole output is parsed once for each other chunking. Long outputs are split in two at evenly spaced positions instead of at
-every position; `tried` is the number of chunkings.
+Strategy: the output is parsed once for each other chunking. Long outputs are split in two at evenly spaced positions instead of at every
+position; `tried` is the number of chunkings.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
 
 _CHARACTERS = 2_000_000
-"""Total number of characters to parse for splits in two, which takes a second or two."""
+"""Maximum number of characters to parse for splits in two, which takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Events that came out after one chunk."""
+    """Events returned for one chunk."""
 
     chunk: str | None
-    """None for the end of the output."""
+    """The chunk; None for the end of the output."""
     events: tuple[Event, ...]
     held: int
     """Number of characters that are buffered after this chunk, because later text may change their meaning."""
@@ -34,7 +34,7 @@ class Difference:
     """Another chunking with a different result."""
 
     chunking: str
-    """e.g. `single characters`, `cut at character 17`."""
+    """Description, e.g. `single characters` or `cut at character 17`."""
     message: Message
     events: tuple[Event, ...]
 
@@ -46,7 +46,7 @@ class Replay:
     steps: tuple[Step, ...]
     message: Message
     events: tuple[Event, ...]
-    """All events, with adjacent pieces of the same text joined."""
+    """All events, with adjacent text events merged."""
     tried: int
     """Number of other chunkings tried."""
     differences: tuple[Difference, ...]
@@ -55,7 +55,7 @@ class Replay:
 def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
     """Feed recorded chunks to a new `parser()`, then the same text in other chunkings, and compare the results.
 
-    The other chunkings are the whole text, single characters, and every split in two (evenly spaced ones if there are too many).
+    The other chunkings are a single chunk, single characters, and every split in two (evenly spaced ones if there are too many).
 
     >>> from unrender import ChatTemplate
     >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")
@@ -79,7 +79,7 @@ def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
 
 
 def joined_events(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Return the events with neighbouring pieces of the same text joined."""
+    """Return the events with adjacent text events merged."""
     found: list[Event] = []
     for event in events:
         last = found[-1] if found else None
@@ -124,12 +124,12 @@ def _fed(parser: Parser, chunks: Sequence[str]) -> tuple[Message, list[Event]]:
 
 
 def _cuts(length: int) -> range:
-    # All cuts of n characters feed n² characters: 1,400 characters are cut everywhere, 14,000 at every hundredth place.
+    # All splits of n characters take n² characters of parsing. 1,400 characters are split everywhere, 14,000 at every hundredth position.
     every = max(1, -(-length * length // _CHARACTERS))
     return range(1, length, every)
 
 
 def _comparable(events: Sequence[Event]) -> list[Event]:
-    """Leave out how much text a complaint quotes, and where pieces end: both depend on the chunks, by design."""
+    """Return the events without quoted malformed text, with adjacent text merged. Both depend on chunk boundaries by design."""
     quiet = [replace(event, text="") if isinstance(event, Malformed) else event for event in events]
     return [event for event in joined_events(quiet) if not isinstance(event, MessageFinished)]

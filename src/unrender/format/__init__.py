@@ -1,15 +1,15 @@
 """The syntax of a model's answers, as frozen, versioned, plain data.
 
-The narrow waist of unrender. Left of it, analysis knows Jinja and nothing of model output; right of it, grammar, parser
-and exports know model output and nothing of Jinja. A Format can be printed, saved, compared, edited by hand, shipped.
+`Format` is the interface between two halves of the library. Analysis reads Jinja templates and produces a Format. Grammars, parser and
+exports use only the Format. It can be printed, saved, compared and edited by hand.
 
 Rules:
-- Text is literal: what the model prints, character for character, e.g. `"</think>"`. White space at the ends of a marker
-  and in joints is *layout*: generated exactly, read with tolerance. White space next to a verbatim slot (reasoning,
-  content, raw values) is stripped at most up to the literal's own length, so verbatim text comes back exact.
-- What is written around a call is a skeleton: literals and slots in the order of the text (`function`, `entry`).
-  The named markers of the field (`name_prefix`, `value_suffix`, …) are views of the skeletons.
-- A new field needs two templates that want it.
+- Text is literal: exactly what the model prints, e.g. `"</think>"`. White space at the ends of a marker and in joints is *layout*:
+  it's generated exactly and parsed tolerantly. White space next to a verbatim slot (reasoning, content, raw values) is stripped at
+  most up to the literal's own length, so that verbatim text is preserved.
+- The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers
+  (`name_prefix`, `value_suffix`, …) are properties computed from the skeletons.
+- A new field has to be needed by at least two templates.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 2
-"""Of the JSON that is written; version 1 is read where it says nothing that this one cannot say."""
+"""Version of the generated JSON. Version 1 is accepted if it doesn't use removed fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,35 +89,35 @@ class Format:
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are parsed but never generated, in order of preference."""
     spellings: tuple[Spelling, ...] = ()
-    """Other texts for the markers above, e.g. `<thought>` for `<think>`: read, never generated."""
+    """Other texts for the markers above, e.g. `<thought>` for `<think>`. They are parsed, but never generated."""
     ignored: tuple[str, ...] = ()
-    """Meaningless markers, dropped anywhere between parts."""
+    """Markers without a meaning, which are dropped anywhere between parts."""
     undeclared_reasoning: bool = True
-    """True if well-known reasoning markers that the format lacks are parsed at the start of an answer. They're never generated."""
+    """True if well-known reasoning markers that the format lacks are parsed at the start of an answer. They are never generated."""
     cleans_content: bool = False
-    """True if text that looks like a call, but isn't one, is dropped directly before or after a call."""
+    """True if text directly before or after a call is dropped when it looks like a call but isn't one."""
     preserved_tokens: tuple[str, ...] = ()
     """Markers that a tokenizer must not strip from the output."""
     declared: tuple[str, ...] = ()
-    """Names of the declared formats (`formats/`) that contributed."""
+    """Names of the declared formats (`formats/`) that contributed to this one."""
 
     def __post_init__(self) -> None:
         check(self)
 
     @property
     def _wrappers(self) -> tuple[Content, ...]:
-        """The wrappers of content: the one used alone, and the one beside calls if that is different."""
+        """The wrappers of content: the one without calls, and the one with calls if it's different."""
         return (self.content,) if self.content_with_calls is None else (self.content, self.content_with_calls)
 
     @property
     def _wrapper_alone(self) -> Content:
-        """The wrapper of content without reasoning before it: some formats write none then."""
+        """The wrapper of content without reasoning. Some formats have none in that case."""
         unwrapped = self.content.mode is ContentMode.WRAPPED_WITH_REASONING and self.reasoning.end
         return Content() if unwrapped else self.content
 
     @property
     def _opening(self) -> str:
-        """The beginning of reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+        """The text that starts reasoning: its start marker, or in mode DELIMITER the prefill."""
         unmarked = self.reasoning.mode is ReasoningMode.DELIMITER
         return self.reasoning.start or (self.turn.prefill if unmarked else "")
 
@@ -127,19 +127,16 @@ class Format:
         return tuple(syntax for syntax in (self.tools, *self.tolerated) if syntax.function)
 
     def _closed_in_words(self, prefill: str) -> bool:
-        """Return whether `prefill` is what the prompt writes to switch reasoning off: a closed block with words in it.
-
-        The words are the template's own.
-        """
+        """Return True if `prefill` switches reasoning off with a closed block that contains words of the template."""
         start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
         if not self.reasoning.closed_in(prefill) or prefill != self.turn.prefill_no_thinking:
             return False
         return bool(prefill.replace(start, "", 1).partition(end)[0].strip())
 
     def _ended_by(self, eos_token: str) -> Self:
-        """Return the format with an end-of-sequence token as a further end of turn.
+        """Return the format with an end-of-sequence token as another end of turn.
 
-        No format depends on the token, but output may show it. A token that is too long for a marker is left out.
+        The format doesn't depend on the token, but output may contain it. A token that is too long for a marker is ignored.
         """
         turn = self.turn
         if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends) or text_problem(eos_token):
@@ -157,7 +154,7 @@ class Format:
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Create a format from `to_dict`'s data. Raises `FormatVersionError` or `FormatError` with the path."""
+        """Create a format from the result of `to_dict`. Raises `FormatVersionError` or `FormatError` with the path."""
         if not isinstance(data, dict):
             raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         version = data.get("version")
@@ -174,9 +171,9 @@ class Format:
     def named(cls, name: str) -> Format:
         """Return the declared format with this name, e.g. "qwen3".
 
-        Raises `FormatError` for an unknown name, listing the known ones, and if a user's declared format is malformed.
+        Raises `FormatError` if the name is unknown, listing the known ones, or if a user's declared format is malformed.
         """
-        from unrender.formats import declared_formats  # noqa: PLC0415 -- the data is read when somebody asks for it
+        from unrender.formats import declared_formats  # noqa: PLC0415 -- imported on use
 
         known = {declared.name: declared.format for declared in declared_formats()}
         if name not in known:

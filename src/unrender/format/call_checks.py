@@ -1,4 +1,4 @@
-"""Checks one call syntax: skeletons, entries and codecs that could not be written and read back."""
+"""Checks a call syntax for skeletons, entries and codecs that couldn't be generated and parsed back."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from unrender.format.parts import (
 from unrender.limits import MAX_ID, MAX_INDEX, MAX_PARTS, MAX_SMALL
 
 Invariant = tuple[str, object, str]
-"""A check: a path, e.g. `tools.function[0]`, whether something is wrong there, and what was expected and found.
+"""A check: a path, e.g. `tools.function[0]`, a truthy value if it fails, and the error message.
 
-Nothing after a row that is wrong is evaluated, so each row may rely on those before it.
+Evaluation stops at the first failure, so each check may rely on the previous ones.
 """
 
 # Skeletons.
@@ -30,10 +30,10 @@ _WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.KEY, Slot.TYPE)
 
 
 def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, where: str) -> Iterator[Invariant]:
-    """Yield the checks of any skeleton: the slots of `known`, each with a text before it."""
+    """Yield the checks of any skeleton: only slots in `known`, with text between two slots."""
     yield where, len(parts) > MAX_PARTS, f"expected at most {MAX_PARTS} parts, found {len(parts)}"
     first = arguments.entry[:1]
-    # An entry that begins with its key begins with a letter: after the name `f`, `city=Rome` would give `fcity`.
+    # An entry that starts with its key starts with a letter: after the name `f`, `city=Rome` would give `fcity`.
     begins = arguments.start or ("name" if first and isinstance(first[0], Slot) else text_of(*first)) or "{"
     last: Part = ""
     before: Part = ""
@@ -42,7 +42,7 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         if isinstance(part, Slot):
             slots = [str(slot) for slot in known]
             yield here, part not in known, f"expected one of the slots {slots}, found {part.value!r}"
-            # `NAME " " INDEX`: the counter is a number, so the two are told apart. Arguments and other words begin by themselves.
+            # `NAME " " INDEX`: the counter is a number, so its start is clear. Arguments and ignored words have a clear start too.
             apart = part is Slot.INDEX and before is Slot.NAME and not isinstance(last, Slot)
             apart |= part in (Slot.ARGUMENTS, Slot.ANY) and before is not Slot.ANY
             expected = f"expected a text between the slots `{before}` and `{part}`"
@@ -50,11 +50,11 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         else:
             yield here, not part, "expected a text or a slot, found nothing"
             yield here, at and not isinstance(last, Slot), "expected a slot, as a text comes before it"
-        # The parser would take a letter or digit after a name or an id for a part of that name or id.
+        # The parser would read a letter or digit after a name or an id as part of it.
         texts = [begins, arguments.when_empty or ""] if part is Slot.ARGUMENTS else [text_of(part)]
         joined = last in _WORDS and any(text[:1].isalnum() or text[:1] == "_" for text in texts)
         yield here, joined, f"expected no letter or digit right after `{last}`, found {texts[0]!r}"
-        # `KEY " " VALUE`: white space ends a name, and nothing else. `VALUE " " KEY` could be one value with a blank.
+        # `KEY " " VALUE`: white space always ends a key. `VALUE " " KEY` could be a single value with a space in it.
         before = part if isinstance(part, Slot) or part.strip() or before is Slot.KEY else before
         last = part
 
@@ -70,7 +70,7 @@ _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.ANY)
 
 
 def check_tools(tools: CallSyntax, where: str) -> Iterator[Invariant]:
-    """Yield the checks of one call syntax by itself."""
+    """Yield the checks of one call syntax."""
     if tools == CallSyntax():
         return
     yield f"{where}.id_length", not 0 <= tools.id_length <= MAX_ID, f"expected a number from 0 to {MAX_ID}"
@@ -90,17 +90,17 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Invariant]:
         ascending = 0 <= first < last <= len(parts)
         yield place, not ascending, f"expected two ascending positions from 0 to {len(parts)}, found {[first, last]}"
         yield place, Slot.ARGUMENTS in parts[:last], "expected parts before the arguments"
-        yield place, tools.envelope or Slot.ID in parts, "the id has a place of its own"
+        yield place, tools.envelope or Slot.ID in parts, "the id already has a slot"
     yield from _arguments(tools, f"{where}.arguments")
 
 
 def is_marked(tools: CallSyntax) -> bool:
-    """Return whether a marker, or a bracket of JSON, comes before the name of a call."""
+    """Return True if there's a marker or JSON bracket before the name of a call."""
     return tools.envelope is not None or bool(tools.openers)
 
 
 def _unmarked(tools: CallSyntax, where: str) -> Iterator[Invariant]:
-    """Yield the checks of a call that no marker announces, as the first call or as one after another."""
+    """Yield the checks of calls without a start marker, for the first call and for later ones."""
     parts, empty, arguments = tools.function, tools.arguments.when_empty, tools.arguments
     first, last = text_of(*parts[:1]), text_of(*parts[-1:])
     opened, named = is_marked(tools), parts[:1] == (Slot.NAME,)
@@ -110,7 +110,7 @@ def _unmarked(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     yield f"{where}.function", tools.parallel and not following and not named, f"{expected} a call that follows another"
     bare = not opened and not arguments.entry and empty is not None and empty[:1] not in ("{", '"')
     yield f"{where}.arguments.when_empty", bare, f"expected an object, as nothing else shows a call, found {empty!r}"
-    # `f()f()`: brackets show where a call without arguments ends; `ff` would be one name.
+    # `f()f()`: brackets end a call without arguments; `ff` would be a single name.
     brackets = arguments.entry and (arguments.start + arguments.end).strip()
     written = empty.strip() if empty is not None else brackets or not arguments.entry
     between = (last + tools.call_end + following).strip()
@@ -122,10 +122,10 @@ def _unmarked(tools: CallSyntax, where: str) -> Iterator[Invariant]:
 
 _ENTRY_SLOTS = (Slot.KEY, Slot.VALUE, Slot.TYPE)
 _OBJECT_STRINGS = {Containers.JSON: Strings.JSON, Containers.PYTHON: Strings.PYTHON}
-"""Notation of the strings in arguments that are one object, by the notation of the object."""
+"""Required notation of strings if the arguments are one JSON or Python object."""
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
-"""Characters at which the parser ends a word, see `machine.arguments`."""
+"""Characters at which the parser ends a word (see `machine.arguments`)."""
 
 
 def _arguments(tools: CallSyntax, where: str) -> Iterator[Invariant]:
@@ -141,9 +141,9 @@ def _arguments(tools: CallSyntax, where: str) -> Iterator[Invariant]:
         around = tools.envelope and arguments.start + arguments.end
         yield f"{where}.start", around, "expected nothing, since the arguments are in a JSON object"
     escaped = codec.escapes and tagged != (codec.strings in (Strings.RAW, Strings.QUOTED))
-    yield f"{where}.codec.escapes", escaped, "expected nothing, since values end by themselves"
+    yield f"{where}.codec.escapes", escaped, "expected nothing, because these values need no escapes"
     stray = not all(map(str.strip, arguments.closers)) or (arguments.closers and not tagged)
-    yield f"{where}.closers", stray, "expected markers, and only where each argument is written for itself"
+    yield f"{where}.closers", stray, "expected markers, and only if each argument is written separately"
     yield from _codec(codec, f"{where}.codec")
 
 
@@ -156,12 +156,12 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     value, key = parts.index(Slot.VALUE), parts.index(Slot.KEY)
     yield where, key > value, "expected the slot `key` before `value`"
     typed = parts.count(Slot.TYPE) == (codec.typed_by is Typing.ATTRIBUTE)
-    yield where, not typed, "expected the slot `type` where, and only where, the codec is typed by `attribute`"
+    yield where, not typed, "expected the slot `type` exactly if the codec is typed by `attribute`"
     yield where, Slot.TYPE in parts[value:], "expected the slot `type` before `value`"
     yield from _ends_of_arguments(tools, where, key, value)
     in_tags = codec.containers is Containers.XML
-    yield where, in_tags and keys < 2, "expected the key after the value as well, since containers are `xml`"
-    # `<city>Rome</city>`: only a value that is quoted, or raw and typed by the schema, may be closed by its own name.
+    yield where, in_tags and keys < 2, "expected the key after the value too, because containers are `xml`"
+    # `<city>Rome</city>`: only a quoted value, or a raw value typed by the schema, may be closed by its own name.
     raw = codec.strings is Strings.RAW and codec.typed_by is Typing.SCHEMA and not codec.cdata
     only = "containers are `xml`, or strings have quotes or are `raw` and typed by `schema`"
     ends = in_tags or raw or not codec.strings.unquoted
@@ -169,7 +169,7 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Invariant]:
 
 
 def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> Iterator[Invariant]:
-    """Yield the checks of where the arguments end, or a raw value does. `key` and `value` are places in the entry."""
+    """Yield the checks for the end of the arguments and of raw values. `key` and `value` are positions in the entry."""
     arguments, parts, place = tools.arguments, tools.arguments.entry, where.removesuffix(".entry")
     after = tools.function.index(Slot.ARGUMENTS) + 1
     closers = (arguments.end, *literals(tools.function[after:]), tools.call_end, tools.section_end)
@@ -187,7 +187,7 @@ def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> I
     yield f"{place}.separator", same, f"expected another text than {nearest!r} begins with"
     if not arguments.open_ended:
         return
-    # A raw value ends where the next argument begins: of `a=Rome, b=3` at `, b=`, of `a=Rome\nb=3` at the line's end.
+    # A raw value ends at the start of the next argument: in `a=Rome, b=3` at `, b=`, in `a=Rome\nb=3` at the end of the line.
     beside_key = "".join(literals(parts[key:value])).strip()
     yield where, not arguments.between, "expected a marker after the value, as raw strings have no quotes"
     bare = not arguments.between.strip() and not beside_key
@@ -197,7 +197,7 @@ def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> I
 
 
 def _first_words(parts: Skeleton) -> list[str]:
-    """Return the first word of each text."""
+    """Return the first word of each non-blank text."""
     return [text.split(maxsplit=1)[0] for text in literals(parts) if text.strip()]
 
 
@@ -206,22 +206,26 @@ def _codec(codec: Codec, where: str) -> Iterator[Invariant]:
     for name, quote in (("string_open", codec.string_open), ("string_close", codec.string_close)):
         wrong = bool(quote.strip()) != quoted or (quote and not quoted)
         yield f"{where}.{name}", wrong, f"expected {'a marker' if quoted else 'nothing'}, found {quote!r}"
-    typed = "expected `syntax` where strings have quotes, and something else where they have none"
+    typed = "expected `syntax` exactly if strings have quotes"
     yield f"{where}.typed_by", unquoted != (codec.typed_by is not Typing.SYNTAX), typed
     yield f"{where}.indent", not 0 <= codec.indent <= MAX_SMALL, f"expected a number from 0 to {MAX_SMALL}"
     for name, text, core in (("item", codec.item_separator, ","), ("key", codec.key_separator, ":")):
         yield f"{where}.{name}_separator", text.strip() != core, f"expected {core!r} with white space, found {text!r}"
     tagged = bool(codec.item_tag.strip()) == (codec.containers is Containers.XML)
-    yield f"{where}.item_tag", not tagged, "expected a tag's name where, and only where, containers are `xml`"
+    yield f"{where}.item_tag", not tagged, "expected a tag name exactly if containers are `xml`"
     bare = codec.containers is Containers.BARE and unquoted
-    yield f"{where}.containers", bare, "keys without quotes stand only where strings have quotes"
-    yield f"{where}.cdata", codec.cdata and codec.strings is not Strings.RAW, "only raw strings stand in CDATA"
+    yield f"{where}.containers", bare, "expected quoted strings, because keys have no quotes"
+    yield (
+        f"{where}.cdata",
+        codec.cdata and codec.strings is not Strings.RAW,
+        "expected raw strings, because only these can be in CDATA",
+    )
     forms = [form for _, form in codec.escapes]
     wrong = any(len(character) != 1 for character, _ in codec.escapes) or len({*forms, ""}) <= len(forms)
-    yield f"{where}.escapes", wrong, "expected single characters, each with a form of its own"
+    yield f"{where}.escapes", wrong, "expected single characters with distinct forms"
     where, kinds = f"{where}.types", sorted(kind for kind, _ in codec.types)
     words = (codec.typed_by is Typing.ATTRIBUTE) == bool(kinds)
-    yield where, not words, "expected a word for each type where, and only where, the codec is typed by `attribute`"
+    yield where, not words, "expected a word for each type exactly if the codec is typed by `attribute`"
     yield where, kinds and kinds != sorted(_JSON_TYPES), f"expected each of {list(_JSON_TYPES)} once"
     for at, (kind, word) in enumerate(codec.types):
         wrong = not word or not _WORD_ENDS.isdisjoint(word)

@@ -1,14 +1,12 @@
-"""Finds the first invariant that a Format breaks; it becomes a `FormatError` that names the field.
+"""Checks the invariants of a Format. The first violation becomes a `FormatError` that names the field.
 
-A check is a generator of rows, each a path, whether something is wrong there, and what was expected. Texts and counts come
-first, so that the later checks work on data of bounded size. Then come the parts by themselves, and then the markers against
-each other.
+Checks are rows from generators: a path, a flag for failure, and a message. Text lengths and counts come first, so later checks work on
+bounded data. They are followed by checks of each part, and then by checks for conflicts between markers.
 
 Rules:
-- What passes here is parsed, generated and exported without an error. An invariant that is missing is a bug here.
-- Each marker has a role in reading: it opens something, closes it, or stands between. Two markers of different roles that
-  meet at one place must not be the same text. White space around a marker, and brackets of JSON after it, do not tell it
-  from another.
+- A valid Format is parsed, generated and exported without errors. If an invariant is missing, that's a bug in this module.
+- Each marker either starts a part, ends a part or separates two parts. Two markers with different roles must not have the same text
+  if the parser expects both at the same position. White space around markers and JSON brackets after them are ignored here.
 """
 
 from __future__ import annotations
@@ -27,24 +25,24 @@ if TYPE_CHECKING:
     from unrender.format import Format
 
 
-# No model writes them, so analysis, sampler and parser put them where a text is to be told from all others.
+# Models don't write these characters. So analysis, sampler and parser use them as placeholders.
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
-"""NUL, at which engines end a text, surrogates, which no text holds, and the stand-ins of analysis, sampler and parser."""
+"""NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser."""
 
 
 def check(format: Format) -> None:
-    """Raise `FormatError`, naming the field, for the first invariant that `format` breaks."""
+    """Raise `FormatError` for the first invariant that `format` violates, naming the field."""
     for where, wrong, problem in _rows(format):
         if wrong:
             raise FormatError(problem, f"format.{where}" if where else "format")
 
 
 def text_problem(text: str) -> str:
-    """Return the reason why `text` cannot be a marker, or "" when it can."""
+    """Return the reason why `text` can't be a marker, or "" if it can."""
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()
-    # Of white space at both ends, the longer run counts.
+    # The longer of the two white-space runs counts.
     if core and len(text) - min(len(text.lstrip()), len(text.rstrip())) > MAX_LAYOUT:
         return f"expected at most {MAX_LAYOUT} characters of white space at either end"
     if not core and len(text) > MAX_LAYOUT:
@@ -90,16 +88,16 @@ def _rows(format: Format) -> Iterator[Invariant]:
         yield where, not text.strip(), f"expected a marker, found {text!r}"
     if reasoning.holds_calls:
         where, shown = "reasoning.holds_calls", is_marked(tools) or turn.reasoning_to_tools.strip()
-        yield where, tools == CallSyntax(), "there are no calls that reasoning could hold"
+        yield where, tools == CallSyntax(), "expected a format with calls"
         yield where, not shown, "expected calls with a marker before the name, which shows them inside reasoning"
     yield from _answer(format)
 
 
-# The parts by themselves.
+# Parts.
 
 
 def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
-    """Yield every text and every list of a format, or of a part, with its path; each list before what is in it."""
+    """Yield every text and every list of a format or part, with its path. A list comes before its items."""
     if isinstance(value, str):
         if not isinstance(value, StrEnum):
             yield where, value
@@ -108,7 +106,7 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
         for at, item in enumerate(value):
             yield from texts_in(item, f"{where}[{at}]")
     else:
-        # `fields` would make the list anew each time; analysis checks a dozen formats for each template.
+        # `fields` would build a list on every call, and analysis checks a dozen formats per template.
         for name in getattr(value, "__dataclass_fields__", ()):
             yield from texts_in(getattr(value, name), f"{where}.{name}")
 
@@ -116,7 +114,7 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
 def _reasoning(reasoning: Reasoning) -> Iterator[Invariant]:
     mode, start, end = reasoning.mode, reasoning.start, reasoning.end
     if mode is ReasoningMode.NONE:
-        yield "reasoning.mode", reasoning != Reasoning(), "reasoning is described, and its mode is `none`"
+        yield "reasoning.mode", reasoning != Reasoning(), "expected no other fields in mode `none`"
         return
     opened = mode is not ReasoningMode.DELIMITER
     yield "reasoning.end", not end.strip(), f"expected a marker that ends reasoning, found {end!r}"
@@ -129,24 +127,24 @@ def _reasoning(reasoning: Reasoning) -> Iterator[Invariant]:
 
 def _content(content: Content, where: str) -> Iterator[Invariant]:
     if content.mode is ContentMode.PLAIN:
-        yield f"{where}.mode", content != Content(), "a wrapper is described, and the mode is `plain`"
+        yield f"{where}.mode", content != Content(), "expected no other fields in mode `plain`"
         return
     start, end = content.start, content.end
     yield f"{where}.start", not start.strip(), f"expected a marker that begins content, found {start!r}"
     yield f"{where}.end", end and not end.strip(), f"expected a marker or nothing, found {end!r}"
 
 
-# Markers against each other.
+# Conflicts between markers.
 
 _FENCE = "```"
 _WORDED_FENCE = re.compile(r"```\w")
 
 NamedMarker = tuple[str, str]
-"""The place of a marker in the Format, and its text."""
+"""Path of a marker in the Format, and its text."""
 
 
 def _answer(format: Format) -> Iterator[Invariant]:
-    """Yield the checks of markers that the parser must tell apart: of the answer's parts, and those that are dropped."""
+    """Yield the checks for markers of the answer's parts, and for ignored markers, that the parser couldn't distinguish."""
     turn, reasoning, content = format.turn, format.reasoning, format.content
     calls, headers = _cores(_openers(format.tools, "tools")), _cores(_listed("turn.headers", turn.headers))
     edges = [("reasoning.start", reasoning.start), ("reasoning.end", reasoning.end)]
@@ -155,15 +153,15 @@ def _answer(format: Format) -> Iterator[Invariant]:
     ends, ignored = _listed("turn.ends", turn.ends), _listed("ignored", format.ignored)
     dropped = [*_cores([("turn.end", turn.end)]), *headers, *_cores([*ends, *ignored])]
     starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
-    # `~~thought~~`: a part may end with the marker that begins it, since the second one ends it.
+    # `~~thought~~`: the start and end markers of a part may be the same.
     twins = {(f"{place}.end", core) for place, core in starts.items()}
-    # `<think>so<end><say>Hi<end>`: parts with openers of their own may end alike.
+    # `<think>so<end><say>Hi<end>`: two parts with start markers may share their end marker.
     if {"reasoning", "content"} <= starts.keys():
         twins.add(("content.end", dict(parts).get("reasoning.end", "")))
     yield from _doubles([marker for marker in parts if marker not in twins])
     openers = [(where, core) for where, core in parts if not where.endswith(".end")]
     for where, core in openers:
-        # `<a>` opens reasoning and `<a>b` content: after `<a>`, `b` could be the first letter of a thought.
+        # `<a>` starts reasoning and `<a>b` content: after `<a>`, `b` could be the first letter of the reasoning.
         for other, text in openers if where in ("reasoning.start", "content.start") else ():
             longer = text != core and text.startswith(core)
             yield other, longer, f"expected a marker that does not begin with {core!r} of {where}, found {text!r}"
@@ -182,10 +180,10 @@ def _answer(format: Format) -> Iterator[Invariant]:
 def _prefills(
     turn: TurnTexts, reasoning: Reasoning, calls: list[NamedMarker], headers: list[NamedMarker]
 ) -> Iterator[Invariant]:
-    """Yield the checks of what the prompt writes of an answer.
+    """Yield the checks of the prefill.
 
-    A prompt that has always begun a call leaves nothing else to answer; one that begins the answer once more, or does not
-    open the reasoning that it always opens, contradicts the Format.
+    A prefill must not start a call, because no other answer would be possible. It must not contain a header, and it must open the reasoning
+    if the format says that it does.
     """
     start, end = reasoning.start.strip(), reasoning.end.strip()
     prompts = (("turn.prefill", turn.prefill), ("turn.prefill_no_thinking", turn.prefill_no_thinking))
@@ -199,24 +197,24 @@ def _prefills(
     opens = reasoning.mode in (ReasoningMode.FORCED_OPEN, ReasoningMode.FORCED_CLOSED) and turn.prefill.strip()
     unopened = opens and start not in turn.prefill
     yield "turn.prefill", unopened, f"expected {start!r} of reasoning.start, found {turn.prefill!r}"
-    # Prose has single characters as well, so one alone does not close reasoning.
+    # A single character may occur in prose, so it only closes reasoning after the start marker.
     alone = len(end) == 1 and reasoning.mode is not ReasoningMode.DELIMITER
     for name, text in (("reasoning.empty", reasoning.empty), prompts[1]):
         closes = alone and reasoning.closed_in(text) and not text.strip().startswith(start)
-        yield name, closes, f"expected {start!r} first, as {end!r} alone is not seen, found {text!r}"
+        yield name, closes, f"expected {start!r} first, as {end!r} alone isn't recognized, found {text!r}"
 
 
 def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Invariant]:
-    """Yield the places where a word would go on right after an end of reasoning that looks like a word itself.
+    """Yield an error if a word could directly follow an end marker that ends in a letter.
 
-    Reasoning that ends with `done` and is followed by ` Hello` in one place must not be followed by `Hello` in another.
+    If the text after the end marker `done` starts with a space in one case, e.g. ` Hello`, it must start with one in all cases.
     """
     end, core = reasoning.end, reasoning.end.strip()
     if not core[-1:].isalnum():
         return
     layout = end[len(end.rstrip()) :]
     joints = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
-    # The joint is after the empty form as well; after what the prompt writes, only what it writes itself.
+    # The text between reasoning and content also follows the empty form. A prefill includes its own text after the end marker.
     empty = {"reasoning.empty": reasoning.empty + turn.reasoning_to_content if reasoning.empty else ""}
     empty["turn.prefill_no_thinking"] = turn.prefill_no_thinking
     joints |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
@@ -228,7 +226,7 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Invariant]:
 
 
 def _syntax(tools: CallSyntax, where: str) -> Iterator[Invariant]:
-    """Yield the markers of a call syntax that open a call, and also close one or separate two; then its Markdown fences."""
+    """Yield the checks for markers that start a call but also end or separate calls, and for Markdown fences."""
     function = tools.function
     last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
     closing = [(f"{where}.function[{at}]", str(part)) for at, part in enumerate(function) if at > last]
@@ -236,23 +234,23 @@ def _syntax(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     closers += [(f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
     openers, twins = _openers(tools, where), _twins(_openers(tools, where), closers)
     others = [closer for closer in closers if closer[0] not in twins]
-    # Where no marker is before it, a call in JSON begins with its bracket.
+    # Without a start marker, a JSON call starts with its bracket.
     bare = [(f"{where}.function[0]", "{")] if tools.envelope and not tools.call_start.strip() else []
     yield from _doubles(_cores([*openers, *bare, *others, (f"{where}.separator", tools.separator)]))
-    # A closing fence must have an opening one, and no word after it; otherwise the parser drops it.
+    # A closing fence needs an opening one and must not have a word after it. Otherwise the parser drops it.
     at = function.index(Slot.ARGUMENTS) if function else 0
     before, after = ("".join(literals(parts)) for parts in (function[:at], function[at:]))
     opened = (tools.section_start + tools.call_start + before).count(_FENCE)
     end = after + tools.call_end + tools.separator + tools.section_end
     wrong = opened != end.count(_FENCE) or _WORDED_FENCE.search(end)
-    expected = "expected a Markdown fence without a word for each that is opened, and no other"
+    expected = "expected one closing Markdown fence, without a word, for each opening one"
     yield f"{where}.call_end", wrong, expected
 
 
 def _twins(openers: list[NamedMarker], closers: list[NamedMarker]) -> set[str]:
-    """Return the places of closers that may equal their opener, e.g. a fence around all calls, or around each call.
+    """Return the paths of end markers that may equal their start marker, e.g. fences around all calls or each call.
 
-    A call that such a marker encloses ends before the next one begins.
+    A call between such markers ends before the next one starts.
     """
     begins, ends = dict(_cores(openers)), dict(_cores(closers))
     sections = [place for place in begins if place.endswith(".section_start")]
@@ -264,7 +262,7 @@ def _twins(openers: list[NamedMarker], closers: list[NamedMarker]) -> set[str]:
 
 
 def _openers(tools: CallSyntax, where: str) -> list[NamedMarker]:
-    """Return the markers that begin calls, the outermost first."""
+    """Return the markers that start calls, outermost first."""
     first = "" if tools.envelope else text_of(*tools.function[:1])
     named = [(f"{where}.section_start", tools.section_start), (f"{where}.call_start", tools.call_start)]
     return [(place, text) for place, text in (*named, (f"{where}.function[0]", first)) if text.strip()]
@@ -280,8 +278,8 @@ def _listed(where: str, markers: Iterable[str]) -> list[NamedMarker]:
 
 
 def _cores(named: Iterable[NamedMarker]) -> list[NamedMarker]:
-    """Return the markers without what does not tell them apart, blank ones left out."""
-    # `<tool_call>[{` and `<tool_call>` are the same marker: the bracket may be the beginning of the arguments.
+    """Return the non-blank markers without surrounding white space and trailing brackets."""
+    # `<tool_call>[{` and `<tool_call>` are the same marker, because the bracket may be the start of the arguments.
     cores = ((where, text.strip().rstrip("[{ \n") or text.strip()) for where, text in named)
     return [(where, core) for where, core in cores if core]
 

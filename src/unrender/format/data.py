@@ -1,9 +1,9 @@
 """Converts a Format to plain JSON data and back, and lists the differences between two Formats.
 
 Rules:
-- Wrong data is a `FormatError` with its place.
-- Equal formats have no differences. A path names the smallest part that differs. But a skeleton or a list of markers is
-  compared whole, since its parts mean nothing alone.
+- Invalid data raises `FormatError` with the path.
+- Equal formats have no differences. A path names the smallest part that differs. But skeletons and lists of markers are compared as
+  one value, because their items have no meaning on their own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONG_NUMBER = 10**60
 
 
 def plain_data(value: Any) -> Any:
-    """Return plain JSON data, slots as `{"slot": "name"}`."""
+    """Return plain JSON data, with slots as `{"slot": "name"}`."""
     if isinstance(value, Slot):
         return {"slot": value.value}
     if isinstance(value, StrEnum):
@@ -41,7 +41,7 @@ def plain_data(value: Any) -> Any:
 
 
 def decode(kind: Any, data: Any, *, where: str) -> Any:
-    """Return `data` as a value of the type `kind`. Raises `FormatError` that names the place below `where`."""
+    """Return `data` as a value of type `kind`. Raises `FormatError` with the path below `where`."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:
         return _decode_union(args, data, where=where)
@@ -51,7 +51,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
         return kind.from_dict(data) if hasattr(kind, "from_dict") else decode_fields(kind, data, where=where)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _decode_enum(kind, data, where=where)
-    # `true` is not a number, though Python's `True` is an `int`.
+    # `true` isn't a number, although Python's `True` is an `int`.
     if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
         raise FormatError(f"expected {kind.__name__}, found {data_in_words(data)}", where)
     return data
@@ -60,7 +60,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
 def _decode_union(options: tuple[Any, ...], data: Any, *, where: str) -> Any:
     if data is None and type(None) in options:
         return None
-    # In a skeleton `"key"` is a text, and `{"slot": "key"}` is a slot.
+    # In a skeleton, `"key"` is a text and `{"slot": "key"}` is a slot.
     if Slot in options:
         return decode(Slot if isinstance(data, dict) else str, data, where=where)
     kinds = [option for option in options if option is not type(None)]
@@ -88,7 +88,7 @@ def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
 
 
 def decode_fields(kind: Any, data: Any, *, where: str) -> Any:
-    """Return an object as a dataclass, each field as its type."""
+    """Return an object as a dataclass, with its fields converted to their types."""
     if not isinstance(data, dict):
         raise FormatError(f"expected an object, found {data_in_words(data)}", where)
     data = {name: item for name, item in data.items() if name not in _DERIVED.get(kind, ())}
@@ -104,11 +104,11 @@ def decode_fields(kind: Any, data: Any, *, where: str) -> Any:
 
 
 _DERIVED: dict[type, tuple[str, ...]] = {CallSyntax: ("mode", "envelope")}
-"""Fields of older JSON that say nothing which the others do not."""
+"""Redundant fields of older JSON."""
 _GONE = {"arguments": ("repeats", "as_string"), "codec": ("entities", "escaped_containers")}
-"""Fields of version 1 that no template needed, by the object that had them."""
+"""Removed fields of version 1, by their parent object."""
 _HELD = {"format": ("tools", "tolerated"), "tools": ("arguments",), "arguments": ("codec",)}
-"""The objects in which those are, by the object around them."""
+"""Fields that lead to those objects, by their parent object."""
 
 
 def without_gone_fields(data: Any, name: str = "format", where: str = "format") -> Any:
@@ -131,7 +131,7 @@ def without_gone_fields(data: Any, name: str = "format", where: str = "format") 
 
 
 def data_in_words(data: Any) -> str:
-    """Return data in words for an error message: in short, and safely, however deep or long the data are."""
+    """Return a short description of data for an error message, regardless of its depth or size."""
     if isinstance(data, str):
         return repr(data[:60])
     if isinstance(data, int) and abs(data) >= _LONG_NUMBER:
@@ -147,9 +147,9 @@ class FormatDifference:
     """A part of the Format that differs."""
 
     path: str
-    """e.g. `tools.call_start` or `tolerated[1].arguments.codec.strings`"""
+    """Path of the part, e.g. `tools.call_start` or `tolerated[1].arguments.codec.strings`."""
     before: Any
-    """Plain JSON data; None where the part is not there. A skeleton is one text, its slots written `«name»`."""
+    """Plain JSON data; None if the part is missing. A skeleton is one text with slots written as `«name»`."""
     after: Any
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class FormatDifference:
 
 
 def differences(before: Format, after: Format) -> tuple[FormatDifference, ...]:
-    r"""Return the differences between two Formats, in the order of the Format's fields; none when they are equal.
+    r"""Return the differences between two Formats, in field order; empty if they are equal.
 
     >>> from unrender.format import Format, TurnTexts
     >>> print(*differences(Format(turn=TurnTexts(end="<|end|>")), Format(turn=TurnTexts(end="<|end|>\n"))))

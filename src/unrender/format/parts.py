@@ -1,4 +1,4 @@
-"""Defines the parts of a Format, as frozen dataclasses, and the words that describe them."""
+"""Defines the parts of a Format as frozen dataclasses, and the enums they use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, assert_never
 
 from unrender.cache import kept
 
-# Words.
+# Enums.
 
 
 class ReasoningMode(StrEnum):
@@ -21,24 +21,24 @@ class ReasoningMode(StrEnum):
     TAG_BASED = "tag_based"
     """The model writes both markers."""
     DELIMITER = "delimiter"
-    """Only the closing marker is written."""
+    """Reasoning has no start marker, only an end marker."""
     FORCED_OPEN = "forced_open"
-    """The prompt opens reasoning, the model closes it."""
+    """The prompt opens reasoning, and the model closes it."""
     FORCED_CLOSED = "forced_closed"
-    """The prompt opens reasoning, and closes it again where thinking is off."""
+    """The prompt opens reasoning, and also closes it if thinking is off."""
     TOOLS_ONLY = "tools_only"
-    """Reasoning is written only beside calls."""
+    """The template writes reasoning only before calls."""
 
 
 class ContentMode(StrEnum):
     """The wrapping of content."""
 
     PLAIN = "plain"
-    """No markers are around it."""
+    """Content has no markers."""
     ALWAYS_WRAPPED = "always_wrapped"
-    """Markers are around it in every answer."""
+    """Content always has markers."""
     WRAPPED_WITH_REASONING = "wrapped_with_reasoning"
-    """Markers are around it after reasoning."""
+    """Content has markers if reasoning comes before it."""
 
 
 class ToolMode(StrEnum):
@@ -47,7 +47,7 @@ class ToolMode(StrEnum):
     NONE = "none"
     """The template writes no calls."""
     JSON_NATIVE = "json_native"
-    """One JSON object that holds the name and the arguments."""
+    """One JSON object with the name and the arguments."""
     TAG_WITH_JSON = "tag_with_json"
     """The name is between markers, and the arguments are one JSON object."""
     TAG_WITH_TAGGED = "tag_with_tagged"
@@ -68,7 +68,7 @@ class CallIdPosition(StrEnum):
 
 
 class Slot(StrEnum):
-    """A hole between the literals of a skeleton, which the model fills: a name, an id, a key, a value."""
+    """A gap between the literals of a skeleton, which the model fills: a name, an id, a key, a value."""
 
     NAME = "name"
     """The function's name."""
@@ -77,17 +77,17 @@ class Slot(StrEnum):
     ID = "id"
     """The call's id."""
     INDEX = "index"
-    """A counter that the template writes itself, e.g. the 0 of `functions.f:0`."""
+    """A counter written by the template, e.g. the 0 of `functions.f:0`."""
     KEY = "key"
     """The name of one argument."""
     VALUE = "value"
     """The value of one argument."""
     ANY = "any"
-    """Words that say nothing to the parser, up to the next literal; never generated."""
+    """Ignored words up to the next literal; never generated."""
     TYPE = "type"
-    """A word that says the value's JSON type, e.g. the `true` of `string="true"`."""
+    """A word for the value's JSON type, e.g. the `true` of `string="true"`."""
 
-    # A skeleton holds texts as well: the text "key" is not a hole, and a format with the one never equals one with the other.
+    # A skeleton also contains texts. The text "key" isn't a slot, so formats that differ in this must not be equal.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -97,26 +97,26 @@ class Slot(StrEnum):
     __hash__ = str.__hash__
 
 
-# How one value is written.
+# Notation of a value.
 
 
 class Strings(StrEnum):
     """The notation of a string value."""
 
     JSON = "json"
-    """`"a\\"b"`"""
+    """As in JSON: `"a\\"b"`."""
     PYTHON = "python"
-    """`repr()`: `'a"b'`"""
+    """As in Python's `repr()`: `'a"b'`."""
     RAW = "raw"
-    """As it is, up to the value's end marker."""
+    """Unchanged, up to the value's end marker."""
     QUOTED = "quoted"
-    """Between `string_open` and `string_close`, nothing escaped: `<|"|>a"b<|"|>`."""
+    """Between `string_open` and `string_close`, without escapes: `<|"|>a"b<|"|>`."""
     SINGLE = "single"
     """As in JSON, but in single quotes: `'it\\'s'`."""
 
     @property
     def unquoted(self) -> bool:
-        """True when a string has no quotes around it, so that a marker must end it."""
+        """True if strings have no quotes, so that a marker has to end them."""
         match self:
             case Strings.RAW:
                 return True
@@ -143,22 +143,22 @@ class Containers(StrEnum):
     JSON = "json"
     """`{"n": [1, true]}`."""
     PYTHON = "python"
-    """`repr()`."""
+    """As in Python's `repr()`."""
     BARE = "bare"
-    """JSON-like, keys unquoted, scalars as the codec says: `{n:[1,true]}`."""
+    """Like JSON with unquoted keys; scalars follow the codec: `{n:[1,true]}`."""
     XML = "xml"
-    """Nested tags in the style of the arguments' own entry, list items named `item_tag`."""
+    """Nested tags in the style of the arguments' own entry, with list items named `item_tag`."""
 
 
 class Typing(StrEnum):
-    """The means that tell a string from a number."""
+    """The way to distinguish strings from other types."""
 
     SYNTAX = "syntax"
-    """The value's own syntax: quotes."""
+    """By syntax: strings have quotes."""
     SCHEMA = "schema"
-    """The tool's schema; the text alone is ambiguous."""
+    """By the tool's schema, because the text is ambiguous."""
     ATTRIBUTE = "attribute"
-    """The entry's TYPE slot."""
+    """By the entry's TYPE slot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,29 +170,31 @@ class Codec:
     containers: Containers = Containers.JSON
     typed_by: Typing = Typing.SYNTAX
     string_open: str = ""
-    """e.g. `<|"|>`; only for QUOTED."""
+    """Text before a string in notation QUOTED, e.g. `<|"|>`."""
     string_close: str = ""
     types: tuple[tuple[str, str], ...] = ()
-    """For ATTRIBUTE: JSON type → word, e.g. `("string", "true"), ("number", "false")`."""
+    """Words for the TYPE slot by JSON type, e.g. `("string", "true"), ("number", "false")`."""
     omits_null: bool = False
-    """A null argument is not written at all."""
+    """True if null arguments are left out."""
     cdata: bool = False
-    """Strings with special characters may be in `<![CDATA[…]]>`."""
+    """True if strings with special characters may be in `<![CDATA[…]]>`."""
     escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that raw values write otherwise, e.g. `<` as `&lt;`. Arguments that are one object are in a JSON string then."""
+    """Characters that are escaped in raw values, e.g. `<` as `&lt;`. If the arguments are one object, the object is written as a JSON
+    string.
+    """
     item_separator: str = ", "
     key_separator: str = ": "
     indent: int = 0
     """Spaces per level of pretty-printed JSON; 0 for one line."""
     ascii_only: bool = False
-    """Non-ASCII characters are written as `\\uXXXX`."""
+    """True if non-ASCII characters are written as `\\uXXXX`."""
     sorted_keys: bool = False
-    """The keys of objects are in alphabetical order, whatever the order in which the caller has them."""
+    """True if object keys are sorted alphabetically."""
     item_tag: str = ""
-    """For XML containers: the tag of a list's items, e.g. `item`."""
+    """The tag of list items in XML containers, e.g. `item`."""
 
 
-# The parts.
+# Parts.
 
 Part = str | Slot
 Skeleton = tuple[Part, ...]
@@ -203,28 +205,30 @@ class Arguments:
     """The notation of a call's arguments: one JSON object, or each argument between its own markers."""
 
     start: str = ""
-    """Before the first argument, e.g. `(`. Where the arguments are one JSON value: what is left out with it, see `when_empty`."""
+    """Text before the first argument, e.g. `(`. If the arguments are one JSON value, it's omitted together with that value (see
+    `when_empty`).
+    """
     end: str = ""
     entry: Skeleton = ()
-    """One argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty: one JSON object."""
+    """Skeleton of one argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty if there's one JSON object."""
     separator: str = ""
-    """Between two arguments, e.g. `, `."""
+    """Text between two arguments, e.g. `, `."""
     closers: tuple[str, ...] = ()
-    """Other spellings of the marker after a value, e.g. `&lt;/a&gt;` where a template escapes its own `</a>`."""
+    """Other spellings of the marker after a value, e.g. `&lt;/a&gt;` if a template escapes its own `</a>`."""
     codec: Codec = Codec()
     when_empty: str | None = None
-    """Text in place of the arguments where there are none, if that is not start + end (or `{}`)."""
+    """Text for a call without arguments, if it isn't start + end (or `{}`)."""
 
     @property
     def between(self) -> str:
-        """The text between a value and the next argument's name, e.g. `, ` or a line break."""
+        """Text between a value and the next argument's name, e.g. `, ` or a line break."""
         value, key = self.entry.index(Slot.VALUE), self.entry.index(Slot.KEY)
         around = (*self.entry[value + 1 :], self.separator, *self.entry[:key])
         return "".join(part for part in around if not isinstance(part, Slot))
 
     @property
     def open_ended(self) -> bool:
-        """True when values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
+        """True if values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
         if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
             return False
         after_value = self.entry[self.entry.index(Slot.VALUE) + 1 :]
@@ -239,26 +243,26 @@ class Envelope:
     """
 
     name_field: tuple[str, ...] = ()
-    """Empty when the function's name is itself the key of its arguments (`{"f": {…}}`)."""
+    """Path of the function's name; empty if the name is the key of the arguments (`{"f": {…}}`)."""
     args_field: tuple[str, ...] = ()
     id_field: tuple[str, ...] = ()
     gen_id_field: tuple[str, ...] = ()
     """Path of a counter that the template writes as the id."""
     array_wrapped: bool = False
-    """Calls are in a JSON array."""
+    """True if calls are in a JSON array."""
 
     @property
     def name_is_key(self) -> bool:
-        """True when the name is a key of the object: `{"f": {…}}`."""
+        """True if the name is a key of the object: `{"f": {…}}`."""
         return not self.name_field
 
 
 MARKERS = ("section_start", "call_start", "call_end", "section_end")
-"""The fields of the markers around a run of calls, and around each call, in the order of the text."""
+"""Names of the marker fields around all calls and around each call, in output order."""
 
 
 class CallMarkers(NamedTuple):
-    """The markers around a run of calls and around each of them, in the order of the text."""
+    """The markers around all calls and around each call, in output order."""
 
     run_opener: str
     opener: str
@@ -270,31 +274,31 @@ class CallMarkers(NamedTuple):
 class CallSyntax:
     """The notation of calls.
 
-    It holds the markers around all calls and around each, and the skeletons of a call and of its arguments.
+    It consists of the markers around all calls and around each call, and of the skeletons of a call and its arguments.
     """
 
     section_start: str = ""
-    """Before the first call, once, e.g. `<tool_calls>[`."""
+    """Text before the first call, e.g. `<tool_calls>[`."""
     section_end: str = ""
     call_start: str = ""
-    """Before each call, e.g. `<tool_call>\\n`."""
+    """Text before each call, e.g. `<tool_call>\\n`."""
     call_end: str = ""
     separator: str = ""
-    """Between two calls, e.g. `, ` or a line break."""
+    """Text between two calls, e.g. `, ` or a line break."""
     function: Skeleton = ()
-    """One call, e.g. `('{"name": "', NAME, '", "arguments": ', ARGUMENTS, "}")`."""
+    """Skeleton of one call, e.g. `('{"name": "', NAME, '", "arguments": ', ARGUMENTS, "}")`."""
     arguments: Arguments = Arguments()
     id_parts: tuple[int, int] | None = None
-    """The call's id is the text of `function[a:b]`, e.g. `functions.f:0`."""
+    """Positions `a, b` if the call's id is the text of `function[a:b]`, e.g. `functions.f:0`."""
     index_start: int = 0
     id_length: int = 0
-    """Number of letters and digits of an id where the template takes no others, e.g. 9; 0 where it takes any."""
+    """Required number of letters and digits in an id, e.g. 9; 0 if the template accepts any id."""
     parallel: bool = True
-    """More than one call may be written."""
+    """True if an answer may contain several calls."""
     whole: bool = False
-    """A call counts only when it is complete and well-formed; until then its text is held, then it is content."""
+    """True if only complete, well-formed calls count. Other text is content."""
     why: str = ""
-    """For declared syntaxes: the reason no template shows it."""
+    """In declared syntaxes: the reason why no template shows this syntax."""
 
     @property
     def mode(self) -> ToolMode:
@@ -307,19 +311,19 @@ class CallSyntax:
 
     @property
     def envelope(self) -> Envelope | None:
-        """The JSON object that holds name and arguments; None where they are in none."""
+        """The JSON object with the name and the arguments; None if there's no such object."""
         listed = any(text.rstrip().endswith("[") for text in (self.section_start, self.call_start))
         return None if self.arguments.entry else _envelope(self.function, listed)
 
     @property
     def openers(self) -> list[str]:
-        """The literals that begin calls, the outermost first."""
+        """The literals that start calls, outermost first."""
         chain = (self.section_start, self.call_start, text_of(*self.function[:1]))
         return [text for text in chain if text.strip()]
 
     @property
     def markers(self) -> CallMarkers:
-        """The markers around the run and around each call; `MARKERS` are their fields."""
+        """The markers around all calls and around each call. Their fields are listed in `MARKERS`."""
         return CallMarkers(self.section_start, self.call_start, self.call_end, self.section_end)
 
     @property
@@ -356,7 +360,7 @@ class CallSyntax:
 
     @property
     def arg_name_suffix(self) -> str:
-        """The literal after an argument's name. It reaches up to the value when nothing else is between."""
+        """The literal after an argument's name, up to the value if there's no slot between them."""
         return _literal_beside(self.arguments.entry, Slot.KEY, +1)
 
     @property
@@ -372,7 +376,7 @@ class CallSyntax:
 
 _NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
 _FILLED = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: "{}", Slot.ANY: "any"}
-"""Values for the slots of a call: with them its JSON can be read, and the slots be found in it."""
+"""Values for the slots of a call, which make its JSON parsable and can be found in it."""
 
 
 @kept(1_000)
@@ -392,7 +396,7 @@ def _envelope(function: Skeleton, listed: bool) -> Envelope | None:
             paths["id_field"] = path
         elif leaf in (_NUMBER, str(_NUMBER)):
             paths["gen_id_field"] = path
-        # `{"f": {…}}`: where the name is the key, the arguments have no key of their own.
+        # `{"f": {…}}`: if the name is the key, the arguments have no key of their own.
         elif leaf == {} and _NAME not in path:
             paths["args_field"] = path
     return Envelope(array_wrapped=listed, **paths)
@@ -414,7 +418,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def text_of(part: Part = "") -> str:
-    """Return the text of a part; nothing for a slot."""
+    """Return the text of a part; "" for a slot."""
     return "" if isinstance(part, Slot) else part
 
 
@@ -431,31 +435,31 @@ class Reasoning:
 
     mode: ReasoningMode = ReasoningMode.NONE
     start: str = ""
-    """e.g. `<think>\\n`; empty in mode DELIMITER."""
+    """Start marker, e.g. `<think>\\n`; empty in mode DELIMITER."""
     end: str = ""
-    """e.g. `\\n</think>`, up to but without the joint to what follows."""
+    """End marker, e.g. `\\n</think>`, without the joint after it."""
     empty: str = ""
-    """Text in place of reasoning where there is none, e.g. `<think></think>` or a bare `</think>`."""
+    """Text for an answer without reasoning, e.g. `<think></think>` or only `</think>`."""
     unseen: bool = False
-    """No rendering shows reasoning, only its markers are known: what models write after the end is a convention."""
+    """True if the markers are known but no rendering shows reasoning. The text after the end marker is then a convention."""
     holds_calls: bool = False
-    """Calls after reasoning are written inside its markers; the end is not written before them."""
+    """True if calls after reasoning are written inside its markers, without an end marker before them."""
 
     @property
     def ends_within_start(self) -> bool:
-        """True when the end marker is part of the start marker, e.g. `~~` for both.
+        """True if the end marker is part of the start marker, e.g. `~~` for both.
 
-        After the start, the next occurrence of the end closes reasoning.
+        After the start marker, the next end marker closes reasoning.
         """
         end = self.end.strip()
         return bool(end) and end in self.start
 
     def opened_in(self, text: str) -> bool:
-        """Return whether a marker in `text` begins reasoning; where none does, only the prompt has begun it."""
+        """Return True if `text` contains the start marker. Otherwise, only the prompt can have started reasoning."""
         return bool(self.start.strip()) and self.start.strip() in text
 
     def closed_in(self, text: str) -> bool:
-        """Return whether `text` ends reasoning: it has the end marker, not only as part of the start marker."""
+        """Return True if `text` contains the end marker, other than as part of the start marker."""
         end = self.end.strip()
         return bool(end) and end in text.replace(self.start.strip(), "", 1)
 
@@ -466,44 +470,44 @@ class Content:
 
     mode: ContentMode = ContentMode.PLAIN
     start: str = ""
-    """e.g. `<|START_RESPONSE|>`."""
+    """Start marker, e.g. `<|START_RESPONSE|>`."""
     end: str = ""
     wraps_empty: bool = False
-    """The wrapper is written even around no content."""
+    """True if even empty content has markers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTexts:
-    """The texts around an answer, and the white space that joins its parts."""
+    """The texts around an answer, and the white space between its parts."""
 
     headers: tuple[str, ...] = ()
-    """Texts between the last input and the answer, one per kind of input, shortest common form first,
-    e.g. `<|im_start|>assistant\\n`."""
+    """Texts between the last input message and the answer, one per kind of input, e.g. `<|im_start|>assistant\\n`. The shortest is first.
+    """
     end: str = ""
-    """End of turn, e.g. `<|im_end|>\\n`."""
+    """Text that ends a turn, e.g. `<|im_end|>\\n`."""
     ends: tuple[str, ...] = ()
-    """Other ends of turn, e.g. `<|eom_id|>`."""
+    """Other texts that end a turn, e.g. `<|eom_id|>`."""
     prefill: str = ""
-    """Text that the generation prompt writes after the header when thinking is on, e.g. `<think>\\n`."""
+    """Text that the generation prompt writes after the header if thinking is on, e.g. `<think>\\n`."""
     prefill_no_thinking: str = ""
-    """The same when thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
+    """Text that the generation prompt writes after the header if thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
     unasked: str = ""
-    """The header, or the rest of it, that no generation prompt writes, e.g. `<|assistant|>\\n`: the model may."""
+    """A header, or the rest of one, that no generation prompt writes but the model may, e.g. `<|assistant|>\\n`."""
     start_to_content: str = ""
-    """Layout that the history writes before an answer but the generation prompt does not."""
+    """White space before an answer in the history that the generation prompt doesn't write."""
     reasoning_to_content: str = ""
-    """Joint between reasoning and content, e.g. two line breaks."""
+    """Text between reasoning and content, e.g. two line breaks."""
     reasoning_to_tools: str = ""
     content_to_tools: str = ""
     start_to_tools: str = ""
-    """Joint between the header and the first call when nothing is between."""
+    """Text between the header and the first call, if there's nothing else between them."""
     tools_to_content: str = ""
     tools_first: bool = False
-    """Calls are written before content."""
+    """True if calls are written before content."""
 
     @property
     def all_ends(self) -> tuple[str, ...]:
-        """All texts that end a turn, each once, without the white space around it."""
+        """The distinct texts that end a turn, without surrounding white space."""
         return tuple(dict.fromkeys(text.strip() for text in (self.end, *self.ends) if text.strip()))
 
 
@@ -511,7 +515,7 @@ class TurnTexts:
 class Spelling:
     """Other ways in which a model writes a marker: read, never generated.
 
-    What closes calls needs none: any closing tag in its place is read, and reported.
+    End markers of calls need no spellings. Any closing tag is accepted there, and reported.
     """
 
     marker: str

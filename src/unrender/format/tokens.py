@@ -1,6 +1,6 @@
-"""Cuts texts into lexemes, and finds those of a format that look like tokens of their own.
+"""Splits texts into lexemes, and finds markers that are probably single tokens.
 
-A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character or one other character: no marker is ever cut in two.
+A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character or one other character. Markers are never split.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from unrender.format.checks import texts_in
 
 BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
 _BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pair in BRACKETS)
-# `<|call>|>`, with a typing error, is one marker.
+# `<|call>|>`, which contains a typo, is one marker.
 _LEXEME = re.compile(
     rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
 )
 _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
-"""A marker that may be one token of its own."""
+"""A marker that may be a single token."""
 
 
 def lexemes(text: str) -> list[str]:
-    r"""Cut `text` into lexemes; joined they give `text` again.
+    r"""Split `text` into lexemes. Joining them gives `text` again.
 
     >>> lexemes("<think>\nso far")
     ['<think>', '\n', 'so', ' ', 'far']
@@ -33,7 +33,7 @@ def lexemes(text: str) -> list[str]:
 
 
 def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
-    r"""Return all markers of the format that look like tokens of their own, in order of appearance.
+    r"""Return all markers of the format that look like single tokens, in order of appearance.
 
     Markers of tolerated syntaxes are included only if they occur in the template's `source`.
 
@@ -42,7 +42,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     >>> preserved_tokens(Format(reasoning=reasoning))
     ('<think>', '</think>')
     """
-    # A header is before every answer, so a tokenizer that drops `<bot>` loses nothing of the answer.
+    # Headers come before the answer, so a tokenizer may drop them from the output.
     answer = replace(fmt.turn, headers=(), unasked="")
     parts = (fmt.reasoning, *fmt._wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
     texts = (text for part in parts for text in literal_texts(part))

@@ -1,12 +1,11 @@
-"""Loads declared formats: data files that say what no template can show, each with a reason.
+"""Loads declared formats: data files for syntax that no template shows, each with a reason.
 
-In: the library's own JSON files, and those in the folders that users name (an environment variable, their configuration, packages).
-Out: `declared_formats`, or one by its name. A file holds `name`, `why`, `format` and, when it completes derived formats, `evidence`:
-texts that the template's source must contain (`all`, `any`) or must not (`none`); empty evidence fits every template.
-`markers/reasoning.json` holds markers of reasoning, each with a reason, that are read whatever the template says.
+`declared_formats` reads the library's own JSON files and those in users' folders (an environment variable, a configuration folder,
+installed packages). A file has the fields `name`, `why` and `format`. With the field `evidence`, it completes derived formats: the
+template's source must contain certain texts (`all`, `any`) or must not (`none`). Empty evidence matches every template.
+`markers/reasoning.json` lists reasoning markers that are always parsed, each with a reason.
 
-Never break these rules: no code and no evidence names a model; what is matched are markers. Every file, the library's own or a user's,
-passes the same checks, and an error names the file and the field.
+Rules: evidence and code refer to markers, never to model names. All files pass the same checks, and errors name the file and the field.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Signs:
             raise FormatError("expected texts, found an empty one", "evidence")
 
     def found_in(self, source: str) -> bool:
-        """Return whether the source contains all required texts and none of the forbidden ones."""
+        """Return True if the source contains all required texts and none of the forbidden ones."""
         some = not self.any or any(text in source for text in self.any)
         return some and all(text in source for text in self.all) and not any(text in source for text in self.none)
 
@@ -60,7 +59,7 @@ class Declared:
     format: Format
     evidence: Signs | None = None
     origin: str = ""
-    """The file it was read from; empty for the library's own."""
+    """Path of the file; "" for the library's own formats."""
 
     def __post_init__(self) -> None:
         for field, text in (("name", self.name), ("why", self.why)):
@@ -69,7 +68,7 @@ class Declared:
 
 
 def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
-    """Return the declared format that a JSON text holds. Raises `FormatError`, naming the place, when it is not one."""
+    """Parse a declared format from JSON. Raises `FormatError` with `where` and the field if it's malformed."""
     try:
         declared: Declared = decode(Declared, json.loads(text), where="")
     except FormatError as error:
@@ -80,12 +79,12 @@ def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
 
 
 def read_declared_file(path: Path) -> Declared:
-    """Return the declared format in a user's file. Raises `FormatError`, naming the file, when it is malformed."""
+    """Return the declared format in a user's file. Raises `FormatError` with the path if it's malformed."""
     return read_declared(read_text_of(path), where=str(path), origin=str(path))
 
 
 def read_text_of(path: Path) -> str:
-    """Return what is in a user's file. Raises `FormatError`, naming the file, when it cannot be read."""
+    """Return the contents of a user's file. Raises `FormatError` with the path if it can't be read."""
     try:
         return read_regular(path, most=MAX_DOCUMENT).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -94,7 +93,7 @@ def read_text_of(path: Path) -> str:
 
 @cache
 def known_reasoning() -> tuple[Reasoning, ...]:
-    """Return the markers, each pair as a `Reasoning` of its own. The file says why each pair is there."""
+    """Return the well-known reasoning markers, each pair as a `Reasoning`. The data file has the reason for each."""
     data = json.loads((resources.files(__name__) / "markers" / "reasoning.json").read_text("utf-8"))
     pairs = [(pair["start"], pair["end"]) for pair in data["markers"]]
     return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)
@@ -102,13 +101,13 @@ def known_reasoning() -> tuple[Reasoning, ...]:
 
 @cache
 def known_calls() -> tuple[Declared, ...]:
-    """Return the syntaxes of calls that models write whatever their template says, each as a format."""
+    """Return call syntaxes that models write regardless of their template, each as a format."""
     return _listed("calls.json")
 
 
 @cache
 def common_calls() -> tuple[Declared, ...]:
-    """Return the syntaxes of calls by which outputs are explained, each as a format; the name says what is seen."""
+    """Return common call syntaxes for explaining an unexpected output, each as a format with a descriptive name."""
     return _listed("common.json")
 
 
@@ -117,18 +116,18 @@ def _listed(file: str) -> tuple[Declared, ...]:
     return tuple(decode(Declared, item, where="") for item in data["formats"])
 
 
-# The users' own files.
+# Users' files.
 
 GROUP = "unrender.formats"
-"""The group of entry points; each is a package with JSON files, or the path of a folder."""
+"""Entry point group. Each entry point is a package with JSON files, or the path of a folder."""
 FORMATS_VARIABLE = "UNRENDER_FORMATS"
-"""Folders, separated as in PATH."""
+"""Environment variable with a list of folders, separated as in PATH."""
 
 
 def folders() -> tuple[Path, ...]:
-    """Return the existing folders in order: packages', the variable's, the user's own.
+    """Return the existing folders in order: from packages, the environment variable, and the user's configuration.
 
-    Raises `FormatError`, naming where it comes from, for a folder that is named and does not exist.
+    Raises `FormatError`, naming the source of the path, if a folder doesn't exist.
     """
     found = [*_installed()]
     for name in filter(None, os.environ.get(FORMATS_VARIABLE, "").split(os.pathsep)):
@@ -144,7 +143,7 @@ def folders() -> tuple[Path, ...]:
 
 @cache
 def _installed() -> tuple[Path, ...]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and wanted once
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import
 
     return tuple(map(_folder, sorted(entry_points(group=GROUP), key=lambda point: point.name)))
 
@@ -166,17 +165,17 @@ def _folder(point: EntryPoint) -> Path:
 
 
 def declared_formats() -> tuple[Declared, ...]:
-    """Return all declared formats: the library's by name, then the users' by folder and file.
+    """Return all declared formats: the library's sorted by name, then the users' by folder and file.
 
-    Files are read once in a process. Raises `FormatError`, naming the file, when one is malformed or its name is taken.
+    Files are read once per process. Raises `FormatError` with the path if a file is malformed or reuses a name.
     """
     return _all(texts_of_users())
 
 
 def texts_of_users() -> tuple[tuple[Path, str], ...]:
-    """Return the users' files, as this process has read them: `declared_formats` is made of these texts.
+    """Return the contents of the users' files as read by this process, from which `declared_formats` is built.
 
-    Raises `FormatError`, naming the file, when one cannot be read.
+    Raises `FormatError` with the path if a file can't be read.
     """
     return _texts(folders())
 
@@ -194,13 +193,13 @@ def _all(texts: tuple[tuple[Path, str], ...]) -> tuple[Declared, ...]:
         declared = read_declared(text, where=str(path), origin=str(path))
         if declared.name in known:
             taken = known[declared.name].origin or "unrender's own"
-            raise FormatError(f"{path}: name: expected one that is not taken, found {declared.name!r} ({taken})")
+            raise FormatError(f"{path}: name: expected an unused name, found {declared.name!r} ({taken})")
         known[declared.name] = declared
     return tuple(known.values())
 
 
 def with_declared(format: Format, declared: Declared) -> Format:
-    """Return `format` with what one declared format adds to it. Raises `FormatError` when the two do not go together."""
+    """Return `format` extended with a declared format. Raises `FormatError` if the two conflict."""
     added = declared.format
     merged = replace(
         format,
@@ -224,6 +223,6 @@ def _own() -> tuple[Declared, ...]:
 
 
 def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
-    """True when both read the same calls: they differ at most in white space around their markers."""
+    """Return True if both syntaxes parse the same calls: they differ only in white space around markers."""
     shapes = [(*tools.markers[:2], *tools.function, *tools.arguments.entry) for tools in (one, other)]
     return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1

@@ -1,11 +1,11 @@
 """llama-cpp-python: a chat handler that renders prompts, and constrains and parses answers: `Llama(path, chat_handler=ChatHandler())`.
 
-Strategy: tokens come from `Llama.generate` one by one and are written with their special tokens, since the library's own
-completions leave out the very tokens that open calls. What is due from the first character on (a required or named call, a
-response format) is constrained with GBNF. A free answer is held from the special token on with which a call begins.
+Strategy: tokens come from `Llama.generate` and are decoded with special tokens, because the library's own completions leave out the tokens
+that start calls. A required call or a response format is constrained with GBNF from the first character. In a free answer, a call is
+constrained from the special token that starts it.
 
-Rules: llama.cpp ends the process when a grammar is given a token that it does not allow. So it is asked first, and triggers are
-looked for here, at special tokens alone: its own lazy grammars would be given whatever token a trigger ends in.
+Rules: llama.cpp crashes if a grammar gets a token that it doesn't allow. So each token is checked first, and triggers are matched here,
+only at special tokens. llama.cpp's own lazy grammars would process the complete token in which a trigger ends.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
     "mirostat_mode", "mirostat_tau", "mirostat_eta", "logits_processor",
 )  # fmt: skip
-"""Settings that are passed to `Llama.generate` under the same name."""
+"""Settings passed unchanged to `Llama.generate`."""
 _REFUSED = ("functions", "function_call", "logit_bias", "logprobs", "top_logprobs")
 """Settings that the handler doesn't support and rejects."""
 
 
 class Llama(Protocol):
-    """The part of `llama_cpp.Llama` that is used here."""
+    """The attributes of `llama_cpp.Llama` that are used here."""
 
     metadata: Mapping[str, str]
 
@@ -61,7 +61,7 @@ class Llama(Protocol):
 class ChatHandler:
     """Chat handler for `Llama.create_chat_completion`, which returns `reasoning_content` and `tool_calls` in OpenAI's format.
 
-    `template` defaults to the model's own. `prepare` holds arguments of `ChatTemplate.prepare` for every request, e.g.
+    `template` defaults to the model's own. `prepare` contains arguments of `ChatTemplate.prepare` for every request, e.g.
     `enable_thinking=False` or `tool_format="qwen3"`.
     """
 
@@ -88,8 +88,8 @@ class ChatHandler:
     ) -> dict[str, Any] | Iterator[dict[str, Any]]:
         """Return a chat completion or, with `stream`, its chunks.
 
-        A `grammar` given wins over the handler's own. Raises `RequestError` for a malformed request and for options that
-        the handler does not support, `TemplateError` when the model has no template or the template refuses.
+        A `grammar` replaces the handler's own. Raises `RequestError` for a malformed request or an unsupported option. Raises
+        `TemplateError` if the model has no template, or if the template rejects the conversation.
         """
         refused = [name for name in _REFUSED if options.get(name)]
         if refused:
@@ -100,7 +100,7 @@ class ChatHandler:
         if seed is not None:
             llama.set_seed(seed)
         sampling = {name: options[name] for name in _SAMPLING if name in options}
-        # The caller's grammar wins: two at once could leave no token that both allow.
+        # The caller's grammar takes precedence. With two grammars, there might be no token that both allow.
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
         calls = None if grammar else _calls(llama, turn)
         if calls:
@@ -114,7 +114,7 @@ class ChatHandler:
 
 @dataclass(slots=True, kw_only=True)
 class _Answer:
-    """One answer as it is generated."""
+    """One answer during generation."""
 
     llama: Llama
     turn: Turn
@@ -122,7 +122,7 @@ class _Answer:
     calls: _Calls | None
     stop: tuple[str, ...]
     limit: int
-    """The most tokens to generate; all that fit when it is not positive."""
+    """Maximum number of tokens to generate; the rest of the context if it isn't positive."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     ended: bool = field(default=False, init=False)
@@ -152,11 +152,11 @@ class _Answer:
 
     @property
     def reason(self) -> str:
-        """Why generation ended."""
+        """The finish reason."""
         return "stop" if self.ended else "length"
 
     def texts(self) -> Iterator[str]:
-        """Generate, and yield the text up to a stop text; what might become one is held back."""
+        """Yield generated text up to a stop text. Text that may be the start of a stop text is held back."""
         held = ""
         for piece in self._pieces():
             held += piece
@@ -164,7 +164,7 @@ class _Answer:
                 self.ended = True
                 yield held[: min(found)]
                 return
-            # `Hi<|e` is said as `Hi`: the rest may be the beginning of `<|end|>`.
+            # `Hi<|e` is yielded as `Hi`, because the rest may be the start of `<|end|>`.
             cut = len(held) - _begun_stop(held, self.stop)
             yield held[:cut]
             held = held[cut:]
@@ -174,7 +174,7 @@ class _Answer:
         prompt = self._prompt()
         self.prompt_tokens = len(prompt)
         room = max(0, self.llama.n_ctx() - len(prompt))
-        # A token may be part of a character: `😀` comes as four tokens of a byte each.
+        # A token may be part of a character: `😀` is four tokens of one byte each.
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         tokens = self.llama.generate(prompt, **self.sampling)
         for token, piece in self._until_end(islice(tokens, min(self.limit, room) if self.limit > 0 else room), prompt):
@@ -186,35 +186,35 @@ class _Answer:
         yield decoder.decode(b"", final=True)
 
     def _until_end(self, tokens: Iterator[int], prompt: list[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield tokens with their bytes, up to one that ends generation: models have more than one of these."""
+        """Yield tokens and their bytes up to an end-of-generation token. A model may have several of these."""
         library = importlib.import_module("llama_cpp")
         vocabulary, before = library.llama_model_get_vocab(self.llama.model), prompt[-1:]
         for token in tokens:
             if library.llama_vocab_is_eog(vocabulary, token):
                 self.ended = True
                 return
-            # Whether a word's first space is written depends on the token before it.
+            # The previous token determines whether this one starts with a space.
             yield token, self.llama.detokenize([token], prev_tokens=before, special=True)
             before = [token]
 
     def _prompt(self) -> list[int]:
-        """Return the prompt's tokens; the beginning-of-sequence token is added where the template did not write it."""
+        """Return the prompt's tokens. The beginning-of-sequence token is added unless the template wrote it."""
         bos = _text_of(self.llama, self.llama.token_bos())
         written = bool(bos) and self.turn.prompt.startswith(bos)
         return self.llama.tokenize(self.turn.prompt.encode(), add_bos=not written, special=True)
 
 
 def _begun_stop(text: str, stops: Sequence[str]) -> int:
-    """Return how many characters at the end of a text may be the beginning of a stop, as `<|e` of `<|end|>`."""
+    """Return the number of characters at the end of a text that may start a stop text, e.g. `<|e` of `<|end|>`."""
     lengths = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
     return max(lengths, default=0)
 
 
 class _Calls:
-    """Holds calls in a free answer to their grammar: a logits processor that is told of every token.
+    """Logits processor that constrains the calls in a free answer. Pass every generated token to `accept`.
 
-    It wakes at a special token with which a call begins. A call that begins with ordinary text is not held, and one that cannot
-    be held is a `SchemaWarning`.
+    It becomes active at a special token that starts a call. Calls that start with ordinary text aren't constrained. If a call can't be
+    constrained, it issues a `SchemaWarning`.
     """
 
     def __init__(self, llama: Llama, constraint: Constraint) -> None:
@@ -226,12 +226,12 @@ class _Calls:
         return logits if self._grammar is None else self._grammar.masked(logits)
 
     def accept(self, token: int, text: str) -> None:
-        """Follow the answer by one token, of which `text` is what it adds."""
+        """Add a generated token and its text."""
         if self._grammar is not None:
             self._grammar.accept(token)
             return
         self._text.append(text)
-        # Ordinary text is not looked at: a trigger may end in the middle of a token, and the grammar would be given all of it.
+        # Ordinary text is ignored: if a trigger ended inside a token, the grammar would get the complete token.
         constraint = self._constraint
         if text in constraint.preserved_tokens and _begins_call("".join(self._text), text, constraint.triggers):
             self._wake(token)
@@ -240,30 +240,30 @@ class _Calls:
         try:
             grammar = _Grammar(self._llama, self._constraint.grammar)
         except GrammarError as error:
-            warnings.warn(f"a call is not held to its grammar: {error}", SchemaWarning, stacklevel=2)
+            warnings.warn(f"a call isn't constrained: {error}", SchemaWarning, stacklevel=2)
             return
-        # A grammar that does not begin with this token (a call is forbidden here) would end the process: it sleeps on.
+        # Don't activate a grammar that rejects this token, e.g. because calls are forbidden. llama.cpp would crash.
         self._grammar = grammar if grammar.accept(token) else None
 
 
 def _calls(llama: Llama, turn: Turn) -> _Calls | None:
-    """Return what holds the calls of an answer to their grammar; None where the answer has none, or no grammar can be written."""
+    """Return a processor that constrains the calls of an answer; None if there are no calls or they can't be constrained."""
     if is_forced(turn.request) or not turn.request._calls_allowed:
         return None
     try:
         constraint = turn.constraint("llama.cpp")
     except GrammarError as error:
-        warnings.warn(f"calls are not held to a grammar: {error}", SchemaWarning, stacklevel=3)
+        warnings.warn(f"calls aren't constrained: {error}", SchemaWarning, stacklevel=3)
         return None
     return _Calls(llama, constraint) if constraint.triggers else None
 
 
 def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
-    """Return whether the answer's last token is a trigger, so that a call starts with this token."""
+    """Return True if the last token of the answer triggers the start of a call."""
     for trigger in triggers:
         if trigger.kind == "word" and trigger.value == token:
             return True
-        # `…</think>\s*(<call>)` is met at the end of `Hm.</think>\n<call>`, and its group is the token.
+        # `…</think>\s*(<call>)` matches up to the end of `Hm.</think>\n<call>`, and its group is the token.
         met = re.match(trigger.value, answer) if trigger.kind == "pattern" else None
         if met and met.end() == len(answer) and met[1] == token:
             return True
@@ -271,7 +271,7 @@ def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
 
 
 class _Grammar:
-    """A grammar of llama.cpp's, used by itself."""
+    """A grammar sampler of llama.cpp, used directly."""
 
     def __init__(self, llama: Llama, text: str) -> None:
         library, numpy = importlib.import_module("llama_cpp"), importlib.import_module("numpy")
@@ -282,19 +282,19 @@ class _Grammar:
         self._sampler = library.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
         if not self._sampler:
             raise GrammarError("llama.cpp rejects the grammar of the calls")
-        # The sampler is C's: Python does not free it. An answer may be left in its middle, so no `finally` would do.
+        # Python doesn't free the C sampler. Generation may be abandoned at any point, so `finally` isn't enough.
         weakref.finalize(self, library.llama_sampler_free, self._sampler)
 
     def masked(self, logits: Any) -> Any:
-        """Return the logits, minus infinity for tokens that the grammar does not allow."""
+        """Return the logits, with minus infinity for tokens that the grammar doesn't allow."""
         self._tokens["logit"] = logits
         self._apply(self._tokens)
         return self._tokens["logit"]
 
     def accept(self, token: int) -> bool:
-        """Follow the grammar by a token, and return whether it allows that."""
-        # llama.cpp ends the process when a sampler is given a token that its grammar does not allow: so a copy of the token's row
-        # is masked first, and only what stays finite is given.
+        """Add a token if the grammar allows it, and return True if it does."""
+        # llama.cpp crashes if a sampler accepts a token that its grammar doesn't allow. So the grammar is first applied to a copy of the
+        # token's data.
         asked = self._tokens[token : token + 1].copy()
         asked["logit"] = 0
         self._apply(asked)
@@ -309,7 +309,7 @@ class _Grammar:
 
 
 def _response_format(given: Any) -> Any:
-    """Return OpenAI's form of a response format: the library's own has a schema beside the type `json_object`."""
+    """Return OpenAI's form of a response format. llama-cpp-python puts the schema next to the type `json_object`."""
     if isinstance(given, Mapping) and given.get("type") == "json_object" and given.get("schema") is not None:
         return json_form(given["schema"])
     return given
@@ -318,17 +318,17 @@ def _response_format(given: Any) -> Any:
 def _template_of(llama: Llama) -> ChatTemplate:
     source = llama.metadata.get("tokenizer.chat_template")
     if not source:
-        raise TemplateError("the model file has no tokenizer.chat_template; give the handler a ChatTemplate")
+        raise TemplateError("the model file has no tokenizer.chat_template; pass a ChatTemplate to the handler")
     return own_template(source, _text_of(llama, llama.token_bos()), _text_of(llama, llama.token_eos()))
 
 
 def _text_of(llama: Llama, token: int) -> str:
-    """Return a token's text; models without the token have a negative number in its place."""
+    """Return a token's text; "" if the id is negative, which means that the model lacks the token."""
     return llama.detokenize([token], special=True).decode("utf-8", "replace") if token >= 0 else ""
 
 
 def _grammar(turn: Turn) -> Any:
-    """Return a grammar for an answer that is due in a form from its first character on."""
+    """Return a grammar for an answer that is constrained from its first character; None for a free answer."""
     if not is_forced(turn.request):
         return None
     return importlib.import_module("llama_cpp").LlamaGrammar.from_string(

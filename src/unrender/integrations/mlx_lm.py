@@ -1,7 +1,7 @@
-"""MLX-LM: a tool parser for any template, as the module that its server names in `tool_parser_type`.
+"""MLX-LM: a tool parser for any template, which the server loads by the name in `tool_parser_type`.
 
-The server itself finds the markers around calls, and passes the text between them when the end marker arrives. So arguments don't stream.
-If you need that, put the gateway in front of the server.
+The server finds the markers around calls, and passes the text between them when the end marker arrives. So arguments don't stream. If you
+need streaming arguments, put the gateway in front of the server.
 
 >>> from unrender import ChatTemplate
 >>> calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}"
@@ -45,7 +45,7 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
 
 
 def _markers(format: Format) -> tuple[str, str]:
-    """Return what opens and closes a region of calls; "" where nothing but the end of the answer closes it."""
+    """Return the start and end markers of calls. The end marker is "" if only the end of the answer ends a call."""
     tools = format.tools
     if tools.mode is ToolMode.NONE:
         raise ExportError("tool parser: the format has no calls")
@@ -58,7 +58,7 @@ def _markers(format: Format) -> tuple[str, str]:
 
 def _parser(template: ChatTemplate, start: str, end: str) -> Any:
     def parse_tool_call(text: str, tools: Sequence[Any] | None = None) -> list[dict[str, Any]]:
-        """Return the calls between the markers. Raises `ValueError` when there is none."""
+        """Return the calls in the text between the markers. Raises `ValueError` if there are none."""
         calls = lenient_turn(template, "", tools).parse(start + text + end).tool_calls
         if not calls:
             raise ValueError(f"expected a call, found {text!r:.80}")

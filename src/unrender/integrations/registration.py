@@ -1,8 +1,8 @@
-"""The entry points that engines call: each registers a plug-in, or says in one line of the log why it could not.
+"""Entry points for engines. Each registers a plug-in, or logs one line with the reason if it can't.
 
-Rules: an engine calls its entry point in each of its processes, whether its user wants unrender or not. So nothing of an engine is
-imported before the guarded step, no exception leaves that, and a plug-in that does not fit is not registered by halves.
-Which releases are supported is said once, by the extra of the engine's name in the package's metadata.
+Rules: engines call their entry point in every process, even for users who don't use unrender. So engines are imported only inside a guarded
+step, which never raises, and an incompatible plug-in isn't registered at all. Supported releases are listed only in the extra of the
+engine's name in the package's metadata.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def vllm() -> None:
-    """Register the plug-in in vLLM. Raises nothing, whichever release is installed."""
+    """Register the plug-in in vLLM. Never raises."""
     _register("vllm")
 
 
 def sglang() -> None:
-    """Register the plug-in in SGLang. Raises nothing, whichever release is installed."""
+    """Register the plug-in in SGLang. Never raises."""
     _register("sglang")
 
 
 def _register(engine: str) -> None:
     try:
         importlib.import_module(f"unrender.integrations.{engine}").register()
-    except Exception as error:  # noqa: BLE001 - the engine must start, whatever there is
+    except Exception as error:  # noqa: BLE001 - the engine must start anyway
         _log.warning(
-            "unrender does not plug into %s %s: %s is supported (%s). Nothing else is changed; "
-            "the gateway, `unrender serve`, works in front of any release.",
+            "unrender does not plug into %s %s: %s is supported (%s). The engine runs without it; "
+            "the gateway, `unrender serve`, works with any release.",
             engine,
             _installed(engine),
             supported(engine),
@@ -45,7 +45,7 @@ def _register(engine: str) -> None:
 
 
 def supported(engine: str) -> str:
-    """Return the releases of an engine that are supported, as the metadata say it, e.g. `vllm<0.34,>=0.33`."""
+    """Return the supported releases of an engine from the package's metadata, e.g. `vllm<0.34,>=0.33`."""
     try:
         needs = metadata.requires("unrender") or []
     except metadata.PackageNotFoundError:
@@ -58,14 +58,14 @@ def supported(engine: str) -> str:
 def _installed(package: str) -> str:
     try:
         return metadata.version(package)
-    except Exception:  # noqa: BLE001 - broken metadata, or a checkout without any
+    except Exception:  # noqa: BLE001 - the metadata may be broken or missing
         return "of an unknown version"
 
 
 def require(names: Mapping[str, Sequence[str]]) -> None:
-    """Import an engine's modules, and look whether they have these names.
+    """Import an engine's modules and check that they have these names.
 
-    Raises `ImportError` or `AttributeError` where one is missing: now, and not in the middle of a request.
+    Raises `ImportError` or `AttributeError` for a missing name now, instead of in the middle of a request.
     """
     for module, needed in names.items():
         found = importlib.import_module(module)
@@ -74,9 +74,9 @@ def require(names: Mapping[str, Sequence[str]]) -> None:
 
 
 def above(ours: type, theirs: type, name: str, *, new: Sequence[str] = ()) -> type:
-    """Return a class that has our methods above an engine's; of those in `new`, an engine may have none.
+    """Return a subclass of an engine's class with our methods mixed in. Methods listed in `new` may be missing from the engine.
 
-    Raises `TypeError` when the engine does not have such a method, or calls it with what ours does not take.
+    Raises `TypeError` if the engine lacks another method, or if the parameters differ.
     """
     where = f"{theirs.__module__}.{theirs.__qualname__}"
     for method, own in vars(ours).items():
@@ -86,21 +86,20 @@ def above(ours: type, theirs: type, name: str, *, new: Sequence[str] = ()) -> ty
             if method in new:
                 continue
             raise TypeError(f"{where} has no {method!r}")
-        # What an engine reads as a property has no parameters.
+        # Properties have no parameters to compare.
         for found in _differing(getattr(ours, method), getattr(theirs, method)) if isinstance(own, _CALLED) else ():
             raise TypeError(f"{where}.{method}: {found}")
     return type(name, (ours, theirs), {})
 
 
 def _differing(ours: Any, theirs: Any) -> Iterator[str]:
-    """Yield how the parameters of our method differ from those that the engine gives."""
+    """Yield a description of each difference between the parameters of our method and the engine's."""
     own, other = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
     placed = [[name for name, found in side.items() if found.kind in _POSITIONAL] for side in (own, other)]
-    # Engines give arguments by place: `(request, text)` for our `(text, request)` would raise nothing, and read
-    # nonsense.
+    # Engines pass positional arguments. If the order differed, e.g. `(request, text)` for our `(text, request)`, no error would be raised.
     if placed[0][: len(placed[1])] != placed[1]:
         yield f"expected the parameters {placed[0]}, found {placed[1]}"
-    # A parameter by name that a later release adds is one that the engine would give, and ours would not take.
+    # Our method wouldn't accept a keyword-only parameter that a later release adds.
     for name, found in other.items():
         if name not in own and found.kind is inspect.Parameter.KEYWORD_ONLY:
             yield f"expected no parameter {name!r}"

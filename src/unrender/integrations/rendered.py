@@ -1,7 +1,7 @@
-"""Creates the turn for a prompt that an engine rendered, for engine plug-ins.
+"""Creates turns for engine plug-ins, from prompts that the engine has rendered.
 
-An engine renders the template itself, and passes token ids. The plug-in needs only the end of the prompt, for the prefill. So it decodes
-only the last tokens, however long the prompt is.
+An engine renders the template and passes token ids. The plug-in needs only the end of the prompt, for the prefill. So it decodes only the
+last tokens, regardless of the prompt's length.
 
 >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 >>> rendered_turn(ChatTemplate.from_string(source), "<user>Hello</><assistant>").parse("Hi!</>").content
@@ -30,39 +30,39 @@ from unrender.token_ids import Decoder, TokenParser, special_ids_of
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
-"""Environment variable with the path of a template, for engines started with a template file, or models without a template."""
+"""Environment variable with the path of a template, for engines started with a template file and for models without a template."""
 REPAIR = "UNRENDER_REPAIR"
 """Environment variable for `Policy.repair` in engine plug-ins."""
 
 
 @kept(1_000_000)
 def engine_template(tokenizer: Any) -> ChatTemplate:
-    """Return the template in the file that `UNRENDER_CHAT_TEMPLATE` names, else that of an engine's tokenizer.
+    """Return the template in the file named by `UNRENDER_CHAT_TEMPLATE`, or the one of the engine's tokenizer.
 
-    Raises `TemplateError`, saying what to do, when there is neither, and `ValueError` for a wrong `UNRENDER_REPAIR`.
+    Raises `TemplateError` with instructions if there's neither, and `ValueError` if `UNRENDER_REPAIR` is invalid.
     """
-    engine_policy()  # A wrong word is an error at the start.
-    # Engines wrap their tokenizers; not every wrapper has these names, and a token may be None.
+    engine_policy()  # Raises at startup if `UNRENDER_REPAIR` is invalid.
+    # Engines wrap their tokenizers. Some wrappers lack these attributes, and a token may be None.
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
-        return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - keeps a `~` that is nobody's home
+        return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - `Path.expanduser` may raise
     if not getattr(tokenizer, "chat_template", None):
         raise TemplateError(
             f"expected a tokenizer with a Jinja chat template, found {type(tokenizer).__name__} without one; "
-            f"name a template's file in the environment variable {TEMPLATE}, or use the engine's own parser"
+            f"set the environment variable {TEMPLATE} to a template file, or use the engine's own parser"
         )
     return chat_template(tokenizer)
 
 
 @kept(1_000_000)
 def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
-    """Return a request's own template."""
+    """Return the template with this source and these tokens."""
     return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
 
 
 @kept(1_000_000)
 def request_template(source: str, usual: ChatTemplate) -> ChatTemplate:
-    """Return a request's own template, which has the tokens of the engine's usual one."""
+    """Return the template with a source from a request, and with the tokens of the engine's default template."""
     return ChatTemplate(replace(usual._loaded, sources={"default": source}, response_template=None))
 
 
@@ -78,11 +78,11 @@ def rendered_turn(
     continued: bool = False,
     known_calls: int = 0,
 ) -> Turn:
-    """Return the turn that answers a rendered `prompt`; the end of the prompt is enough.
+    """Return the turn for a rendered `prompt`, of which the end is enough.
 
-    Without `reasoning`, reasoning stays in the content, markers included. If the template writes no calls, they are JSON in tags,
-    as `ChatTemplate.prepare` describes them. With `continued`, the prompt ends in an answer that goes on, and all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
-    `RequestError` as `ChatTemplate.prepare` does.
+    Without `reasoning`, reasoning is left in the content, including its markers. If the template doesn't write calls, they are JSON in
+    tags, as described by `ChatTemplate.prepare`. With `continued`, the model continues an answer at the end of the prompt, and the message
+    includes that answer. `known_calls` is the number of calls in the conversation. Raises `RequestError` as `ChatTemplate.prepare` does.
     """
     turn = template.prepare_rendered(
         prompt,
@@ -95,13 +95,13 @@ def rendered_turn(
         known_ids=("",) * known_calls,
     )
     if tools and turn.format.tools.mode is ToolMode.NONE:
-        # A call that was required is written as tools are described, and detectors of SGLang do not know what was required.
+        # SGLang's detectors don't know whether a call was required. So always use the call syntax of the tool description.
         turn = replace(turn, format=template.prepare_rendered(prompt, tools=tools, tool_choice="required").format)
-    return replace(turn, is_continuation=False)  # The client has the prefill already; only new text is sent.
+    return replace(turn, is_continuation=False)  # The client already has the prefill, so only new text is sent.
 
 
 def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | None) -> Turn:
-    """Return the turn for a rendered `prompt`. If the tools aren't known, any name counts as a tool."""
+    """Return the turn for a rendered `prompt`. If `tools` is None, any name counts as a tool."""
     if tools is not None:
         return template.prepare_rendered(prompt, tools=list(tools))
     turn = template.prepare_rendered(prompt)
@@ -115,55 +115,55 @@ def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = MAX_MARKER) ->
 
 
 def json_form(schema: Any) -> dict[str, Any]:
-    """Return the response format of an answer that is JSON of a schema."""
+    """Return the `response_format` for JSON with this schema."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
 def is_forced(request: Request) -> bool:
-    """Return whether the request demands a form of the answer: a call, or JSON of a schema."""
+    """Return True if the request requires a tool call, or JSON with a schema."""
     return request._call_required or request.response_schema is not None
 
 
 @dataclass(frozen=True, slots=True)
 class TagConstraint:
-    """The constraint that an engine gets for the answer."""
+    """An engine's constraint for the answer."""
 
     tag: dict[str, Any] | None
-    """A structural tag, from the first token on; None where none can be written."""
+    """Structural tag that applies from the first token; None if the answer can't be constrained."""
     losses: tuple[str, ...] = ()
     """Schema keywords that the constraint can't enforce, or the reason for a missing constraint."""
 
 
 def constraint_of(turn: Turn) -> TagConstraint:
-    """Return the structural tag of an answer.
+    """Return the constraint for an answer.
 
-    Raises `GrammarError` when the request demands a form and no tag can be written for it.
+    Raises `GrammarError` if the request requires a call or JSON, and the answer can't be constrained.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
             tag = json.loads(turn.constraint("xgrammar").grammar)
         except GrammarError as error:
-            if is_forced(turn.request):  # Without a grammar the answer may be anything, which is not what was demanded.
+            if is_forced(turn.request):  # Without a grammar, the answer might not be what the request requires.
                 raise
             return TagConstraint(None, (str(error),))
     return TagConstraint(tag, tuple(str(item.message) for item in caught))
 
 
 def closing_tag(turn: Turn) -> dict[str, Any] | None:
-    """Return the structural tag of the answer after its reasoning, for engines that wait until then.
+    """Return the structural tag for the answer after its reasoning, for engines that apply it only then.
 
-    It also covers an answer without any reasoning. Raises `GrammarError` as `constraint_of` does.
+    It also allows an answer without any reasoning. Raises `GrammarError` as `constraint_of` does.
     """
     format, markers = turn.format, turn.format.reasoning
     skipped = replace(turn, prefill=format.turn.prefill_no_thinking)
     if not format.turn.prefill_no_thinking.strip():
         skipped = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
-    # A model may also skip its reasoning: then the grammar holds from the first token, after what the template writes for no
-    # reasoning, e.g. `<think>\n\n</think>`. The engine takes either way.
+    # The model may also skip its reasoning. Then the engine applies the grammar from the first token, after the template's prefill for no
+    # reasoning, e.g. `<think>\n\n</think>`. So the tag allows both.
     ways = [skipped]
     if markers.end.strip():
-        # `x` stands for any reasoning: what may follow its end does not depend on it.
+        # `x` stands for any reasoning, because the text after it doesn't depend on it.
         ways.insert(0, replace(turn, prefill=f"{markers.start}x{markers.end.rstrip()}"))
     formats = [tag["format"] for way in ways if (tag := constraint_of(way).tag) is not None]
     if len(formats) < len(ways):
@@ -173,16 +173,16 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The additions of some events to the answer, in OpenAI's terms."""
+    """Text and calls that some events add to the answer, in OpenAI's format."""
 
     reasoning: str = ""
     content: str = ""
     calls: list[Mapping[str, Any]] = field(default_factory=list)
-    """Elements of a stream's `tool_calls`: an index and a function, and an id where a call begins."""
+    """Elements of `tool_calls` in a stream, with `index` and `function`. The first element of a call also has an `id`."""
 
 
 def said(events: Iterable[Event]) -> Said:
-    """Fold events into one delta.
+    """Combine events into one delta.
 
     >>> from unrender import ContentText
     >>> said([ContentText("Hel"), ContentText("lo")])
@@ -195,7 +195,7 @@ def said(events: Iterable[Event]) -> Said:
 
 
 def engine_policy() -> Policy:
-    """Return the policy by which plug-ins of engines read answers. Raises `ValueError` where `UNRENDER_REPAIR` holds another word."""
+    """Return the parsing policy of the engine plug-ins. Raises `ValueError` if `UNRENDER_REPAIR` is invalid."""
     try:
         return Policy(repair=os.environ.get(REPAIR) or "format")  # type: ignore[arg-type]  # `Policy` checks it
     except ValueError as error:
@@ -203,15 +203,16 @@ def engine_policy() -> Policy:
 
 
 def opened(turn: Turn, *, continued: bool = False) -> Parser:
-    """Return a parser for the answer. With `continued`, text that the prompt already holds gives no events."""
+    """Return a parser for the answer. With `continued`, text that is already in the prompt produces no events."""
     parser = turn.parser(policy=engine_policy())
     if continued:
-        parser.feed("")  # What the prompt holds of the answer comes out now, and is thrown away: the client has it.
+        # Discard the events for the part of the answer in the prompt, because the client already has it.
+        parser.feed("")
     return parser
 
 
 class ReasoningTokens:
-    """Counts the tokens of a growing answer that are reasoning, each token read once."""
+    """Counts the reasoning tokens of a growing answer. Each token is read once."""
 
     def __init__(self, turn: Turn, tokenizer: Decoder) -> None:
         self._parser = _Measured(turn.parser())
@@ -220,15 +221,15 @@ class ReasoningTokens:
         self._starts: list[int] = []
 
     def continues(self, ids: Sequence[int]) -> bool:
-        """Return whether `ids` begin with the ids that were counted."""
+        """Return True if `ids` start with the ids already counted."""
         return list(ids[: len(self._ids)]) == self._ids
 
     def count(self, ids: Sequence[int]) -> int:
-        """Return how many of `ids` are reasoning for certain; markers are not.
+        """Return the number of `ids` that are certainly reasoning. Markers don't count.
 
-        `ids` must begin with the ids of the last count.
+        `ids` must start with the ids of the previous call.
         """
-        # A token counts where it starts: `Hm.</` is reasoning though the closer begins in it.
+        # A token is counted by its start: `Hm.</` is reasoning, although the end marker starts in it.
         for token in ids[len(self._ids) :]:
             self._starts.append(self._parser.length)
             self._ids.append(token)
@@ -238,14 +239,14 @@ class ReasoningTokens:
 
 
 class _Measured:
-    """A parser that knows how much it was fed, and reads it as the answer itself is read: as text."""
+    """A parser that tracks the length of its input. It treats special tokens as text, like the parser of the answer."""
 
     def __init__(self, parser: Parser) -> None:
         self.parser = parser
         self.length = 0
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        del special  # The engine gives its parsers text alone, in which a quoted marker is a marker as well.
+        del special  # The engine passes only text to its parsers. A quoted marker counts as a marker there.
         self.length += len(text)
         return self.parser.feed(text)
 
@@ -256,10 +257,7 @@ def _special_ids(tokenizer: Any) -> frozenset[int]:
 
 
 class ReasoningGate:
-    """Decides from token ids when the reasoning of one answer is over.
-
-    Engines that apply a grammar only after the reasoning ask it.
-    """
+    """Detects the end of reasoning in token ids, for engines that apply a grammar only after the reasoning."""
 
     def __init__(self, template: ChatTemplate, tokenizer: Any) -> None:
         self._format = template.format
@@ -270,22 +268,22 @@ class ReasoningGate:
         self._begun = False
 
     def over_in_prompt(self, ids: Sequence[int]) -> bool:
-        """Return whether no reasoning can follow a prompt. It is False also when the model may still decide."""
+        """Return True if no reasoning can follow the prompt. It's False if the model may still decide to reason."""
         return not self._closer or self._format.reasoning.closed_in(self._prefill(ids))
 
     def over(self, ids: Sequence[int], new: int) -> bool:
-        """Return whether reasoning is over after `ids`, the tokens of prompt and answer; the last `new` are the newest.
+        """Return True if reasoning has ended within `ids`, the tokens of prompt and answer. The last `new` ids are new.
 
-        It is over once its end is written, or once the answer begins with something other than reasoning.
+        Reasoning ends with its end marker, or if the answer starts with something else.
         """
         if not self._closer:
             return True
         first = len(ids) - new
-        # The first question of an answer tells where it begins; ids that are fewer are those of another answer.
+        # The first call for an answer determines its start. Fewer ids than before mean that a new answer has started.
         if self._start is None or first < self._start:
             self._start, self._begun = first, bool(self._prefill(ids[:first]).strip())
-        # The closer may have begun in tokens before the newest, e.g. `</`, `think`, `>`. Each has at least one byte, so as many
-        # tokens as the closer has bytes hold all of it; those of the prompt are left out, where an earlier answer may end.
+        # The end marker may start in earlier tokens, e.g. `</`, `think`, `>`. Each token has at least one byte, so the marker spans at most
+        # as many tokens as it has bytes. Tokens of the prompt are excluded, because an earlier answer may end there.
         late = ids[max(self._start, first - len(self._closer.encode())) :]
         if self._closer in tail_text(self._tokenizer, late, len(late)):
             return True
@@ -294,7 +292,7 @@ class ReasoningGate:
     def _is_other(self, early: Sequence[int]) -> bool:
         text = tail_text(self._tokenizer, early).strip()
         opener = self._opener
-        # `<thi` may still become `<think>`; `It` cannot.
+        # `<thi` may still become `<think>`; `It` can't.
         return bool(text and opener) and not text.startswith(opener) and not opener.startswith(text)
 
     def _prefill(self, ids: Sequence[int]) -> str:

@@ -1,11 +1,10 @@
-"""renderers (Prime Intellect), and with it prime-rl and verifiers: a renderer of any chat template.
+"""renderers (Prime Intellect), also used by prime-rl and verifiers: a renderer for any chat template.
 
     [renderer]
     name = "custom"
     import_path = "unrender.integrations.renderers.Renderer"
 
-`template` names another template than the tokenizer's; what else stands beside `import_path` are variables of the template, such as
-`enable_thinking`.
+`template` replaces the tokenizer's template. Other keys, such as `enable_thinking`, are variables of the template.
 """
 
 from __future__ import annotations
@@ -39,21 +38,21 @@ _READ = Policy(unknown_tools="call", failed_calls="apart")
 
 
 class Config(BaseRendererConfig):  # type: ignore[misc]
-    """Settings of the renderer; fields that it does not have are variables of the template."""
+    """Settings of the renderer. Additional fields are variables of the template."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     template: str | None = None
-    """A template's file, or a model's folder or id; by default the tokenizer's own template."""
+    """A template file, a model folder or a hub id; the default is the tokenizer's own template."""
     _internal_fields = frozenset({"template"})
     _allow_opaque_template_kwargs = True
 
 
 class Renderer:
-    """A renderer whose rules are derived from a chat template.
+    """Renderer for the format that is derived from a chat template.
 
-    Thinking is retained as `thinking_retention` says. Where it says nothing, a bridge is given up where the template itself would drop
-    a thought that the prompt holds.
+    `thinking_retention` controls which reasoning is kept. By default, `bridge_to_next_turn` returns None if the template would remove
+    reasoning from the prompt.
     """
 
     config_class = Config
@@ -69,13 +68,13 @@ class Renderer:
 
     @property
     def is_prefix_stable(self) -> bool:
-        """True if the template only appends to what it has written, whatever messages hold."""
+        """True if the template never changes its previous output, regardless of the messages."""
         return bool(self._template.continuation.append_only)
 
     def render(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
-        """Return a conversation as tokens. `sampled_mask` is empty where it is not certain what a model would have written."""
+        """Return a conversation as tokens. `sampled_mask` is empty if it's unclear which tokens a model would have generated."""
         make = attributed_prompt if add_generation_prompt else attributed_conversation
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
@@ -95,13 +94,13 @@ class Renderer:
     def render_ids(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
-        """Return the tokens of a conversation alone."""
+        """Return only the token ids of a conversation."""
         return list(self.render(messages, tools=tools, add_generation_prompt=add_generation_prompt).token_ids)
 
     def parse_response(
         self, token_ids: list[int], *, tools: list[Any] | None = None, prompt_ids: list[int] | None = None
     ) -> ParsedResponse:
-        """Parse an answer. Without a prompt it answers one that the template writes. No ids raise an error."""
+        """Parse an answer. Without a prompt, it's parsed as the answer to a prompt of the template. Never raises an error."""
         turn = self._answered(prompt_ids, tools)
         reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
         ends = [at + 1 for at, id in enumerate(token_ids) for event in reader.feed(id) if _completes(event)]
@@ -113,7 +112,7 @@ class Renderer:
         reasoning = turn.format.reasoning
         calls, last, place = [], 0, slice(0, 0)
         for call, end in zip(message.tool_calls, ends, strict=False):
-            # Calls that are complete at the same token have one stretch.
+            # Calls that are completed by the same token share a range.
             place = _begun(text, starts, said, slice(last, end), reasoning) if end > last else place
             calls.append(_parsed(call, self._text(token_ids[place]), (place.start, place.stop)))
             last = end
@@ -127,7 +126,7 @@ class Renderer:
         )
 
     def get_stop_token_ids(self) -> list[int]:
-        """Return the ids of the texts at which generation ends, and the tokenizer's own end of sequence."""
+        """Return the ids of the stop texts and the tokenizer's end-of-sequence token."""
         texts = self._answered(None, None).stop
         ids = [self._encoder.special_tokens[text] for text in texts if text in self._encoder.special_tokens]
         eos = getattr(self._encoder.tokenizer, "eos_token_id", None)
@@ -141,7 +140,7 @@ class Renderer:
         *,
         tools: list[Any] | None = None,
     ) -> RenderedTokens | None:
-        """Return prompt, completion and what follows them; None where it is not certain what the template writes."""
+        """Return the prompt, the completion and the text after them; None if it's uncertain what the template would write next."""
         if not previous_prompt_ids or not new_messages:
             return None
         prompt, answer = self._text(previous_prompt_ids), self._text(previous_completion_ids)
@@ -165,9 +164,9 @@ class Renderer:
         )
 
     def _answered(self, prompt_ids: Sequence[int] | None, tools: Sequence[Any] | None) -> Turn:
-        """Return the turn that answers a prompt, or one that the template writes for a short question."""
+        """Return the turn for a prompt, or for a short question if there's no prompt."""
         if prompt_ids:
-            # Where the template ignores tools, `render` describes them at the beginning, and calls are as it says there.
+            # If the template ignores tools, `render` describes them, with the call syntax, at the start of the prompt.
             whole = bool(tools) and not self._template.capabilities.supports_tools
             prompt = self._text(prompt_ids) if whole else tail_text(self._encoder.tokenizer, prompt_ids)
             return self._template.prepare_rendered(prompt, tools=tools, **self._variables)
@@ -179,7 +178,7 @@ class Renderer:
         return Detokenizer(self._encoder.tokenizer).text(ids)
 
     def _measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the text of ids, and where that of each begins."""
+        """Return the text of ids, and the start of each id's text."""
         decoded, parts, starts, length = Detokenizer(self._encoder.tokenizer), [], [], 0
         for id in ids:
             starts.append(length)
@@ -202,11 +201,11 @@ def _completes(event: Event) -> bool:
 
 
 def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, reasoning: Reasoning) -> slice:
-    """Return the ids of a call: those since the last call, without content, reasoning and its closer, and white space."""
+    """Return the ids of a call: those after the previous call, without content, reasoning markers and whitespace."""
     end = starts[ids.stop] if ids.stop < len(starts) else len(text)
     start = max([starts[ids.start], *(place for place in said if place <= end)])
     rest, opener, closer = text[start:end].lstrip(), reasoning.start.strip(), reasoning.end.strip()
-    if opener and rest.startswith(opener):  # A thought without words.
+    if opener and rest.startswith(opener):  # Empty reasoning.
         rest = rest.partition(closer)[2].lstrip()
     begun = end - len(rest.removeprefix(closer).lstrip())
     return slice(next((at for at in range(ids.start, ids.stop) if starts[at] >= begun), ids.start), ids.stop)

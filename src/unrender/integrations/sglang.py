@@ -1,12 +1,12 @@
-"""SGLang: a plug-in that reads and constrains answers by the model's chat template, `--tool-call-parser unrender`.
+"""SGLang: a plug-in that parses and constrains answers using the model's chat template, `--tool-call-parser unrender`.
 
-SGLang finds it when both are installed, by the entry point `sglang.srt.plugins`:
-`python -m sglang.launch_server --model-path MODEL --tool-call-parser unrender --reasoning-parser unrender`.
+SGLang discovers the plug-in through the entry point `sglang.srt.plugins`: `python -m sglang.launch_server --model-path MODEL
+--tool-call-parser unrender --reasoning-parser unrender`.
 
-Strategy: SGLang runs two detectors in a row, the second on the text that the first leaves. Ours share one reading: the first
-reads the whole answer, and the text that it hands on carries what was read in it. Without the first, the second reads itself.
-The classes here become SGLang's when `register` puts them above its own; until then nothing of SGLang is imported.
-The extra `sglang` says which releases it fits; `scripts/run.py plugins` tests it.
+Strategy: SGLang runs two detectors in sequence, the second on the text left by the first. Here, the first detector parses the complete
+answer and attaches its events to the text for the second. If the first isn't enabled, the second parses the text itself. `register` mixes
+the classes of this module into SGLang's. Nothing of SGLang is imported earlier. The extra `sglang` lists the supported releases, and
+`scripts/run.py plugins` tests them.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _USED = {
     "sglang.srt.function_call.core_types": ("StreamingParseResult", "ToolCallItem"),
     "sglang.srt.parser.reasoning_parser": ("ReasoningParser",),
 }
-"""All of SGLang that is used, by module."""
+"""All names used from SGLang, by module."""
 _OfCall = ToolCallStarted | ArgumentsText | ToolCallFinished
 
 
 def register() -> None:
-    """Register the detectors in SGLang as `unrender`. It can be called more than once in a process.
+    """Register the detectors in SGLang as `unrender`. Repeated calls have no effect.
 
-    Raises, and changes nothing, in releases that have another shape; the entry point is `registration.sglang`.
+    Raises an error, without changing anything, if the release is incompatible. The entry point is `registration.sglang`.
     """
     require(_USED)
     templates = importlib.import_module(_TEMPLATES)
@@ -69,19 +69,19 @@ def register() -> None:
 
 
 class Read(str):
-    """Text that one detector passes to the other, with the events that were read from it."""
+    """Text with attached events, passed from one detector to the other."""
 
     __slots__ = ("events",)
     events: tuple[Event, ...]
 
     @classmethod
     def of(cls, text: str, events: Iterable[Event]) -> Read:
-        """Return `text` with `events`. It must not be empty if there are events, since SGLang would drop it."""
+        """Return `text` with `events`. It must not be empty if there are events, because SGLang drops empty text."""
         read = cls(text)
         read.events = tuple(events)
         return read
 
-    # SGLang holds text back and joins it to the next chunk, on either side: the events must come along.
+    # SGLang buffers text and concatenates it with the next chunk. The events must be preserved.
     def __add__(self, more: str) -> Read:
         return Read.of(str(self) + str(more), (*self.events, *getattr(more, "events", ())))
 
@@ -90,7 +90,7 @@ class Read(str):
 
 
 class _Separated:
-    """A detector, as far as SGLang's reasoning parser asks for one."""
+    """Result of a detector, with the attributes that SGLang's reasoning parser reads."""
 
     def __init__(self, normal_text: str = "", reasoning_text: str = "") -> None:
         self.normal_text = normal_text
@@ -98,7 +98,7 @@ class _Separated:
 
 
 class _ReasoningDetector:
-    """Parses the whole answer, and passes on everything except reasoning."""
+    """Parses the complete answer, and passes on everything except reasoning."""
 
     reasoning_default = "explicit_enable_thinking"
 
@@ -114,7 +114,7 @@ class _ReasoningDetector:
         **_kwargs: Any,
     ) -> None:
         template = engine_template(tokenizer)
-        # A template without reasoning has no markers: SGLang encodes the end to no tokens, and lets grammars hold from the start.
+        # Without reasoning, the markers are empty. SGLang then encodes the end marker as no tokens and applies grammars from the start.
         markers = template.format.reasoning
         self.think_start_token, self.think_end_token = markers.start.strip(), markers.end.strip()
         self.message_start_think_openers = [self.think_start_token] if self.think_start_token else []
@@ -129,11 +129,11 @@ class _ReasoningDetector:
         self._thought, self._spoke = "", False
 
     def starts_message(self, prefix: str) -> bool:
-        """Return whether the prompt has begun nothing of the answer, which may then skip reasoning."""
+        """Return True if the prompt contains no part of the answer, so that the model may skip reasoning."""
         return not rendered_turn(self._template, prefix[-MAX_BLOCK:]).prefill.strip()
 
     def answer_opener(self, prefix: str) -> str:
-        """Return what opens an answer that is not reasoning: nothing that could be added to a prompt."""
+        """Return "", because no text can be added to the prompt to skip reasoning."""
         del prefix
         return ""
 
@@ -149,7 +149,7 @@ class _ReasoningDetector:
         parallel_tool_calls: bool = True,
         message_start: bool = False,
     ) -> dict[str, Any] | None:
-        """Return the tag of an answer in JSON, or of calls, after the reasoning or, at the `message_start`, with it."""
+        """Return the structural tag for an answer in JSON or with calls. With `message_start`, it includes the reasoning."""
         turn = rendered_turn(
             self._template,
             "",
@@ -160,34 +160,34 @@ class _ReasoningDetector:
         try:
             return constraint_of(turn).tag if message_start else closing_tag(turn)
         except GrammarError:
-            return None  # SGLang then applies the schema to what follows the reasoning.
+            return None  # SGLang then applies the schema to the text after the reasoning.
 
     def detect_and_parse(self, text: str) -> _Separated:
-        """Separate a whole answer."""
+        """Split a complete answer into reasoning and other text."""
         parser = self._new_parser()
         found = self._separated([*parser.feed(text), *parser.finish()], text)
-        # `force_nonempty_content`: an answer that is nothing but reasoning is given as content instead.
+        # With `force_nonempty_content`, an answer that consists only of reasoning is returned as content.
         if self._nonempty and not found.normal_text:
             found.normal_text, found.reasoning_text = found.reasoning_text, ""
         return found
 
     def parse_streaming_increment(self, new_text: str) -> _Separated:
-        """Separate a chunk into reasoning and other text, as far as possible."""
+        """Split a chunk into reasoning and other text."""
         return self._streamed(self._separated(self._parser.feed(new_text), new_text), ended=False)
 
     def finish(self) -> _Separated:
-        """Separate the buffered text."""
-        # There is no more text that could carry the last events, and an empty one would be dropped.
+        """Split the buffered text."""
+        # The last events have to be attached to some text, because SGLang drops empty text.
         found = self._streamed(self._separated(self._parser.finish(), " "), ended=True)
         if self._nonempty and not self._spoke:
             found.normal_text, found.reasoning_text = self._thought, ""
         return found
 
     def _streamed(self, found: _Separated, *, ended: bool) -> _Separated:
-        """Keep what is needed of the reasoning so far; hold it back where it is wanted in one piece."""
+        """Store the reasoning so far if needed, and hold it back unless reasoning is streamed."""
         self._spoke = self._spoke or bool(found.normal_text)
         if self._nonempty or not self._stream_reasoning:
-            # Kept only where it may have to be said later: all at once, or as content.
+            # It may be needed later: as a single piece of reasoning, or as content.
             self._thought += found.reasoning_text
         if not self._stream_reasoning:
             done = self._spoke or ended
@@ -199,7 +199,7 @@ class _ReasoningDetector:
         if not self._feeds_tools:
             return _Separated(found.content, found.reasoning)
         rest = [event for event in events if isinstance(event, ContentText | _OfCall)]
-        # SGLang gives the other detector no empty text, so where there is a call, the text of the chunk carries its events.
+        # SGLang doesn't pass empty text to the other detector. So events of calls are attached to the text of the chunk.
         carrier = text if any(isinstance(event, _OfCall) for event in rest) else found.content
         return _Separated(Read.of(carrier, rest), found.reasoning)
 
@@ -209,7 +209,7 @@ class _ReasoningDetector:
 
 
 class _ToolDetector:
-    """Tells SGLang of the calls, read by the reasoning detector or, without one, by itself."""
+    """Reports calls to SGLang. It uses the reasoning detector's events, or parses the text itself if there are none."""
 
     prev_tool_call_arr: list[dict[str, Any]]
     streamed_args_for_tool: list[str]
@@ -223,7 +223,7 @@ class _ToolDetector:
         constrained: bool = False,
     ) -> None:
         importlib.import_module("sglang.srt.function_call.base_format_detector").BaseFormatDetector.__init__(self)
-        del constrained  # One grammar, one reading: nothing is read differently under it.
+        del constrained  # Parsing is the same with a grammar.
         self._template = engine_template(tokenizer)
         self._prefix, self._tools = prefix[-MAX_BLOCK:], _functions(tools)
         self.tool_close_literals: list[str] = []
@@ -231,18 +231,18 @@ class _ToolDetector:
         self._parser: Any = None
 
     def has_tool_call(self, text: str) -> bool:
-        """Return whether a whole answer holds a call, or says something else than its text.
+        """Return True if a complete answer contains a call, or if its content differs from its text.
 
-        SGLang asks for what was read only then, and a format may have markers around content as well.
+        SGLang skips `detect_and_parse` otherwise, and a format may have markers around content.
         """
         events = self._whole(text)
         return any(isinstance(event, ToolCallStarted) for event in events) or said(events).content != text
 
     def detect_and_parse(self, text: str, tools: Sequence[Any]) -> Any:
-        """Return text and calls of a whole answer: what `parse_streaming_increment` says of it in pieces."""
+        """Return the text and the calls of a complete answer. The results of `parse_streaming_increment` add up to the same."""
         del tools
         found = said(self._whole(text))
-        # `said` gives calls as a stream does, `{"a"` and `: 1}` apart: here they are whole again.
+        # `said` returns fragments of calls, such as `{"a"` and `: 1}`, which are joined here.
         names, arguments = dict[int, str](), dict[int, str]()
         for call in found.calls:
             index, function = call["index"], call["function"]
@@ -253,7 +253,7 @@ class _ToolDetector:
         return types.StreamingParseResult(normal_text=found.content, calls=calls)
 
     def parse_streaming_increment(self, new_text: str, tools: Sequence[Any]) -> Any:
-        """Return the result for one chunk."""
+        """Return the content and calls in one chunk."""
         del tools
         if isinstance(new_text, Read):
             return self._told(new_text.events)
@@ -262,16 +262,16 @@ class _ToolDetector:
         return self._told(self._parser.feed(new_text))
 
     def finish(self, tools: Sequence[Any]) -> Any:
-        """Return the buffered text."""
+        """Return the content and calls in the buffered text."""
         del tools
         return self._told(self._parser.finish() if self._parser else ())
 
     def supports_structural_tag(self) -> bool:
-        """Return whether forced calls keep the model's own format."""
+        """Return True, because forced calls use the model's own format."""
         return True
 
     def open_call_closer(self, text: str) -> str | None:
-        """Return what has to be added to close a call: nothing, since the reading knows an open call at the end."""
+        """Return None, because the parser doesn't need an added closing marker."""
         del text
         return None
 
@@ -283,10 +283,10 @@ class _ToolDetector:
         parallel_tool_calls: bool = True,
         message_start: bool = False,
     ) -> Any:
-        """Return the tag that SGLang gives its grammar backend.
+        """Return the structural tag for SGLang's grammar backend.
 
-        At the `message_start` it holds from the first token on, and so it does with `thinking_mode`, which is on where no
-        reasoning parser is configured; else from the end of the reasoning on. Raises `ValueError`, a 400, when there is none.
+        SGLang sets `thinking_mode` if no reasoning parser is configured. With it or with `message_start`, the tag applies from the first
+        token; otherwise, after the reasoning. Raises `ValueError`, which becomes status 400, if the answer can't be constrained.
         """
         try:
             thinks = thinking_mode and not message_start
@@ -305,7 +305,7 @@ class _ToolDetector:
         tools: Sequence[Any],
         thinking_mode: bool = False,
     ) -> Any:
-        """Return the tag of a request; None where the model may answer freely. Raises `ValueError` as above."""
+        """Return the structural tag of a request; None if the answer is free. Raises `ValueError` as `get_structural_tag` does."""
         if tool_choice == "none" or (tool_choice == "auto" and parallel_tool_calls and not strict_requested):
             return None
         return self.get_structural_tag(tools, tool_choice, thinking_mode, parallel_tool_calls)
@@ -313,8 +313,8 @@ class _ToolDetector:
     def _asked(
         self, tools: Sequence[Any] | None, choice: Any, *, parallel_tool_calls: bool, thinks: bool = False
     ) -> Turn:
-        """Return the turn of a request whose prompt is not rendered yet; one that `thinks` begins as the format says."""
-        # The prompt is not there yet, so its end is made up: `<|assistant|>\n<think>\n` is what the template usually ends in.
+        """Return the turn of a request before its prompt is rendered. With `thinks`, the prompt ends with the format's prefill."""
+        # The prompt isn't rendered yet, so its likely end is used, e.g. `<|assistant|>\n<think>\n`.
         format = self._template.format
         header = format.turn.headers[0] if format.turn.headers else ""
         return rendered_turn(
@@ -332,7 +332,7 @@ class _ToolDetector:
         return [*parser.feed(text), *parser.finish()]
 
     def _new_parser(self) -> Any:
-        """Return a parser of an answer that no reasoning detector has read, which leaves reasoning in the content."""
+        """Return a parser that leaves reasoning in the content, for use without a reasoning detector."""
         turn = rendered_turn(self._template, self._prefix, tools=self._tools or None, reasoning=False)
         return turn.parser(policy=engine_policy())
 
@@ -347,9 +347,9 @@ class _ToolDetector:
         return types.StreamingParseResult(normal_text=found.content, calls=items)
 
     def _item(self, types: Any, index: int, function: Any) -> Any:
-        """Return one piece of a call, noted where SGLang looks for what was streamed."""
+        """Return one fragment of a call, and record it in SGLang's streaming state."""
         name, arguments = function.get("name"), function["arguments"]
-        if name is not None:  # Only the first piece of a call has the name; the others add to its arguments.
+        if name is not None:  # Only the first fragment of a call has the name. Later ones continue the arguments.
             self.prev_tool_call_arr.append({"name": name, "arguments": ""})
             self.streamed_args_for_tool.append("")
             self.incomplete_tool_call_indices.add(index)
@@ -360,6 +360,6 @@ class _ToolDetector:
 
 
 def _functions(tools: Sequence[Any] | None) -> list[dict[str, Any]]:
-    """Return the functions among the tools of a request, whichever of SGLang's APIs they came by."""
+    """Return the function tools of a request from any of SGLang's APIs."""
     plain = [tool.model_dump() if hasattr(tool, "model_dump") else tool for tool in tools or ()]
     return [tool for tool in plain if isinstance(tool.get("function"), dict) or tool.get("type") == "function"]

@@ -1,6 +1,6 @@
-"""SkyRL: a generator that appends observations as any chat template writes them.
+"""SkyRL: a generator that formats observations with any chat template.
 
-Use `Generator` in place of `SkyRLGymGenerator`, with `use_conversation_multi_turn`.
+Use `Generator` instead of `SkyRLGymGenerator`, with `use_conversation_multi_turn`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _ANSWER = "Yes."
 
 
 class Generator(SkyRLGymGenerator):  # type: ignore[misc]
-    """SkyRL's own generator, but for the tokens of observations.
+    """SkyRL's generator with a different tokenization of observations.
 
-    SkyRL gives observations without the answer before them, so they follow an answer in words that ended in the model's end of
-    sequence. Raises `ExtendError` where it is not certain what the template writes after it.
+    SkyRL passes observations without the preceding answer. So they are rendered after a placeholder answer that ends with the model's
+    end-of-sequence token. Raises `ExtendError` if it's uncertain what the template would write next.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -31,7 +31,7 @@ class Generator(SkyRLGymGenerator):  # type: ignore[misc]
         self._encoder = PromptEncoder(self.tokenizer)
 
     def get_obs_ids_from_obs(self, new_obs: Sequence[Mapping[str, Any]], is_done: bool) -> list[int]:
-        """Return the ids of observations, and of the next generation prompt unless the conversation is done."""
+        """Return the ids of observations, followed by the next generation prompt unless the conversation is done."""
         if not self.use_conversation_multi_turn or not new_obs:
             return list(super().get_obs_ids_from_obs(new_obs, is_done))
         with warnings.catch_warnings():

@@ -26,11 +26,11 @@ from unrender.rendering.loading import LoadedTemplates
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
 AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-"""Options for decoding output, which keep special tokens and every space."""
+"""Options for decoding output without removing special tokens or spaces."""
 
 
 class Decodes(Protocol):
-    """The part of a tokenizer that is used to read output."""
+    """The tokenizer attributes that are needed to decode output."""
 
     pad_token_id: int | None
 
@@ -38,7 +38,7 @@ class Decodes(Protocol):
 
 
 class Tokenizer(Decodes, Protocol):
-    """The part of a tokenizer that is used to find its template. Its tokens may be None."""
+    """The tokenizer attributes that are needed to load its template. Tokens may be None."""
 
     name_or_path: str
     chat_template: str | Mapping[str, str] | None
@@ -63,7 +63,7 @@ def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
 
 
 def _more_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the tokens that the tokenizer itself gives to its template, e.g. `sep_token`, as texts."""
+    """Return further tokens that the tokenizer passes to its template, e.g. `sep_token`, as texts."""
     named: Mapping[str, Any] = getattr(tokenizer, "special_tokens_map", None) or {}
     return {
         name: list(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -76,7 +76,7 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
     """Parse generated ids into a message.
 
     `ids` is one sequence from `generate`, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`. Padding at the end is ignored.
-    With `finish_reason="length"`, an unclosed call counts as truncated. It never raises on model output.
+    With `finish_reason="length"`, an unclosed call counts as truncated. Model output never raises an error.
     """
     parser = turn.parser()
     parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **AS_WRITTEN))
@@ -86,7 +86,7 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
 
 def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
     kept = [int(token) for token in ids]
-    # Many models pad with their end-of-turn token: only what lies at the end is padding.
+    # Many models pad with their end-of-turn token, so only tokens at the end are padding.
     while kept and kept[-1] == pad:
         kept.pop()
     return kept
@@ -95,7 +95,7 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
-    It's a `TextStreamer` of transformers, so text arrives word by word; its `parser` has the message so far. It supports one sequence at a
+    It's a `TextStreamer` of transformers, so text arrives word by word. Its `parser` has the message so far. It supports one sequence at a
     time, without beam search.
     """
     base = importlib.import_module("transformers").TextStreamer
@@ -108,7 +108,7 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
             self.parser: Parser = turn.parser()
 
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
-            """Take text that will not change any more."""
+            """Handle text that won't change anymore."""
             events = self.parser.feed(text) if text else []
             if stream_end:
                 events += self.parser.finish()
@@ -121,8 +121,8 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
 def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     """Return a processor for `generate(logits_processor=[…])` that allows only the answers of the turn.
 
-    `library` is "llguidance" or "xgrammar"; the default is the first that is installed. Batches and `num_return_sequences` are supported,
-    but beam search isn't. The tokenizer must be a fast one. Create a new processor for each call of `generate`. Raises `GrammarError` if
+    `library` is "llguidance" or "xgrammar"; the default is the first one installed. Batches and `num_return_sequences` are supported, but
+    beam search isn't. The tokenizer must be a fast one. Create a new processor for each call of `generate`. Raises `GrammarError` if
     neither library is installed, or if the answer can't be expressed as a grammar. `generate` raises it if the library rejects the grammar.
     """
     chosen = library or preferred_library()
@@ -145,11 +145,11 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
     """Generate one answer and yield its events as they become final; `generation` is passed to `model.generate`.
 
     The prompt is tokenized without adding special tokens, and the answer ends at the turn's stop texts. Errors of `generate` are raised
-    here. Leaving the loop, or `close`, stops the model at its next token.
+    here. Leaving the loop or calling `close` stops the model at its next token.
 
     Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
     """
-    # `generate` calls us back and returns only at the end, so it runs in a thread, and events come through a queue.
+    # `generate` uses callbacks and returns only at the end. So it runs in a thread and passes events through a queue.
     told: queue.Queue[list[Event] | BaseException | None] = queue.Queue()
     unwanted = threading.Event()
 
@@ -163,7 +163,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
             to_queue = streamer(turn, tokenizer, told.put)
             model.generate(**inputs, stopping_criteria=ends, streamer=to_queue, **generation)
             told.put(None)
-        except BaseException as error:  # noqa: BLE001 - raised where the events are read
+        except BaseException as error:  # noqa: BLE001 - raised by the consumer
             told.put(error)
 
     thread = threading.Thread(target=work, name="unrender-generate", daemon=True)
@@ -173,7 +173,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
             if isinstance(found, BaseException):
                 raise found
             yield from found
-    finally:  # Whoever leaves the loop early stops the model: `cancelled` is asked after each token.
+    finally:  # Leaving the loop early stops the model, because `cancelled` is checked after each token.
         unwanted.set()
         thread.join()
 
@@ -184,17 +184,17 @@ class _Constrained:
     def __init__(self, library: str, tokenizer: Any, text: str) -> None:
         self._library, self._tokenizer, self._text = library, tokenizer, text
         self._rows: list[Matcher | None] = []
-        """A matcher for each sequence; None for one that has ended."""
+        """A matcher for each sequence; None if the sequence has ended."""
         self._length = 0
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the scores, with forbidden tokens set to minus infinity."""
+        """Return the scores with tokens that aren't allowed set to minus infinity."""
         rows, length = input_ids.shape
-        # A length that is not one more than the last is a prompt: of the first call, or of another `generate`.
+        # Unless the length has grown by one, this is a new prompt, e.g. of another `generate` call.
         if not self._rows or length != self._length + 1:
             self._rows = self._begun(rows, scores.shape[-1])
         else:
-            # The prompt is not the grammar's, so a matcher is shown the newest token of its row and no other.
+            # The grammar doesn't cover the prompt, so matchers only see generated tokens.
             self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
         self._length = length
         paired = zip(self._rows, scores, strict=True)
@@ -206,11 +206,11 @@ class _Constrained:
         try:
             return [make(self._text) for _ in range(rows)]
         except (ValueError, RuntimeError) as error:
-            raise GrammarError(f"{self._library} refuses the grammar: {error!s:.300}") from error
+            raise GrammarError(f"{self._library} rejects the grammar: {error!s:.300}") from error
 
 
 def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
-    """Return a matcher that has seen a token; None after the end, where nothing but padding can come that is not allowed."""
+    """Return the matcher after adding a token; None if the sequence has ended."""
     if matcher is None:
         return None
     try:
@@ -221,7 +221,7 @@ def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
 
 
 class _Ended:
-    """Looks for a stop text at the end of every sequence."""
+    """Checks each sequence for a stop text at its end."""
 
     def __init__(self, turn: Turn, tokenizer: Decodes) -> None:
         self._stops, self._tokenizer = turn.stop, tokenizer
@@ -230,8 +230,8 @@ class _Ended:
         self._start = 0
 
     def __call__(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
-        """Return which sequences have ended."""
-        # The first call sees the prompt and one token: a stop text in the prompt ends nothing.
+        """Return a flag for each sequence that has ended."""
+        # At the first call, the sequence is the prompt and one token. Stop texts in the prompt are ignored.
         self._start = self._start or input_ids.shape[1] - 1
         late = input_ids[:, max(self._start, input_ids.shape[1] - self._most) :].tolist()
         return importlib.import_module("torch").tensor([*map(self._stopped, late)], device=input_ids.device)

@@ -1,7 +1,7 @@
-"""TRL: answer parsing for tokenizers with any chat template, and masks as columns of a dataset.
+"""TRL: answer parsing for tokenizers with any chat template, and assistant masks as dataset columns.
 
-`rollout_func` creates multi-turn rollouts, whose prompts only grow. TRL parses tool calls with `tokenizer.parse_response`, for templates
-that match its own files. `install` replaces that method with one that uses the derived format.
+TRL parses tool calls with `tokenizer.parse_response`, which supports only templates that match TRL's own files. `install` replaces that
+method with one that uses the derived format. `rollout_func` creates multi-turn rollouts with append-only prompts.
 
 >>> class Tokenizer:  # any tokenizer of transformers will do
 ...     chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
@@ -28,7 +28,7 @@ from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
 _MARK = {"read_by": "unrender"}
-"""The `response_template` of a tokenizer whose format cannot be exported."""
+"""Placeholder for `response_template`, used if the format can't be exported."""
 Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
 """The ids of answers, and optionally their log probabilities."""
 
@@ -36,11 +36,13 @@ Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
 def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tokenizer:
     """Give a tokenizer a `parse_response` for its own template's answers, for GRPO and other trainers; return the tokenizer.
 
-    It takes the same arguments as transformers' own (text or ids, one or a batch, `prefix` with the prompt, `tools`)
-    and returns messages whose calls have their arguments as objects. It never raises on model output: text that isn't a valid call is
-    content. Malformed tools raise `ValueError`, which trainers catch. Without `tools`, any name counts as a tool. It also sets
-    `response_template`, because trainers check it: to the exported format, or to a placeholder that `save_pretrained` leaves out. For a
-    processor, it changes its tokenizer as well. `template` defaults to the tokenizer's own. Raises `TemplateError` if there's none.
+    It takes the same arguments as the method in transformers: text or ids, one or a batch, `prefix` with the prompt, and `tools`. In the
+    returned messages, arguments of calls are objects. It never raises on model output: text that isn't a valid call is content. Malformed
+    tools raise `ValueError`, which trainers catch. Without `tools`, any name counts as a tool.
+
+    `install` also sets `response_template`, because trainers check it: to the exported format, or to a placeholder that `save_pretrained`
+    leaves out. For a processor, it changes its tokenizer too. `template` defaults to the tokenizer's own. Raises `TemplateError` if there's
+    none.
     """
     given: Any = tokenizer
     inner = getattr(given, "tokenizer", given)
@@ -55,10 +57,10 @@ def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tok
 
 
 def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any]], dict[str, list[int]]]:
-    """Return a function for `dataset.map` that turns a row's `messages` (and `tools`) into tokens and their mask.
+    """Return a function for `dataset.map` that converts a row's `messages` (and `tools`) into tokens and their mask.
 
-    TRL's SFT uses its columns, `input_ids` and `assistant_masks`, directly. It works for any template. The tokenizer must be a fast one.
-    The function raises `TemplateError` or `RequestError` if the mask is ambiguous.
+    TRL's SFT trainer uses the columns `input_ids` and `assistant_masks` directly. Any template is supported. The tokenizer must be a fast
+    one. The function raises `TemplateError` or `RequestError` if the mask is ambiguous.
     """
     template = chat_template(tokenizer)
 
@@ -82,7 +84,7 @@ def rollout_func(
     turns: int = 8,
     **settings: Any,
 ) -> Callable[[Sequence[Any], Any], dict[str, Any]]:
-    """Return a `rollout_func` for `GRPOTrainer`, which turns multi-turn conversations into one row of sampled ids each.
+    """Return a `rollout_func` for `GRPOTrainer`. Each multi-turn conversation becomes one row of sampled ids.
 
     `tools` are functions for the model to call; pass them here, not to the trainer. `respond` returns the messages after an answer, or none
     to end the conversation; the default returns the results of the tools. `generate` samples answers to prompts of ids; the default uses
@@ -115,7 +117,7 @@ def rollout_func(
 
 
 def _extended(rollout: Rollout, messages: Sequence[Mapping[str, Any]], longest: int) -> Rollout | None:
-    """Return a longer conversation; None where nothing is said, it cannot be extended, or no token is left for an answer."""
+    """Return an extended copy of the rollout; None if there are no messages, it can't be extended, or no token is left for an answer."""
     longer = rollout.fork()
     try:
         if messages:
@@ -126,7 +128,7 @@ def _extended(rollout: Rollout, messages: Sequence[Mapping[str, Any]], longest: 
 
 
 def _columns(rows: Sequence[TrainingRow], longest: int) -> dict[str, Any]:
-    """Return what TRL wants of all rows, without what is longer than its `max_completion_length`."""
+    """Return the columns for TRL, truncated to `max_completion_length`."""
     named = [row.trl() for row in rows]
     columns = {
         name: [row[name] if name == "prompt_ids" or row[name] is None else row[name][:longest] for row in named]
@@ -143,13 +145,13 @@ def _exported(template: ChatTemplate) -> dict[str, Any] | None:
 
 
 class _Unmarked:
-    """`save_pretrained` of one tokenizer or processor, without the mark: in a checkpoint no library could read it."""
+    """`save_pretrained` without the placeholder `response_template`, which no library could read."""
 
     def __init__(self, saved: Any) -> None:
         self._saved = saved
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Save as the class of the tokenizer does."""
+        """Call the original `save_pretrained`."""
         inner = getattr(self._saved, "tokenizer", self._saved)
         marked = [found for found in (self._saved, inner) if getattr(found, "response_template", None) == _MARK]
         for found in marked:
@@ -162,7 +164,7 @@ class _Unmarked:
 
 
 class _Responses:
-    """`parse_response` of one tokenizer."""
+    """Implementation of a tokenizer's `parse_response`."""
 
     def __init__(self, tokenizer: Any, template: ChatTemplate) -> None:
         self._tokenizer = tokenizer
@@ -171,12 +173,12 @@ class _Responses:
     def __call__(
         self, response: Any, schema: object = None, *, prefix: Any = None, tools: Sequence[Any] | None = None
     ) -> Any:
-        """Return the message that a response means, or the messages of a batch. `schema` is not needed."""
+        """Return the message of a response, or the messages of a batch. `schema` is ignored."""
         del schema
         texts, prefixes = self._texts(response), self._texts("" if prefix is None else prefix)
         batch = not isinstance(texts, str)
         rows = texts if isinstance(texts, list) else [texts]
-        # One prompt for a batch is the prompt of each: `["a", "b"]` may be two answers to one question.
+        # One prompt applies to all responses of a batch: `["a", "b"]` may be two answers to one question.
         before = prefixes if isinstance(prefixes, list) else [prefixes] * len(rows)
         try:
             turns = [lenient_turn(self._template, prompt, tools) for prompt in before]
@@ -186,7 +188,7 @@ class _Responses:
         return read if batch else read[0]
 
     def _texts(self, given: Any) -> str | list[str]:
-        """Return a text, or the texts of a batch, of what may be ids, and may be an array."""
+        """Return a text, or the texts of a batch, from text, ids or arrays of ids."""
         if hasattr(given, "tolist"):
             given = given.tolist()
         if isinstance(given, str):
@@ -203,7 +205,7 @@ class _Responses:
 
 
 def _as_trained(message: Message) -> dict[str, Any]:
-    """Return the message with arguments as objects, for templates and trainers."""
+    """Return the message with arguments as objects."""
     plain: dict[str, Any] = {**message.to_openai()}
     for call in plain.get("tool_calls", ()):
         call["function"]["arguments"] = json.loads(call["function"]["arguments"])
@@ -216,7 +218,7 @@ def _by_trainer(prompts: Sequence[list[int]], trainer: Any) -> Sampled:
 
 
 def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict[str, Any]]:
-    """Call the functions, and return their results or exceptions as messages."""
+    """Call the tools and return their results or exceptions as messages."""
     named = {function.__name__: function for function in tools}
     return [
         {
@@ -232,6 +234,6 @@ def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict
 def _called(function: Callable[..., Any], arguments: str) -> str:
     try:
         result = function(**json.loads(arguments))
-    except Exception as error:  # noqa: BLE001 - the model has to see what its call did
+    except Exception as error:  # noqa: BLE001 - the model gets the error as a result
         result = {"error": f"{type(error).__name__}: {error}"}
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)

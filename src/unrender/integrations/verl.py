@@ -1,7 +1,7 @@
-"""verl: prompts that only grow, and a tool parser, for agent loops with any chat template.
+"""verl: append-only prompts and a tool parser for agent loops with any chat template.
 
-`install()` puts both in place, in each process that runs agent loops: for example from the module that `actor_rollout_ref.model.external_lib`
-names. Then `actor_rollout_ref.rollout.multi_turn.format` is `unrender`.
+Call `install()` in each process that runs agent loops, for example in the module named by `actor_rollout_ref.model.external_lib`. Then set
+`actor_rollout_ref.rollout.multi_turn.format` to `unrender`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _QUESTION = {"role": "user", "content": "Hello"}
 
 
 class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
-    """A builder that appends what the template writes after the answer itself, whatever template it is.
+    """Builder of token sequences for any template, which appends the template's text to the sampled answer.
 
-    It serves one conversation, as those of verl's agent loops do. Nothing that was sampled is taken out of the prompt. Methods raise
-    `ValueError` where it is not certain what the template writes.
+    A builder is for one conversation, as in verl's agent loops. Sampled tokens are never removed from the prompt. Methods raise
+    `ValueError` if it's uncertain what the template would write next.
     """
 
     def __init__(self, tokenizer: Any, **settings: Any) -> None:
@@ -38,12 +38,12 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
         self._template = chat_template(tokenizer)
         self._encoder = PromptEncoder(tokenizer)
         self._answer: range = range(0)
-        """The places of the answer that was merged last."""
+        """Positions of the last merged answer."""
 
     def build_initial_tokens(
         self, messages: list[dict[str, Any]], *, tools: list[dict[str, Any]] | None = None, **media: Any
     ) -> list[int]:
-        """Return the first prompt. Media are not supported: the processor has to expand them."""
+        """Return the first prompt. Images, videos and audio aren't supported, because the processor has to expand them."""
         if any(media.get(name) for name in ("images", "videos", "audios")):
             raise ValueError(
                 "expected a conversation without images, videos and audio; use verl's own builder for them"
@@ -55,7 +55,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
             raise ValueError(str(error)) from error
 
     def merge_assistant_tokens(self, runtime_token_ids: list[int], assistant_token_ids: list[int]) -> MergeResult:
-        """Append an answer, or more of one; the ids stay as they are."""
+        """Append an answer, or more of the last one, without changing its ids."""
         start = len(runtime_token_ids)
         begun = self._answer.start if self._answer and self._answer.stop == start else start
         self._answer = range(begun, start + len(assistant_token_ids))
@@ -69,7 +69,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
         *,
         tools: list[dict[str, Any]] | None = None,
     ) -> MergeResult:
-        """Append what is said after the answer that was merged last."""
+        """Append the messages after the last merged answer."""
         self._assert_append_only(previous_messages, updated_messages)
         if self._answer.stop != len(runtime_token_ids):
             raise ValueError("merge_context_tokens: expected the ids that merge_assistant_tokens returned last")
@@ -83,7 +83,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError as error:
             raise ValueError(str(error)) from error
-        # The answer's end is verl's "boundary"; neither it nor what follows is trained on.
+        # The tokens that end the answer are verl's "boundary". No appended token is trained on.
         boundary = sum(1 for _ in takewhile(lambda piece: pieces[piece].message is None, encoded.pieces))
         self._answer = range(0)
         return MergeResult(
@@ -95,7 +95,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
 
 
 class ToolParser(VerlToolParser):  # type: ignore[misc]
-    """A parser of any template's calls."""
+    """Parser for tool calls of any template."""
 
     def __init__(self, tokenizer: Any) -> None:
         super().__init__(tokenizer)
@@ -104,7 +104,7 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
     async def extract_tool_calls(
         self, responses_ids: list[int], tools: Sequence[Any] | None = None
     ) -> tuple[str, list[FunctionCall]]:
-        """Return the content of an answer, and its calls. No ids raise an error."""
+        """Return the content and the calls of an answer. Never raises an error."""
         offered = [tool.model_dump(exclude_unset=True, exclude_none=True) for tool in tools or ()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
@@ -122,9 +122,9 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
 
 
 def install(*families: str) -> None:
-    """Put builder and parser in place: the parser as `unrender`, the builder for models that verl has none for.
+    """Register the parser as `unrender`, and the builder for all models without a builder in verl.
 
-    `families` names those of verl's whose builders are replaced as well, e.g. "qwen3"; the classes for images stay.
+    `families` names model families whose builders in verl are also replaced, e.g. "qwen3". Builders for images aren't replaced.
     """
     for family in ("default", *families):
         wiring._CONTINUOUS_TOKEN_BUILDER_REGISTRY[wiring._normalize_model_family(family)] = ContinuousTokenBuilder

@@ -1,11 +1,11 @@
-"""vLLM: a plug-in that reads and constrains answers by the model's chat template, `--tool-call-parser unrender`.
+"""vLLM: a plug-in that parses and constrains answers using the model's chat template, `--tool-call-parser unrender`.
 
-vLLM finds it when both are installed, by the entry point `vllm.general_plugins`, so no other flag is needed:
-`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser unrender --reasoning-parser unrender`.
+vLLM discovers the plug-in through the entry point `vllm.general_plugins`, so no further setup is needed: `vllm serve MODEL
+--enable-auto-tool-choice --tool-call-parser unrender --reasoning-parser unrender`.
 
-Strategy: one reading gives reasoning, content and calls, so one class above vLLM's `Parser` stands for both of vLLM's parsers.
-vLLM composes parsers by name in `ParserManager.get_parser`; `register` answers there for the name `unrender`, and passes every other
-name on. Until then nothing of vLLM is imported. The extra `vllm` says which releases it fits; `scripts/run.py plugins` tests it.
+Strategy: one parser finds reasoning, content and calls, so one subclass of vLLM's `Parser` replaces both of vLLM's parsers. vLLM selects
+parsers by name in `ParserManager.get_parser`. `register` overrides that function for the name `unrender`. Nothing of vLLM is imported
+earlier. The extra `vllm` lists the supported releases, and `scripts/run.py plugins` tests them.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ _USED = {
     ),
     "vllm.envs": ("VLLM_ENFORCE_STRICT_TOOL_CALLING",),
 }
-"""All of vLLM that is used, by module."""
+"""All names used from vLLM, by module."""
 _NEW = ("set_prompt_token_ids",)
-"""Methods that vLLM calls since 0.32; before, nothing tells a parser the prompt of a whole answer."""
+"""Methods that only vLLM 0.32 and later call. Earlier releases don't pass the prompt for a complete answer."""
 _log = logging.getLogger("unrender.vllm")
 
 
 def register() -> None:
-    """Register the parsers in vLLM as `unrender`. It can be called more than once in a process.
+    """Register the parsers in vLLM as `unrender`. Repeated calls have no effect.
 
-    Raises, and changes nothing, in releases that have another shape; the entry point is `registration.vllm`.
+    Raises an error, without changing anything, if the release is incompatible. The entry point is `registration.vllm`.
     """
     require(_USED)
     manager: Any = importlib.import_module("vllm.parser").ParserManager
     theirs = manager.get_parser
-    if getattr(theirs, "of_unrender", False):  # An engine may call its plug-ins more than once in a process.
+    if getattr(theirs, "of_unrender", False):  # An engine may call its plug-ins repeatedly in one process.
         return
     tool_parsers, reasoning = map(importlib.import_module, ("vllm.tool_parsers", "vllm.reasoning"))
     whole = above(_Parser, importlib.import_module(_PARSER).Parser, "UnrenderParser", new=_NEW)
@@ -81,7 +81,7 @@ def register() -> None:
         ),
         (tool_parsers.ToolParserManager, above(_ToolParser, tool_parsers.ToolParser, "UnrenderToolParser")),
     )
-    # All are tried before one is registered: a plug-in is in the engine whole, or not at all.
+    # Check everything before registering anything, so that the plug-in is never partly registered.
     inspect.signature(theirs).bind(NAME, NAME, enable_auto_tools=True, model_name="", is_harmony=False)
     for registry, parser in parts:
         inspect.signature(registry.register_module).bind(NAME, module=parser)
@@ -91,7 +91,7 @@ def register() -> None:
 
 
 def _chooser(theirs: Any, whole: type) -> Any:
-    """Return vLLM's choice of a parser by name, with ours for the name `unrender`."""
+    """Return a replacement for vLLM's `get_parser` that returns our parser for the name `unrender`."""
 
     def get_parser(
         tool_parser_name: str | None = None,
@@ -107,15 +107,15 @@ def _chooser(theirs: Any, whole: type) -> Any:
             return theirs(*given, **more)
         flags = f"--tool-call-parser {tool_parser_name} and --reasoning-parser {reasoning_parser_name}"
         if len(names) > 1:
-            raise TypeError(f"{flags} cannot be combined: choose {NAME} for both, or for one alone")
+            raise TypeError(f"{flags} can't be combined: use {NAME} for both, or set only one")
         if is_harmony:
-            # Prompts, grammars and the Responses server of such a model are vLLM's own code as well.
+            # For such a model, the prompt, the grammar and the Responses API are also hard-coded in vLLM.
             raise TypeError(
-                "vLLM reads the Harmony format of this model with its own code alone: leave out --tool-call-parser unrender and "
+                "vLLM parses this model's Harmony format only with its own code: leave out --tool-call-parser unrender and "
                 "--reasoning-parser unrender, or serve the model with the gateway, `unrender serve`"
             )
         tokenizer = more.pop("tokenizer", None)
-        # What vLLM composes knows the parsers and the level that were asked for.
+        # vLLM's own result has the requested parsers and strictness.
         composed = theirs(*given, **more)
         if composed is None:
             return None
@@ -126,7 +126,7 @@ def _chooser(theirs: Any, whole: type) -> Any:
             try:
                 parser(tokenizer)
             except Exception as error:
-                raise TypeError(f"{NAME} cannot be used with the tokenizer of {model_name!r}: {error}") from error
+                raise TypeError(f"{NAME} can't be used with the tokenizer of {model_name!r}: {error}") from error
         return parser
 
     get_parser.of_unrender = True  # type: ignore[attr-defined]
@@ -134,11 +134,11 @@ def _chooser(theirs: Any, whole: type) -> Any:
 
 
 def _let_calls_end_first() -> None:
-    """Make vLLM's Responses server end an open call before it begins another item of the same delta; idempotent.
+    """Make vLLM's Responses server end an open call before it starts another item from the same delta; idempotent.
 
-    It takes a delta's content before its calls. Text that follows the last arguments of a call in one chunk would close the
-    call too early, and the arguments, which bring no name, would stop the stream with an error. No order of deltas avoids
-    that in the last chunk. So it is done where the server cuts deltas up, once it reads with this parser.
+    The server handles a delta's content before its calls. Suppose a chunk contains the last arguments of a call and text after it. The text
+    would close the call too early, and the arguments, which have no name, would then abort the stream. No order of deltas avoids that in
+    the last chunk. So the fix is where the server splits deltas, and it's applied only once this parser is in use.
     """
     server: Any = sys.modules.get(_RESPONSES)
     theirs = getattr(server, "split_delta", None)
@@ -153,20 +153,20 @@ def _let_calls_end_first() -> None:
 
 
 def _begins_something(part: Any) -> bool:
-    """Return whether a part of a delta is something else than the rest of a call."""
+    """Return False for the rest of a call, True for any other part of a delta."""
     function = part.tool_calls[0].function if part.tool_calls else None
     return function is None or function.name is not None
 
 
 class _ToolParser:
-    """Stands for the parser of whole answers in vLLM's list of tool parsers; it reads nothing itself."""
+    """Placeholder in vLLM's list of tool parsers. `_Parser` does the parsing."""
 
 
 class _ReasoningParser:
-    """Tells the engine when to begin with a grammar that waits for reasoning."""
+    """Detects the end of reasoning, so that vLLM can apply a grammar after it."""
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(tokenizer, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is above
+        super().__init__(tokenizer, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is a base
         self._template = engine_template(tokenizer)
         self._gate = ReasoningGate(self._template, tokenizer)
 
@@ -186,7 +186,7 @@ class _ReasoningParser:
 
 
 class _Parser:
-    """Reads the answer to one request, and says what it may be."""
+    """Parses and constrains the answer to one request."""
 
     _enable_auto_tools = False
     _reasoning_parser: Any
@@ -203,8 +203,8 @@ class _Parser:
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(tokenizer, tools, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is above
-        engine_template(tokenizer)  # Raises at startup for a tokenizer without one.
+        super().__init__(tokenizer, tools, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class is a base
+        engine_template(tokenizer)  # Raises at startup if the tokenizer has no template.
         self._offered = _offered(tools)
         self._variables = dict(kwargs.get("chat_template_kwargs") or {})
         self._prompt: str | None = None
@@ -214,28 +214,28 @@ class _Parser:
         self._turn: Turn | None = None
 
     def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
-        """Take the rendered prompt."""
+        """Set the rendered prompt."""
         prompt = tail_text(self.model_tokenizer, prompt_token_ids)
-        # vLLM may tell the same prompt again: what has been read of the answer since then stays read.
+        # vLLM may pass the same prompt again. Then the parser keeps its state.
         if prompt != self._prompt:
             self._prompt = prompt
             self._parser = self._counter = self._turn = None
             self._tokens = 0
 
     def is_reasoning_end(self, input_ids: list[int]) -> bool:
-        """Return whether no reasoning can follow a prompt."""
+        """Return True if no reasoning can follow the prompt."""
         return self._reasoning_parser is None or self._reasoning_parser.is_reasoning_end(input_ids)
 
     def adjust_request(self, request: Any) -> Any:
-        """Let special tokens through, and set the structural tag that the request needs. Raises vLLM's error for a 400."""
-        # `<tool_call>` is a special token in many models: skipped, it would be missing in the text that we read.
+        """Keep special tokens in the output, and set the request's structural tag. Raises vLLM's error for status 400."""
+        # `<tool_call>` is a special token in many models. The parser needs it in the text.
         request.skip_special_tokens = False
         if hasattr(request, "spaces_between_special_tokens"):
             request.spaces_between_special_tokens = False
         form = _asked_form(request)
         try:
             turn = self._answering(request, form or None, auto=self._enable_auto_tools)
-            # A form that is not JSON is vLLM's own, which waits for the end of reasoning, unless a call is due.
+            # vLLM handles formats other than JSON itself after the reasoning, unless a call is required.
             if self._is_constrained(turn) and (form != {} or is_forced(turn.request)):
                 self._constrain(request, turn)
         except (RequestError, GrammarError) as error:
@@ -254,13 +254,13 @@ class _Parser:
         return asked or (level or 0) > 0
 
     def _constrain(self, request: Any, turn: Turn) -> None:
-        # Responses before 0.33 wait for the end of reasoning, where there is a parser of reasoning.
+        # Before 0.33, the Responses API with a reasoning parser applies the grammar only after the reasoning.
         waits = not hasattr(request, "_grammar_from_parser") and self._reasoning_parser is not None
         if not hasattr(request, "_parser_structured_outputs") and getattr(
             getattr(request, "text", None), "format", None
         ):
             if not turn.request._call_required:
-                return  # vLLM holds the answer to this form itself, and takes no other beside it.
+                return  # vLLM enforces this format itself and accepts no other constraint with it.
             request.text = request.text.model_copy(update={"format": None})
         found = constraint_of(turn)
         for loss in found.losses:
@@ -270,14 +270,16 @@ class _Parser:
             return
         params = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
         tag = params(structural_tag=json.dumps(content))
-        if hasattr(request, "_parser_structured_outputs"):  # Of Responses, which show the client its own form again.
+        if hasattr(
+            request, "_parser_structured_outputs"
+        ):  # Responses API, which returns the requested format to the client.
             request._parser_structured_outputs = tag
         else:
             request.structured_outputs = tag
             if hasattr(request, "response_format"):
                 request.response_format = None
         if not waits:
-            request._grammar_from_parser = True  # The tag begins with the reasoning.
+            request._grammar_from_parser = True  # The tag includes the reasoning.
 
     def parse(
         self,
@@ -286,7 +288,7 @@ class _Parser:
         enable_auto_tools: bool = False,
         model_output_token_ids: Sequence[int] = (),
     ) -> tuple[str | None, str | None, list[Any] | None]:
-        """Return reasoning, content and calls of a whole answer: what `parse_delta` says of it in pieces."""
+        """Return reasoning, content and calls of a complete answer. The results of `parse_delta` add up to the same."""
         parser = self._begun(request, auto=enable_auto_tools)
         reason = _finish_reason(request, len(model_output_token_ids))
         found = said([*parser.feed(model_output), *parser.finish(reason)])
@@ -294,7 +296,7 @@ class _Parser:
         calls = [
             function(id=call.id, name=call.name, arguments=call.arguments_json) for call in parser.message.tool_calls
         ]
-        # A message without reasoning and calls has content, even if it is empty: clients take it as text.
+        # A message without reasoning and calls needs content, even if it's empty, because clients expect text.
         nothing = None if found.reasoning or calls else ""
         return found.reasoning or None, found.content or nothing, calls or None
 
@@ -307,11 +309,11 @@ class _Parser:
         *,
         finished: bool,
     ) -> Any:
-        """Return what a chunk adds, as vLLM's `DeltaMessage`; None where it adds nothing."""
+        """Return the `DeltaMessage` for a chunk; None if the chunk adds nothing."""
         if self._prompt is None and prompt_token_ids is not None:
             self.set_prompt_token_ids(prompt_token_ids)
         self._tokens += len(delta_token_ids)
-        if self._parser is None:  # The first chunk: whichever server asks has been imported by now, and can be patched.
+        if self._parser is None:  # The first chunk. The server module has been imported by now, so it can be patched.
             _let_calls_end_first()
             self._parser = self._begun(request, auto=self._enable_auto_tools)
         events = self._parser.feed(delta_text) if delta_text else []
@@ -320,15 +322,15 @@ class _Parser:
         reasoning = found.reasoning if request.include_reasoning else ""
         calls = [_call(protocol, call) for call in found.calls]
         fields = {"reasoning": reasoning, "content": found.content, "tool_calls": calls}
-        # An empty field that is set counts as said: the client would be sent `"content": ""`.
+        # Leave out empty fields. Otherwise the client would get `"content": ""`.
         fields = {name: value for name, value in fields.items() if value}
         return protocol.DeltaMessage(**fields) if fields else None
 
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
-        """Return how many tokens of the answer so far are reasoning."""
+        """Return the number of reasoning tokens in the answer so far."""
         if self._reasoning_parser is None or self._turn is None:
             return 0
-        # It is asked again and again as the answer grows; ids that do not go on from the last ones are of another answer.
+        # vLLM calls this repeatedly as the answer grows. Ids that don't continue the previous ones belong to another answer.
         if self._counter is None or not self._counter.continues(token_ids):
             self._counter = ReasoningTokens(self._turn, self.model_tokenizer)
         return self._counter.count(token_ids)
@@ -354,7 +356,7 @@ class _Parser:
         )
 
     def _likely_prompt(self, request: Any) -> str:
-        """Return a prompt that ends as the request's own does, where vLLM doesn't tell it."""
+        """Return a prompt with the same end as the request's, for vLLM releases that don't pass the prompt."""
         own = ("add_generation_prompt", "continue_final_message", "tools", "messages", "chat_template")
         variables = {name: value for name, value in self._variables.items() if name not in own}
         asked = [{"role": "user", "content": "?"}]
@@ -364,18 +366,18 @@ class _Parser:
                 turn = self._template(request).prepare(
                     asked, tools=self._offered or None, tool_format="none", chat_template_kwargs=variables
                 )
-        except (TemplateError, RequestError):  # The template refuses this conversation, or these tools.
+        except (TemplateError, RequestError):  # The template rejects this conversation or these tools.
             return ""
         return turn.prompt + (_last_text(request) if _continues(request) else "")
 
     def _template(self, request: Any) -> ChatTemplate:
-        # A request may bring a template of its own: its answer is written by that, not by the model's.
+        # A request may contain its own template, which then replaces the model's.
         found = engine_template(self.model_tokenizer)
         source = getattr(request, "chat_template", None)
         return request_template(source, found) if source else found
 
     def _known_calls(self, request: Any) -> int:
-        # Ids that are counted go on from the calls of the conversation, which vLLM may not have counted yet.
+        # Numbered ids continue after the calls of the conversation, which vLLM may not have counted yet.
         state = self._stream_state
         if state.history_tool_call_cnt_initialized:
             return int(state.history_tool_call_cnt)
@@ -383,7 +385,7 @@ class _Parser:
 
 
 def _offered(tools: Sequence[Any] | None) -> list[dict[str, Any]]:
-    """Return the functions that a request offers, of Responses and of Chat Completions, as plain data."""
+    """Return the functions of a Responses or Chat Completions request as plain data."""
     utils = importlib.import_module("vllm.tool_parsers.utils")
     plain = [tool.model_dump(exclude_none=True) if hasattr(tool, "model_dump") else tool for tool in tools or ()]
     chat = [tool for tool in plain if isinstance(tool, dict) and isinstance(tool.get("function"), dict)]
@@ -398,8 +400,8 @@ def _last_text(request: Any) -> str:
 
 
 def _reads_calls(choice: Any, *, auto: bool) -> bool:
-    """Return whether the answer may hold calls; those that the model may make or not are read only where the server says so."""
-    # `{"mode": "auto"}` is what Responses write for allowed tools; a named function has no mode, and is required.
+    """Return True if calls are parsed. With `auto`, calls that the model may choose to make are parsed too."""
+    # The Responses API sends `{"mode": "auto"}` for allowed tools. A named function has no mode and is required.
     mode = choice.get("mode", "required") if isinstance(choice, Mapping) else choice
     return auto if mode in (None, "auto") else mode != "none"
 
@@ -414,20 +416,20 @@ def _call(protocol: Any, call: Mapping[str, Any]) -> Any:
 
 
 def _asked_form(request: Any) -> dict[str, Any] | None:
-    """Return the JSON that the answer has to be, as a response format; None for free text, {} for another form."""
+    """Return the `response_format` of a JSON request; None for free text, {} for any other format."""
     asked = request.extract_structured_outputs()
     if asked is None:
         return None
     if asked.json_object:
         return {"type": "json_object"}
-    if asked.json is None:  # A choice, a regex, a grammar: nothing that a schema says.
+    if asked.json is None:  # A choice, a regex or a grammar, which can't be expressed as a schema.
         return {}
     schema = json.loads(asked.json) if isinstance(asked.json, str) else asked.json
     return json_form(schema)
 
 
 def _finish_reason(request: Any, tokens: int) -> str | None:
-    """Return "length" where an answer has as many tokens as its request allows; vLLM tells a parser no reason."""
+    """Return "length" if the answer has reached the request's token limit. vLLM doesn't pass a finish reason to parsers."""
     fields = ("max_completion_tokens", "max_tokens", "max_output_tokens")
     limits = (getattr(request, name, None) for name in fields)
     limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), 0)

@@ -1,7 +1,6 @@
 """Finds mistakes in a chat template, each with a conversation that shows it, and a fix.
 
-In: a `ChatTemplate`. Out: a `Finding` for each rule that it breaks. Open `rules` first: each rule has a check, a description, the harm and
-a fix. `conversations` has the messages that they render.
+`rules` defines the rules, each with a check, a description, the harm and a fix. `conversations` has the messages for them.
 
 Rules: a finding is based on a rendering of this template, never on its source or its name. Conversations are ordinary ones in OpenAI's
 format. If a template rejects a conversation, that's a finding of its own and doesn't hide others.

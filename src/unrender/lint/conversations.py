@@ -1,6 +1,6 @@
-"""Defines ordinary conversations in OpenAI's form, how a template renders them, and the symptom of a mistake.
+"""Defines ordinary conversations in OpenAI's format, how a template renders them, and the symptom of a mistake.
 
-Rules: a word like ZEBRA occurs in one place of a conversation; where it is in a rendering, there that place was written.
+Rules: a word like ZEBRA occurs only once in a conversation, so it identifies the rendered position of its message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Messages = Sequence[OpenAIMessage]
 
 _BOS = "⟨BOS⟩"
 _AROUND = 60
-"""Characters of a rendering that are shown on each side of a place."""
+"""Number of characters of a rendering that are shown before and after an excerpt."""
 QUESTION, AGAIN = "Tell me about ZEBRAS.", "And about YAKS?"
 ANSWER, THOUGHT, INSTRUCTIONS, RESULT = "They are STRIPED.", "The user likes ANIMALS.", "Be BRIEF.", "GRASSLAND"
 CITY = "NAIROBI"
@@ -50,9 +50,9 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 
 
 def calling(*names: str, objects: bool = False, **fields: Any) -> OpenAIMessage:
-    """Return an assistant's message with calls of `names`.
+    """Return an assistant message with calls of `names`.
 
-    Arguments are JSON text, as servers return them, or `objects`, as transformers documents them.
+    Arguments are JSON text, as in OpenAI's API, or with `objects`, objects as in the documentation of transformers.
     """
     given = {"city": CITY}
     functions = [{"name": name, "arguments": given if objects else json.dumps(given)} for name in names]
@@ -68,37 +68,37 @@ def tool_result(index: int = 0) -> OpenAIMessage:
 
 @dataclass(frozen=True)
 class Subject:
-    """The template under examination, and what analysis knows of it."""
+    """The template under test, with its analysis."""
 
     template: Template
     format: Format
     capabilities: Capabilities
 
     def raw(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
-        """Render a prompt from unchanged messages, as servers pass them on."""
+        """Render a prompt from unchanged messages, as servers do."""
         return self._render(messages, tools, add_generation_prompt=True, **context)
 
     def unaided(self, messages: Messages, tools: Sequence[Any] = ()) -> Rendering:
-        """Render a prompt as `raw` does, without the variables that a caller would have to give; the date is not one of them."""
+        """Render a prompt as `raw` does, but without required variables other than the date."""
         required = tuple(pair for pair in self.capabilities.required_context if DATE.fullmatch(pair[0]))
         variables = shape_context(tools, replace(self.capabilities, required_context=required))
         return self.template.render(messages, **{"add_generation_prompt": True, **variables})
 
     def prompt(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
-        """Render a prompt from messages in the shape that the template wants."""
+        """Render a prompt from messages in the form that the template needs."""
         return self._render(self._shaped(messages), tools, add_generation_prompt=True, **context)
 
     def history(self, messages: Messages, tools: Sequence[Any] = (), **context: Any) -> Rendering:
-        """Render messages in the shape that the template wants, without a generation prompt."""
+        """Render messages in the form that the template needs, without a generation prompt."""
         return self._render(self._shaped(messages), tools, add_generation_prompt=False, **context)
 
     def bos_in(self, messages: Messages) -> tuple[str, str]:
-        """Return a prompt and its beginning-of-sequence token: the value of `bos_token`, which a template may set itself."""
+        """Return a prompt and its beginning-of-sequence token, which is `bos_token` unless the template sets that variable itself."""
         given = {"bos_token": _BOS}
         text = self.prompt(messages, **given).text
         if isinstance(self.template, FunctionTemplate) or "bos_token" not in self.template.facts.sets:
             return text, _BOS
-        # `{% set bos_token = '<s>' %}`: what it is in the end, the template itself can say.
+        # After `{% set bos_token = '<s>' %}`, only a rendering shows the final value.
         telling = Template(f"{self.template.source}{_BOS}{{{{ bos_token }}}}", eos_token=self.template.eos_token)
         written = replace(self, template=telling).prompt(messages, **given).text
         return text, written.rpartition(_BOS)[2]
@@ -110,28 +110,28 @@ class Subject:
 
     @cached_property
     def takes_tools(self) -> bool:
-        """True if the names of offered tools are in the prompt."""
+        """True if the names of the tools are in the prompt."""
         return FIRST in self.prompt([USER], TOOLS).text
 
     @cached_property
     def writes_calls(self) -> bool:
-        """True if the template writes the calls of the history."""
+        """True if calls are in the history."""
         return FIRST in self.history([USER, calling(FIRST)]).text
 
     @cached_property
     def writes_reasoning(self) -> bool:
-        """True if the last answer's reasoning is written."""
-        # In the last answer: many templates drop the reasoning of all others, on purpose.
+        """True if the reasoning of the last answer is in the history."""
+        # Only the last answer is tested, because many templates drop all other reasoning on purpose.
         return THOUGHT in self.history([USER, {**ASSISTANT, "reasoning_content": THOUGHT}], **self.thinking).text
 
     @cached_property
     def writes_reasoning_with_calls(self) -> bool:
-        """True if reasoning before calls is written when the calls come last."""
+        """True if the reasoning before calls is in the history when the calls are the last message."""
         return THOUGHT in self.history([USER, calling(FIRST, reasoning_content=THOUGHT)], TOOLS, **self.thinking).text
 
     @property
     def thinking(self) -> dict[str, Any]:
-        """The variables that switch thinking on."""
+        """The variables that turn thinking on."""
         return dict(self.capabilities.thinking_on)
 
     def _shaped(self, messages: Messages) -> list[dict[str, Any]]:
@@ -149,18 +149,18 @@ class Symptom:
     text: str
     messages: Messages
     excerpt: str = ""
-    """The place in the rendering that shows it."""
+    """The relevant part of the rendering."""
     line: int | None = None
-    """The line of the template where its rendering failed; None where it did not fail."""
+    """The template line where rendering failed; None if it didn't fail."""
 
 
 def excerpt(text: str, word: str) -> str:
-    """Return the last place of a word in a rendering, with the text around it."""
+    """Return the last occurrence of a word in a rendering, with its context."""
     at = text.rfind(word)
     return around(text, max(at, 0), at + len(word))
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return `text[start:end]` with some of the text around it."""
+    """Return `text[start:end]` with its context."""
     left, right = max(start - _AROUND, 0), min(end + _AROUND, len(text))
     return ("…" if left else "") + text[left:right] + ("…" if right < len(text) else "")

@@ -1,9 +1,9 @@
-"""The playground: one page, and one function that answers it, with JSON in and out.
+"""The playground: an interactive page, and a function that answers its requests.
 
-In: a question's name and its JSON. Out: JSON (`answer`). Open `questions` first. Who answers is a local
-server (`unrender.playground.server`), or the same code on Pyodide in the browser (`unrender.playground.static`); the page cannot tell them apart.
+`questions` maps a request's name and JSON data to a JSON response. It runs on a local server (`unrender.playground.server`), or on Pyodide
+in the browser (`unrender.playground.static`). The page works the same with both.
 
-Rules: everything that the page sends comes from outside. No question raises, touches disk or net, or goes beyond its bounds.
+Rules: all data from the page is untrusted. No request raises an error, accesses files or the network, or exceeds its limits.
 """
 
 from unrender.playground.questions import QUESTIONS, answer

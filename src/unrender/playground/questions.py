@@ -1,8 +1,8 @@
-"""Answers all questions that the page can ask, with JSON in and out.
+"""Answers the page's requests, with JSON in and out.
 
-Rules: a pure function. What is wrong with a question is an answer with the one field `error`; no question raises, none touches disk or
-net, and each is bounded as the library bounds templates, grammars and verification. A field of the wrong type or
-size is a `BadQuestion` that names it.
+Rules: `answer` is a pure function. An invalid request returns an object with only the field `error`. No request raises an error or accesses
+files or the network. The library's limits for templates, grammars and verification apply. A field with an invalid type or size raises
+`BadQuestion`, which names the field.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _THINKING: Mapping[str, Mapping[str, bool]] = {
     "on": {"enable_thinking": True},
     "off": {"enable_thinking": False},
 }
-"""The positions of the page's switch → the variable that `prepare` is given."""
+"""Variables for each position of the page's thinking switch."""
 
 
 class BadQuestion(UnrenderError):
-    """A field of a question cannot be used; the message names it."""
+    """A field of a request is invalid; the message names it."""
 
 
 def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -> Kind:
-    """Return a field of the question; `default` if it is missing or null.
+    """Return a field of the request; `default` if it is missing or null.
 
-    Raises `BadQuestion`, naming the field, when it has another type, or is a text of more than `MAX_DOCUMENT` characters.
+    Raises `BadQuestion`, naming the field, if it has another type, or is a text of more than `MAX_DOCUMENT` characters.
     """
     value = data.get(name)
     if value is None:
@@ -64,13 +64,13 @@ def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -
 def template_of(data: Mapping[str, Any]) -> ChatTemplate:
     """Return the template given by `source`, `bos_token` and `eos_token`. Raises `TemplateError`.
 
-    What analysis finds is kept in memory, never on disk.
+    Its analysis is cached only in memory.
     """
     return _template(*(field(data, name, str, "") for name in ("source", "bos_token", "eos_token")))
 
 
 def format_of(data: Mapping[str, Any]) -> Format:
-    """Return the question's `format`, or else that of its template. Raises `FormatError` and `TemplateError`."""
+    """Return the request's `format`, or the format of its template. Raises `FormatError` and `TemplateError`."""
     given = field(data, "format", dict, {})
     return Format.from_dict(given) if given else template_of(data).format
 
@@ -81,7 +81,7 @@ def _template(source: str, bos_token: str, eos_token: str) -> ChatTemplate:
 
 
 def turn_of(data: Mapping[str, Any]) -> tuple[ChatTemplate, Turn]:
-    """Return the template, and the turn that answers the conversation. Raises what `ChatTemplate.prepare` raises."""
+    """Return the template and the turn for the conversation. Raises the errors of `ChatTemplate.prepare`."""
     template = template_of(data)
     return template, template.prepare(conversation(data), **settings(data), **choices(data))
 
@@ -92,7 +92,7 @@ def conversation(data: Mapping[str, Any]) -> list[Any]:
 
 
 def settings(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a rendering apart from the messages: the tools, and the template's variables."""
+    """Return the arguments of `prepare` for rendering: the tools and the template's variables."""
     switch = field(data, "thinking", str, "")
     if switch not in _THINKING:
         raise BadQuestion(f"thinking: expected one of {', '.join(map(repr, _THINKING))}, found {switch!r:.80}")
@@ -100,7 +100,7 @@ def settings(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choices(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the demands on the answer, by their names in `prepare`."""
+    """Return the arguments of `prepare` that constrain the answer."""
     given = {name: data[name] for name in ("tool_choice", "response_format") if data.get(name) is not None}
     return {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True), **given}
 
@@ -110,7 +110,7 @@ _REASONING: Mapping[ReasoningMode, str] = {
     ReasoningMode.TAG_BASED: "reasoning: optional",
     ReasoningMode.DELIMITER: "reasoning: up to its closing marker",
     ReasoningMode.FORCED_OPEN: "reasoning: opened by the prompt",
-    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed where thinking is off",
+    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed if thinking is off",
     ReasoningMode.TOOLS_ONLY: "reasoning: with calls only",
 }
 _CALLS: Mapping[ToolMode, str] = {
@@ -122,15 +122,15 @@ _THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let m
 _VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
 """An example argument for each JSON type except strings."""
 _DRAWN = 4
-"""Random answers of which the richest is shown: many have content alone, or nothing."""
+"""Number of random answers, of which the one with the most parts is shown. Many have only content, or nothing."""
 _EXPLAINED = 100_000
-"""Characters of an output that is explained; explaining reads it a dozen times."""
+"""Maximum length of an output to explain. It's parsed about a dozen times."""
 
 
 def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to one of `QUESTIONS`; `{"error": …}` with a sentence when it fails.
+    """Return the response to one of `QUESTIONS`, or `{"error": …}` with a message.
 
-    `warnings` in an answer are the library's own.
+    `warnings` in the response are the library's warnings.
 
     >>> answer("prompt", {"source": "<user>{{ messages[0].content }}</user>"})["prompt"]
     '<user>Hello</user>'
@@ -138,14 +138,14 @@ def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
     {'error': "template, line 1: unexpected 'end of template'"}
     """
     if question not in QUESTIONS:
-        return {"error": f"expected a question of {', '.join(QUESTIONS)}; found {question!r:.80}"}
+        return {"error": f"expected one of {', '.join(QUESTIONS)}; found {question!r:.80}"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             found = QUESTIONS[question](data)
         except UnrenderError as error:
             return {"error": str(error)}
-    # The same warning may come for many answers.
+    # The same warning may be issued several times.
     said = dict.fromkeys(str(warning.message) for warning in caught)
     return found | {"warnings": list(said)}
 
@@ -154,7 +154,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     template = template_of(data)
     analysis = template.analysis
     if not analysis.evidence:
-        # A format that no rendering shows is the default one, and says nothing of this template.
+        # Without evidence, the format only has default values and isn't specific to this template.
         _must_render(template)
     return {
         "format": template.format.to_dict(),
@@ -171,7 +171,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _facts(template: ChatTemplate) -> list[str]:
-    """Return the format in a few words: reasoning, calls."""
+    """Return a summary of reasoning and calls."""
     reasoning, calls = template.format.reasoning.mode, template.format.tools.mode
     if calls is ToolMode.NONE:
         return [_REASONING[reasoning], "calls: not in the template"]
@@ -210,19 +210,19 @@ def _triggers(turn: Turn) -> tuple[Trigger, ...]:
 
 
 def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which characters of the prompt the model wrote, as pairs, and where the generation prompt begins."""
+    """Return the ranges of the prompt that the model wrote, and the start of the generation prompt."""
     try:
         mask = assistant_mask(template, conversation(data), **settings(data))
     except UnrenderError as error:
         return {"written": [], "history": None, "mask": str(error)}
     if not turn.prompt.startswith(mask.text):
-        why = "the prompt does not begin with the conversation as it is rendered"
+        why = "the prompt doesn't start with the rendered conversation"
         return {"written": [], "history": None, "mask": why}
     return {"written": [[part.start, part.end] for part in mask.written], "history": len(mask.text), "mask": ""}
 
 
 def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer: as the template writes one that has everything (`legible`), else random, the richest of a few."""
+    """Return an answer. With `legible`, it's readable and rendered by the template; otherwise, it's the most complete of a few random ones."""
     template, turn = turn_of(data)
     if field(data, "legible", bool, default=False) and (written := _legible(template, turn, data)):
         return {"output": written}
@@ -237,7 +237,7 @@ def _richness(turn: Turn, text: str) -> int:
 
 
 def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str:
-    """Return what the template writes of an answer with reasoning, content and a call, or as much of these as comes back."""
+    """Return a rendered answer with reasoning, content and a call, or with the parts that can be parsed back."""
     thought, said, calls = {"reasoning_content": _THOUGHT}, {"content": _SAID}, _calls(turn)
     ways: list[dict[str, Any]] = [thought | said | calls, thought | calls, said | calls, calls, thought | said, said]
     for way in ways:
@@ -251,7 +251,7 @@ def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str
 
 
 def _calls(turn: Turn) -> dict[str, Any]:
-    """Return the field of a message that calls the first tool with plain values; nothing where there are no tools."""
+    """Return the message field for a call of the first tool with simple values; an empty dict if there are no tools."""
     for tool in turn.request.tools or ():
         properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
         named = properties if isinstance(properties, Mapping) else {}
@@ -270,7 +270,7 @@ def _plain(schema: Any) -> Any:
 
 
 def _says(message: Message, answered: Mapping[str, Any]) -> bool:
-    """Return whether a message is the one that was written."""
+    """Return True if the parsed message equals the original one."""
     read: Mapping[str, Any] = dict(message.to_openai())
     called, meant = ([call["function"] for call in made.get("tool_calls", [])] for made in (read, answered))
     if message.failed_calls or [call["name"] for call in called] != [call["name"] for call in meant]:
@@ -288,19 +288,19 @@ def _read(data: Mapping[str, Any]) -> dict[str, Any]:
     for chunk in chunks:
         if not isinstance(chunk, str):
             raise BadQuestion(f"chunks: expected texts, found {chunk!r:.80}")
-    if chunks:  # A recorded stream, in its own chunks; of too many, neighbours are joined.
+    if chunks:  # A recorded stream in its own chunks. If there are too many, adjacent ones are joined.
         together = max(1, -(-len(chunks) // MAX_PIECES))
         joined = ["".join(chunks[at : at + together]) for at in range(0, len(chunks), together)]
         return _film(turn, joined) | {"chunk": 0}
     text = field(data, "output", str, "")
-    # A film has at most so many steps: 50,000 characters one by one are fed ten at a time.
+    # The number of steps is limited: 50,000 single characters are fed ten at a time.
     size = max(field(data, "chunk", int, 4), 1, -(-len(text) // MAX_PIECES))
     return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
 
 
 def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
-    """Read an output chunk by chunk into a film, which the page's slider runs through; positions count characters."""
-    # Ids are the same each time the page asks.
+    """Parse an output chunk by chunk into steps for the page's slider. Positions count characters."""
+    # Ids are the same for repeated requests.
     parser, steps, fed = turn.parser(ids=lambda position, _name: f"call{position:05}"), [], 0
     for chunk in chunks:
         events = parser.feed(chunk)
@@ -325,7 +325,7 @@ def _said(events: Sequence[Event]) -> dict[str, Any]:
 def _explanation(data: Mapping[str, Any]) -> dict[str, Any]:
     output = field(data, "output", str, "")
     if len(output) > _EXPLAINED:
-        raise BadQuestion(f"output: at most {_EXPLAINED} characters are explained, found {len(output)}")
+        raise BadQuestion(f"output: expected at most {_EXPLAINED} characters, found {len(output)}")
     asked = {**settings(data), **choices(data)}
     return explain(template_of(data), output, messages=conversation(data), **asked).to_dict()
 
@@ -350,14 +350,14 @@ def _compare(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(data: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Return the pictures of a template, or of a format, which does not tell whether content and calls are written together."""
+    """Return the pictures of a template or a format. For a format, content and calls are assumed to occur together."""
     if not data.get("format"):
         return _drawn(template_of(data))
     return [list(map(asdict, row)) for row in pictures(format_of(data), Capabilities(supports_content_with_calls=True))]
 
 
 def _checks(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Make all checks of a format, or the one that is named; a page makes them one by one, and shows its progress."""
+    """Run all checks of a format, or the named one. The page runs them one at a time to show progress."""
     only = field(data, "check", str, "")
     if only not in ("", *CHECKS):
         raise BadQuestion(f"check: expected one of {', '.join(CHECKS)}; found {only!r:.80}")
@@ -376,4 +376,4 @@ QUESTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = Mapping
         "compare": _compare,
     }
 )
-"""The name of each question → what answers it."""
+"""Handlers by request name."""

@@ -1,7 +1,7 @@
-"""Serves the playground on a socket of this machine: the page's files, and one path for its questions.
+"""Serves the playground on the loopback address: the page's files, and one path for its requests.
 
-Rules: for the person at this machine alone. A request under another host's name, or from another site's page, is refused, and so is
-a body beyond the limit; the page may load nothing but its own files. Questions are answered in a thread, one at a time.
+Rules: only the local user can use it. Requests with another host name, from another site's page, or with a body over the limit are
+rejected. The page may load only its own files. Requests are handled in a thread, one at a time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from unrender.limits import MAX_LINE
 from unrender.playground.questions import answer
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
-"""Names under which the page may be asked for; others are another site's, pointed at this machine."""
+"""Allowed host names. Others may belong to a site that resolves to this machine."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _AT_ONCE = 1
-"""Questions that are answered at once: Python records warnings for all threads together."""
+"""Number of concurrent requests. There is only one, because Python records warnings for all threads together."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -38,7 +38,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Headers that keep a browser from doing more than the page asks for."""
+"""Headers that restrict the browser to the page's needs."""
 
 
 def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
@@ -50,7 +50,7 @@ def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
         Route("/ask/{question}", desk.ask, methods=["POST"]),
         Mount("/", StaticFiles(packages=[("unrender.playground", "page")], html=True)),
     ]
-    # Another host's name is refused first: a page of that name must learn nothing from what the inner ones say.
+    # The host name is checked first, so a page under another name gets no information from the inner layers.
     guards = [
         Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
         Middleware(BaseHTTPMiddleware, dispatch=_careful),
@@ -65,12 +65,12 @@ async def _careful(request: Request, answered: RequestResponseEndpoint) -> Respo
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket at the loopback address; port 0 means any free port. Raises `OSError` when the port is taken."""
+    """Return a socket at the loopback address; port 0 means any free port. Raises `OSError` if the port is taken."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
-        listener.listen()  # Who is told the address may come before the server runs, and waits.
+        listener.listen()  # Listen now, so that early connections wait until the server runs.
     except OSError:
         listener.close()
         raise
@@ -89,20 +89,20 @@ def _described(name: str, template: ChatTemplate) -> dict[str, str]:
 
 
 class _Desk:
-    """A place where questions are answered."""
+    """Handlers of the page's requests."""
 
     def __init__(self, offered: Sequence[Mapping[str, str]]) -> None:
         self._offered = offered
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def templates(self, _: Request) -> Response:
-        """List the templates that were named at the start."""
+        """Return the templates passed to `app`."""
         return _json(self._offered)
 
     async def ask(self, request: Request) -> Response:
-        """Answer a question of the page."""
+        """Answer a request of the page."""
         if not _from_page(request):
-            return _json({"error": "expected a question of this page, found another site's"}, 403)
+            return _json({"error": "expected a request from this page, found one from another site"}, 403)
         body = await _body(request)
         if body is None:
             return _json({"error": f"expected at most {MAX_LINE} bytes"}, 413)
@@ -117,15 +117,15 @@ class _Desk:
 
 
 def _from_page(request: Request) -> bool:
-    """Return whether the page itself asks: a form of another site has another type of content, its scripts another origin."""
+    """Return True if the request comes from our page. Forms of other sites have another content type, and their scripts another origin."""
     kind = request.headers.get("content-type", "").split(";")[0].strip()
-    # Another page's script may send JSON only if we allowed it beforehand, which we never do; a form cannot send it at all.
+    # Scripts of other sites need our permission to send JSON, which we never give. Forms can't send JSON.
     origin = request.headers.get("origin")
     return kind == "application/json" and origin in (None, f"{request.url.scheme}://{request.headers.get('host')}")
 
 
 async def _body(request: Request) -> bytes | None:
-    """Return the body; None where it is too long, of which no more than the limit is read."""
+    """Return the body; None if it's too long. No more than the limit is read."""
     body = bytearray()
     async for part in request.stream():
         body += part

@@ -1,7 +1,7 @@
-"""Writes a folder with the page and its Python, for any static host: unrender runs on Pyodide in the browser.
+"""Writes a folder with the page and its Python code for any static host. unrender runs on Pyodide in the browser.
 
 Rules: the installed Python files are packed into two archives, one for unrender and one for Jinja2 and MarkupSafe. Pyodide isn't included:
-it comes from a folder or a URL of the caller.
+the caller provides its folder or URL.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from unrender.verify.check import CHECKS
 _NEEDED = ("jinja2", "markupsafe")
 _PAGE = files("unrender.playground").joinpath("page")
 _ASKED: Mapping[str, Any] = {"thinking": "", "tool_choice": None, "parallel_tool_calls": True}
-"""The page's switches as it opens."""
+"""The initial state of the page's switches."""
 _POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; style-src 'self'; connect-src 'self'{origin}; worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 
 
 class StaticError(UnrenderError):
-    """The folder cannot be written; the message says why."""
+    """The folder can't be written; the message gives the reason."""
 
 
 def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
-    """Write the page and its Python into `folder`, which is made if it does not exist; return the files.
+    """Write the page and its Python code into `folder`, which is created if necessary; return the files.
 
-    `pyodide` is a folder that holds Pyodide (npm's package `pyodide` unpacked), which is copied, or the address of one.
-    Raises `StaticError` when it is neither, or when a file cannot be written.
+    `pyodide` is the URL of Pyodide, or a folder with the unpacked npm package `pyodide`, which is copied. Raises `StaticError` if it's
+    neither, or if a file can't be written.
     """
     source = Path(pyodide)
     if "://" not in pyodide and not (source / "pyodide.mjs").is_file():
         raise StaticError(f"{pyodide}: expected a URL, or a folder with pyodide.mjs")
     if "://" not in pyodide and folder.resolve().is_relative_to(source.resolve()):
-        raise StaticError(f"{folder}: this folder is in {pyodide}, which is copied into it; name another")
+        raise StaticError(f"{folder}: this folder is inside {pyodide}, which is copied into it; choose another")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if "://" in pyodide:
@@ -61,7 +61,7 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
 
 
 def _contents(where: str) -> dict[str, bytes]:
-    """Return the folder's files by name; `where` is the address of Pyodide."""
+    """Return the folder's files by name; `where` is the URL of Pyodide."""
     contents = {file.name: file.read_bytes() for file in _PAGE.iterdir()}
     contents["index.html"] = _alone(contents["index.html"].decode(), where).encode()
     contents["stored.json"] = _stored()
@@ -72,9 +72,9 @@ def _contents(where: str) -> dict[str, bytes]:
 
 @cache
 def _stored() -> bytes:
-    """Return what the page asks of its examples, by question: pairs of the fields, as the page sends them, and the answer.
+    """Return the page's requests for its examples: for each request name, pairs of the fields and the response.
 
-    Python takes long to load in a browser; until then the page shows these.
+    Python takes a while to load in the browser. Until then, the page shows these responses.
     """
     stored: dict[str, list[Any]] = {}
     page = json.loads(_PAGE.joinpath("examples.json").read_bytes())
@@ -91,7 +91,7 @@ def _stored() -> bytes:
             ("explanation", asked | output),
             ("grammar", asked | {"dialect": "gbnf"}),
         ]
-        # Checks take seconds: those of the first example alone.
+        # Checks take seconds, so only the first example includes them.
         each += [("checks", template | {"check": check}) for check in CHECKS if not stored]
         for question, fields in each:
             stored.setdefault(question, []).append([fields, answer(question, fields)])
@@ -99,7 +99,7 @@ def _stored() -> bytes:
 
 
 def _alone(html: str, where: str) -> str:
-    """Return the page that runs on Pyodide, with the policy that a server would send in a header."""
+    """Return the page for Pyodide, with a policy that a server would send in a header."""
     origin = f" {'/'.join(where.split('/')[:3])}" if "://" in where else ""
     said = f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY.format(origin=origin))}">'
     runtime = f'<meta name="pyodide" content="{escape(where)}">'
@@ -107,14 +107,14 @@ def _alone(html: str, where: str) -> str:
 
 
 def _modules(name: str, root: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a pure-Python package, by their path in an archive."""
+    """Yield the files of a pure-Python package, with their paths in the archive."""
     for path in sorted(root.rglob("*")):
         if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts:
             yield str(PurePosixPath(name, *path.relative_to(root).parts)), path.read_bytes()
 
 
 def _distribution(name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield what is installed of a distribution, licences included, without what is compiled."""
+    """Yield the installed files of a distribution, including licences but no compiled files."""
     for found in metadata.files(name) or ():
         path = Path(str(found.locate()))
         if path.suffix not in {".pyc", ".so", ".pyd"} and ".." not in found.parts and path.is_file():
@@ -122,10 +122,10 @@ def _distribution(name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _archive(contents: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return a zip archive, the same for the same contents."""
+    """Return a reproducible zip archive."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents:
-            # With no time of day in it: a site that is built again from the same files is the same.
+            # Use a fixed time stamp, so that the same files always give the same archive.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return data.getvalue()

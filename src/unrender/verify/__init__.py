@@ -1,13 +1,12 @@
-"""Verifies a format: parses answers that the template renders, and compares.
+"""Verifies a format: renders answers with the template, parses them, and compares.
 
-In: a `ChatTemplate`, or a format by itself, or a response template. Out: a `Report` with a verdict on each capability, and the
-smallest counterexample of each that failed. Open `check` first; `axes` makes random answers, `renditions` finds in a rendering
-what the model would have written, `judge` parses that and compares, `grammars` asks engines what they accept, and `liberties`
-whether the template writes what a grammar generates. `verdicts` holds what was found, and writes it for people.
-`response_templates` does the same with transformers' own parser.
+The input is a `ChatTemplate`, a format, or a response template. The result is a `Report` with a verdict on each capability, and the
+smallest counterexample of each failed one. `check` runs the checks. `axes` generates random answers, `renditions` extracts the model's text
+from a rendering, and `judge` parses and compares it. `grammars` tests grammars with engines, and `liberties` checks that generated text
+follows the template. `response_templates` checks transformers' own parser.
 
 Rules: nothing is assumed about a template. A capability that the template renders passes or fails; one that it doesn't render is skipped,
-and listed in the report. Only text in a rendering is expected back.
+and listed in the report. A parser only has to recover text that the rendering contains.
 """
 
 from unrender.verify.check import verify

@@ -1,6 +1,6 @@
-"""Makes random answers along every axis of a format, for a template to write down.
+"""Generates random answers for each capability of a format, which the template then renders.
 
-Every text is made of words and of characters that formats are made of, but of no format's markers.
+Texts contain words and characters that are common in formats, but no markers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MARKS = [
 ]
 _LOOKALIKES = ["7318", "02134", "-1.5", "true", "false", "null", "None", "1e5", "{}", "[]", "True"]
 
-# Some templates walk the schema and stop at what is not described.
+# Some templates iterate over the schema and fail if a description is missing.
 _PROPERTIES: dict[str, Any] = {
     "text": {"type": "string", "description": "Some text."},
     "note": {"type": "string", "description": "More text."},
@@ -35,7 +35,7 @@ _PROPERTIES: dict[str, Any] = {
 
 
 def proof_tool(name: str, properties: Mapping[str, Any] = _PROPERTIES) -> dict[str, Any]:
-    """Return a tool of this name, whose parameters are `properties`."""
+    """Return a tool with this name and these parameters."""
     parameters = {"type": "object", "properties": properties, "required": []}
     return {"type": "function", "function": {"name": name, "description": f"Call {name}.", "parameters": parameters}}
 
@@ -45,7 +45,7 @@ PROOF_TOOLS = tuple(map(proof_tool, TOOL_NAMES))
 
 
 def proof_answer(content: str = "", reasoning: str = "", calls: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Said:
-    """Return an answer with calls of these names and arguments, whose ids have nine characters."""
+    """Return an answer with these calls, given as names and arguments. Call ids have nine characters."""
     made = tuple(SaidCall(name=name, arguments=arguments, id=proof_id(i)) for i, (name, arguments) in enumerate(calls))
     return Said(role="assistant", content=content, reasoning=reasoning, calls=made)
 
@@ -64,7 +64,7 @@ Axis = Callable[[Random], Said]
 
 
 def prose(random: Random) -> str:
-    """Return a line or a few of words and marks, without white space at its ends."""
+    """Return one to three lines of random words and symbols, without surrounding white space."""
     lines = [" ".join(random.choices(_WORDS + _MARKS, k=random.randint(1, 6))) for _ in range(random.randint(1, 3))]
     return random.choice(["\n", "\n\n", "\n  "]).join(lines)
 
@@ -74,7 +74,7 @@ def _calling(random: Random, *, content: str = "", reasoning: str = "", **argume
 
 
 def _value(random: Random, depth: int = 0) -> Any:
-    # Strings that look like other types have an axis of their own: without a schema some formats cannot tell them apart.
+    # Strings that look like other types are tested separately, because some formats can't distinguish them without a schema.
     scalars = [prose(random), random.randint(-999, 999), random.random() < 0.5, None, 2.5]
     if depth > 2 or random.random() < 0.6:
         return random.choice(scalars)

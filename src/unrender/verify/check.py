@@ -1,8 +1,8 @@
 """Verifies a template: renders random answers of every kind, parses them, and reports the result for each capability.
 
-Strategy: `renditions` extracts the answer from a rendering. Only text in the rendering is expected back; if the template drops something,
-the capability is skipped. Each answer is parsed whole, character by character, and in random chunks, with and without the end-of-turn
-marker. Prompts, further turns, grammars and the history are checked after that.
+Strategy: `renditions` extracts the answer from a rendering. If the template drops part of the answer, the capability is skipped. Each
+answer is parsed in one piece, character by character, and in random chunks, with and without the end-of-turn marker. Prompts, further
+turns, grammars and the history are checked after that.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def verify(
 ) -> Report:
     """Check a template's format or grammar, derived or passed, against the template's own renderings.
 
-    `samples` answers are generated for each capability, the same for the same `seed`; `progress` is called with the name of each completed
+    `samples` answers are generated for each capability, the same for the same `seed`. `progress` is called with the name of each completed
     capability. `only` names the `CHECKS` to run instead of all. Grammars are checked with the installed engine libraries. If the template
-    rejects a conversation, the capability is skipped. If it renders no conversation at all, nothing is checked, and `Report.refusal` has
-    the reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
+    rejects a conversation, the capability is skipped. If it renders no conversation, nothing is checked, and `Report.refusal` has the
+    reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
     """
     run = _run(template, samples, seed)
     if refusal := run.candidate.refusal:
@@ -61,7 +61,7 @@ def verify(
 def verify_quickly(template: ChatTemplate, *, progress: Callable[[str], None] | None = None) -> Report:
     """Check a format in about a second: with few samples, and without grammars and the slowest checks.
 
-    The report on a derived format is kept on disk, as the analysis is.
+    The report on a derived format is cached on disk, like the analysis.
     """
     derived = template._grammar is None and template.format == template.analysis.format
     found: Report | None = stored.load(template._with_tools, Report) if derived else None
@@ -73,10 +73,10 @@ def verify_quickly(template: ChatTemplate, *, progress: Callable[[str], None] | 
 
 
 def verify_format(format: Format, *, seed: int = 0) -> Report:
-    """Check a format by itself, e.g. one written by hand.
+    """Check a format without a template, e.g. one written by hand.
 
-    Text that its grammars generate must be read as meant, and engines must accept it. Such a report never has `passed`: no
-    template has written anything.
+    The format has to parse the text that its own grammars generate, and engines have to accept that text. `passed` is always False for such
+    a report, because no template was rendered.
     """
     candidate = Candidate(template=Template(""), format=format, capabilities=Capabilities())
     return Report(findings=tuple(check_grammars(candidate, seed)))
@@ -95,7 +95,7 @@ def _axis(capability: str, run: Run) -> CapabilityFinding:
 
 
 def _ids(run: Run) -> CapabilityFinding:
-    """Check that a call's id comes back where the template writes it."""
+    """Check that call ids are recovered if the template writes them."""
     candidate, answer = run.candidate, proof_answer(calls=((TOOL_NAMES[0], {"text": "id"}),))
     shown = show(candidate, answer)
     if not shown or proof_id(0) not in shown.answer:
@@ -128,8 +128,8 @@ _CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFin
     NEXT_TURNS: lambda run: check_next_turns(run.template, run.random),
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
-"""The checks in order; a check may have several findings."""
+"""The checks in order. A check may return several findings."""
 CHECKS = tuple(_CHECKS)
-"""The names of the checks, to run them one by one."""
+"""Names of the checks, for `verify(only=…)`."""
 QUICK_CHECKS = tuple(name for name in CHECKS if name not in (GRAMMARS, "text in strings", NEXT_TURNS))
-"""The checks of `verify_quickly`."""
+"""Names of the checks in `verify_quickly`."""

@@ -1,8 +1,7 @@
-"""Checks a format's grammars: generated text must be read, and the template's text must be accepted.
+"""Checks a format's grammars: the parser must read generated text, and the grammars must accept the template's text.
 
-Rules: our own reading judges the grammar, with no engine, and nothing but the engine itself judges a dialect; one that is not
-installed skips its dialect. Engines are imported when they are asked, never before; each token is a byte, so that no
-vocabulary is needed.
+Rules: generated text is judged by unrender's parser. Dialects are judged by the engines themselves, and skipped if the engine isn't
+installed. Engines are imported only on use. Each token is one byte, so no vocabulary is needed.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 Accepts = Callable[[str], bool]
 END_TOKEN = 256
-"""The token that ends the output, after one token for each byte."""
+"""Token that ends the output. The tokens below it are the bytes."""
 
 
 def installed(engine: str) -> bool:
-    """Return whether `engine` can be imported."""
+    """Return True if `engine` can be imported."""
     return importlib.util.find_spec(engine) is not None
 
 
 def lark_reader(grammar: str) -> Accepts:
-    """Return a function that tests texts with llguidance. Raises `ValueError` with its words for a refusal."""
+    """Return a function that tests texts with llguidance. Raises `ValueError` with the engine's message if it rejects the grammar."""
     compiled = lark_matcher(grammar)
 
     def accepts(text: str) -> bool:
@@ -57,9 +56,9 @@ def lark_reader(grammar: str) -> Accepts:
 
 
 def lark_matcher(grammar: str) -> Any:
-    """Return llguidance's matcher for Lark, with one byte as a token.
+    """Return llguidance's matcher for a Lark grammar, with one token per byte.
 
-    Raises `ValueError` with its words when it refuses the grammar.
+    Raises `ValueError` with the engine's message if it rejects the grammar.
     """
     matcher = importlib.import_module("llguidance").LLMatcher
     compiled = matcher(_tokenizer(), matcher.grammar_from_lark(grammar), log_level=0)
@@ -69,15 +68,15 @@ def lark_matcher(grammar: str) -> Any:
 
 
 def gbnf_reader(grammar: str) -> Accepts:
-    """Return a function that tests texts with xgrammar, which reads GBNF as EBNF.
+    """Return a function that tests texts with xgrammar, which parses GBNF as EBNF.
 
-    llguidance's own conversion of GBNF into Lark is not a judge: its lexemes are never empty.
+    llguidance can convert GBNF to Lark, but the result has no empty lexemes and would reject valid texts.
     """
     return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_ebnf(grammar))
 
 
 def tag_reader(tag: str | Mapping[str, Any]) -> Accepts:
-    """Return a function that tests texts with xgrammar's structural tag."""
+    """Return a function that tests texts with a structural tag of xgrammar."""
     return _xgrammar_reader(
         importlib.import_module("xgrammar").Grammar.from_structural_tag(
             tag if isinstance(tag, str) else json.dumps(tag)
@@ -101,7 +100,7 @@ _BYTES = (*(bytes([byte]) for byte in range(256)), b"<end>")
 
 
 class _ByteTokenizer:
-    """A tokenizer, as far as llguidance asks for one."""
+    """The tokenizer interface that llguidance needs, with one token per byte."""
 
     eos_token_id = END_TOKEN
     bos_token_id = None
@@ -129,7 +128,7 @@ _REQUESTS: Mapping[str, Request] = {
     "this call": replace(REQUEST, tool_choice="named", named_tool=TOOL_NAMES[0]),
     "a schema": Request(response_schema=_SCHEMA),
 }
-"""By what they want: the requests for which grammars are written."""
+"""Requests whose grammars are checked, by description."""
 _CALLS = ((TOOL_NAMES[0], {"text": "Rome", "count": 3}), (TOOL_NAMES[1], {"flag": True}))
 _ANSWERS = (
     proof_answer(content="Rain is likely."),
@@ -150,7 +149,7 @@ class _Dialect:
     read: Callable[..., Accepts]
 
     def reader(self, turn: Turn, known: dict[str, Accepts]) -> Accepts:
-        """Return a function that tests texts with the grammar of a turn; `known` holds those of earlier turns, by grammar."""
+        """Return a function that tests texts with the grammar of a turn. `known` caches these functions by grammar."""
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
             grammar = turn.constraint(self.target).grammar
         if grammar not in known:
@@ -176,19 +175,19 @@ class _Variant:
     turn: Turn
     samples: tuple[str, ...]
     shown: tuple[str, ...]
-    """As the template writes them after the prompt."""
+    """Answers as the template writes them after the prompt."""
 
 
 def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFinding]:
-    """Yield whether generated answers are read and written ones allowed, then whether each engine accepts the right texts.
+    """Yield the findings on generated answers, on the template's answers, and on each engine.
 
-    Every kind of request is tried, with thinking switched on and off. A derived format that has no grammar fails.
+    Every kind of request is tried, with thinking on and off. A derived format without a grammar fails.
     """
     try:
         variants = list(_variants(candidate, seed))
     except GrammarError as error:
         failed = Counterexample(answer="", expected="a grammar", found=str(error))
-        # A grammar made by hand may not allow what the prompt begins: that says nothing of the format.
+        # A handwritten grammar may not allow the prefill. That isn't a failure of the format.
         tried = [] if candidate.grammar is not None else [failed]
         yield from (finding(name, tried, reason=str(error)) for name in (_GENERATED, _WRITTEN, *_DIALECTS))
         return
@@ -212,13 +211,13 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
     for thinking, tools in product(switches, (PROOF_TOOLS, ())):
         asked = replace(candidate, thinking=thinking, tools=tools)
         prompt = asked.prompt or ""
-        if not prompt and candidate.prompt:  # It is refused without tools.
+        if not prompt and candidate.prompt:  # The template rejects a prompt without tools.
             continue
         prefill = read_prefill(candidate.format, prompt)
-        # The engine must also take what the template writes, not only what our own sampler writes by the same grammar.
+        # The engine must accept the template's text too, not only text generated from the same grammar.
         written = claimed(asked, [said for said in _ANSWERS if tools or not said.calls], show_after_prompt)
         for name, request in requests.items():
-            # A grammar made by hand is the same for each request.
+            # A handwritten grammar is the same for every request.
             other = bool(request.tools) != bool(tools) or (by_hand and request is not REQUEST)
             if other or (name, prefill) in known:
                 continue
@@ -236,19 +235,19 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
 
 
 def _may_be_said(turn: Turn, found: CutOut) -> bool:
-    """Return whether the request of a turn allows an answer of a template, and a model may write it at once."""
+    """Return True if the turn's request allows the template's answer, and the model can write it in one turn."""
     said, request = found.said, turn.request
-    # What goes on after a text at which generation stops is no model's.
+    # Generation ends at a stop text, so a model can't write text after it.
     bare = min(with_and_without_end(turn.format, found.answer), key=len)
     apart = bool(said.content) and request._call_required
-    # `Action: f` and then `Final Answer: Hi`: content that a marker parts from calls is a turn of its own.
+    # `Action: f` and then `Final Answer: Hi`: content that is separated from calls by a marker is a separate turn.
     apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
     names = [call.name for call in said.calls]
     return _allows(request, said.content, names) and not apart and not any(stop in bare for stop in turn.stop)
 
 
 def _allows(request: Request, content: str, names: list[str]) -> bool:
-    """Return whether a request allows an answer with this content, and with calls of these names."""
+    """Return True if a request allows an answer with this content and calls to these tools."""
     if request.response_schema is not None:
         with suppress(ValueError):
             return list(json.loads(content)) == ["city"]
@@ -259,14 +258,14 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
 
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:
-    """Read a generated answer: without a complaint, with whole calls, as one that the request allows, and written as the template does."""
+    """Return a counterexample unless the generated answer is parsed without problems, is allowed by the request, and follows the template."""
     turn = variant.turn
     parser = turn.parser()
     events, message = [*parser.feed(text), *parser.finish()], parser.message
     if malformed := next((event for event in events if isinstance(event, Malformed)), None):
         found = f"at character {malformed.position}: expected {malformed.expected}"
     elif message.failed_calls:
-        found = "a call broke off"
+        found = "a call is incomplete"
     elif turn.grammar is not None:
         return None
     elif not _allows(turn.request, message.content, [call.name for call in message.tool_calls]):
@@ -279,7 +278,9 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
 
 
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
-    """Yield a counterexample for each answer of the template that the grammar does not allow, with its end or without; else None."""
+    """Yield a counterexample for each of the template's answers that the grammar rejects, both with and without its end; None for the
+    others.
+    """
     turn = variant.turn
     format = generated_format(turn.format, turn.prefill)
     answer = Remainder(format=format, request=turn.request, prefill=turn.prefill, handmade=turn.grammar)
@@ -307,12 +308,12 @@ def _refusal(variant: _Variant, text: str) -> Counterexample:
 
 
 def refusals(turn: Turn, output: str, message: Message) -> list[str]:
-    """Return the dialects whose grammar allows neither `output` nor `message` as the format writes it.
+    """Return the dialects whose grammar allows neither `output` nor `message` as written by the format.
 
-    A difference only in layout, such as an extra line break, does not count as refused. An engine that is not
-    installed, and a turn that has no grammar, refuse nothing.
+    Differences in layout, such as an extra line break, don't count. The result is empty if the engine isn't installed or there's no
+    grammar.
     """
-    # Grammars know nothing of the end of turn, at which an engine stops.
+    # Grammars don't include the end of turn, because engines stop there.
     ended = output.rstrip()
     bare = next((ended.removesuffix(end) for end in turn.stop if ended.endswith(end)), output)
     candidates, refused = [bare, *_rewritten(turn, message)], []
@@ -325,11 +326,11 @@ def refusals(turn: Turn, output: str, message: Message) -> list[str]:
 
 
 def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
-    """Yield the message as the format writes it, after what the prompt has written; a grammar made by hand writes none."""
+    """Yield the message as the format writes it, without the prefill; nothing for a handwritten grammar."""
     if turn.grammar is not None or message.failed_calls:
         return
     calls = [(call.name, call.arguments, call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
-    # Begun `<think>`, message without reasoning: as the format writes it, it does not follow this prompt.
+    # With the prefill `<think>`, a message without reasoning can't follow as the format writes it.
     if text.startswith(turn.prefill):
         yield text.removeprefix(turn.prefill)

@@ -1,10 +1,10 @@
 """Tests ambiguous answers: text that looks like markers, and names and values that look like syntax.
 
-Strategy: the words come from the format itself, such as its markers and headers, so that each format is tested with what could
-fool its own reader. They are the same for the same format and seed. An answer that the template does not write is left out.
+Strategy: the test texts come from the format's own markers and headers, which might confuse its parser. The same format and seed always
+give the same texts. Answers that the template doesn't write are skipped.
 
-Rules: nothing is expected that the text does not tell. `<v>Not </v> here</v>` may be refused, with a report; it may not become
-another call. All else has to come back as it was meant.
+Rules: ambiguous text may be rejected with an error, but must not become a different call. For example, `<v>Not </v> here</v>` may be
+rejected. Everything else has to be recovered exactly.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ _QUOTES = (
     *("'tis late", '"Yes" it is', "'", '"', "'a', note='b'", '"a", "note": "b"'),
     *("ends in '", 'ends in "', "a)]", "b}}"),
 )
-"""Texts with what strings are put into, at every place, and what that is escaped with."""
+"""Texts with quotes and escape characters in all positions."""
 _NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functions")
-"""Names of tools that APIs allow; one begins another, and one is a word that formats write before names."""
+"""Tool names that APIs allow. They include a prefix of another name, and the word `functions`, which some formats write before names."""
 _RESULT = "Kezmar"
 _RESULTS: tuple[Any, ...] = ({"city": _RESULT, "dry": True, "wind": None}, [_RESULT, {"dry": False}])
-"""Results of tools that are no text."""
+"""Tool results that aren't text."""
 _ASKED = user("Are they striped?")
 _KEYS = (
     *("$filter", "filter[name]", "page[size]", "a b", "@type", "a/b", "2fa", "x-y.z", "class", "name", "arguments"),
 )
 _SIGN_KEYS = ("it's", 'say "hi"', "a=b", "a:b", "a,b", "a<b>")
-"""Names of arguments with signs that end names in some formats, none of which is escaped there."""
+"""Argument names with characters that end a name in some formats, which have no escapes for them."""
 _TOKEN = re.compile(r"<[^<>\s]+>|\[/?[A-Z][A-Z_]+\]")
-"""A special token as most are spelled: a tokenizer makes one of it, and a model does not write it as a text."""
+"""A typical special token. A tokenizer encodes it as one token, so models don't write it as text."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_]{2,}")
 _NAMES_TRIED = 12
 _UNKNOWN, _LAST = "no_such_tool", "Rome"
 
 
 def words_in_text(run: Run) -> CapabilityFinding:
-    """Parse texts that hold headers and markers of plain words: in the middle of a line, they are words like any others."""
+    """Parse text with headers and markers that are ordinary words. In the middle of a line, they are text."""
     format, turn = run.candidate.format, run.candidate.format.turn
     ends = [text.strip() for text in (turn.end, *turn.ends)]
     texts = [*markers_of(format), *(text.strip() for text in format.ignored)]
@@ -80,10 +80,10 @@ def words_in_text(run: Run) -> CapabilityFinding:
 
 
 def unknown_tools(run: Run) -> CapabilityFinding:
-    """Parse calls of tools that are not offered: they are content, character for character.
+    """Parse calls of tools that aren't offered, which must become content without changes.
 
-    Markers are put into their arguments where a marker shows the call; without one it is text like any other. Those of calls are left
-    out: `<call>nope <call></call></call>` does not say which of them closes the call.
+    If a marker starts the call, other markers are put into its arguments. Call markers are left out, because `<call>nope
+    <call></call></call>` doesn't show which of them ends the call.
     """
     calls, turn = run.candidate.format.tools, run.candidate.format.turn
     shown = max(len(text.strip()) for text in calls.markers[:2]) > len("[{")
@@ -93,7 +93,7 @@ def unknown_tools(run: Run) -> CapabilityFinding:
 
     def as_text(_: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
         content = reading.message.content.strip()
-        # In one piece: nothing in the middle is gone. An empty thought before the call, and the end after it, are no part of it.
+        # The content must be contiguous. An empty reasoning block before the call and the end after it don't count.
         whole = content in shown.answer and _UNKNOWN in content and content.count(_LAST) == shown.answer.count(_LAST)
         return not reading.message.tool_calls and whole
 
@@ -101,7 +101,7 @@ def unknown_tools(run: Run) -> CapabilityFinding:
 
 
 def tool_names(run: Run) -> CapabilityFinding:
-    """Parse calls of tools whose names are unusual, or words of the format's own markers."""
+    """Parse calls with unusual tool names, or with words of the format's own markers as names."""
     words = [word for text in _literals(run.candidate.format) for word in _WORD.findall(text)]
     names = tuple(dict.fromkeys((*_NAMES, *words)))[:_NAMES_TRIED]
     offering = run.candidate.offering(tuple(map(proof_tool, names)))
@@ -124,7 +124,7 @@ def argument_names(run: Run) -> CapabilityFinding:
 
 
 def no_parameters(run: Run) -> CapabilityFinding:
-    """Parse calls of tools without parameters, alone and next to others."""
+    """Parse calls of tools without parameters, alone and together with others."""
     bare = {"type": "function", "function": {"name": TOOL_NAMES[1], "description": "Call."}}
     offering = run.candidate.offering((proof_tool(TOOL_NAMES[0], {}), bare, PROOF_TOOLS[2]))
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = tuple((name, {}) for name in TOOL_NAMES)
@@ -133,15 +133,15 @@ def no_parameters(run: Run) -> CapabilityFinding:
 
 
 def strings(run: Run) -> Iterator[CapabilityFinding]:
-    """Parse calls with quotes and with the format's own markers in their strings, alone and before another call."""
+    """Parse calls with quotes or the format's own markers in their strings, alone and before another call."""
     format, codec = run.candidate.format, run.candidate.format.tools.arguments.codec
     quoted = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in _QUOTES]
     second = (TOOL_NAMES[1], {"note": "b"})
     quoted += [proof_answer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
-    # `<v>Not </v> here</v>`: where nothing encloses a string, the text may not tell a marker in it from its end.
+    # `<v>Not </v> here</v>`: in a string without quotes, a marker can't always be distinguished from the end.
     judge = as_meant_or_refused if codec.strings.unquoted else as_meant
     yield run.judged("quotes in strings", quoted, judge)
-    # Nor does it tell a string's own quote, where nothing escapes that.
+    # The same applies to a string's own quotes if they aren't escaped.
     quotes, tried = [*literal_texts(codec)], []
     for marker in dict.fromkeys(text.strip() for text in (*markers_of(format), *_literals(format))):
         texts = (f"Not {marker} here", f"Not\n{marker}\nhere") if len(marker) > 1 else ()
@@ -152,7 +152,7 @@ def strings(run: Run) -> Iterator[CapabilityFinding]:
 
 
 def stops(run: Run) -> CapabilityFinding:
-    """Look for a text at which generation stops inside of what a model writes as one answer."""
+    """Check that no stop text occurs within an answer, where it would end generation too early."""
     candidate, call = run.candidate, (TOOL_NAMES[0], {"text": "Rome"})
     answers = (
         proof_answer(content="It rains."),
@@ -172,7 +172,7 @@ def stops(run: Run) -> CapabilityFinding:
 
 
 def stray_closers(run: Run) -> CapabilityFinding:
-    """Parse text with a closer of reasoning that nothing opened: the words around it stay apart, and none is lost."""
+    """Parse text with an end marker of reasoning but no start marker. No word may be lost, and words must stay separate."""
     candidate, end = run.candidate, run.candidate.format.reasoning.end
     if not end.strip():
         return finding("stray closers", [], reason="the format has no reasoning")
@@ -188,7 +188,7 @@ def stray_closers(run: Run) -> CapabilityFinding:
 
 
 def empty_results(run: Run) -> CapabilityFinding:
-    """Parse answers to a tool's result that is empty: they mean the same as after any other result."""
+    """Parse answers after an empty tool result. They must mean the same as after any other result."""
     call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
     if not show(run.candidate, call):
         return finding("empty results", [])
@@ -197,11 +197,11 @@ def empty_results(run: Run) -> CapabilityFinding:
     answers = [proof_answer(content="Some are."), replace(call, reasoning="Once more."), call]
     shown = claimed(later, answers, show_after_prompt) if empty else []
     tried = run.refutations((replace(found, prompt=empty, start=empty) for found in shown), asked=later)
-    return finding("empty results", tried, reason="the template refuses them")
+    return finding("empty results", tried, reason="the template rejects them")
 
 
 def structured_results(template: ChatTemplate) -> CapabilityFinding:
-    """Prepare prompts with tool results that are objects and lists: they hold the values as JSON, and not as Python prints them."""
+    """Prepare prompts with tool results that are objects and lists, which must be written as JSON instead of Python literals."""
     call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
     asked, tried = {"role": "user", "content": _ASKED.content}, []
     for result in _RESULTS:
@@ -213,7 +213,7 @@ def structured_results(template: ChatTemplate) -> CapabilityFinding:
         told_in_python = repr(result) in prompt
         wrong = Counterexample(answer=prompt, expected=json.dumps(result), found=repr(result) if told_in_python else "")
         tried.append(wrong if told_in_python or _RESULT not in prompt else None)
-    return finding("structured results", tried, reason="the template refuses them")
+    return finding("structured results", tried, reason="the template rejects them")
 
 
 def _literals(format: Format) -> Iterator[str]:

@@ -1,8 +1,7 @@
-"""Judges what a template shows: answers in many chunkings, with and without the end of turn, and what surrounds them: thinking
-switches, further turns, message shapes, hostile questions, the history.
+"""Parses and compares rendered answers in many chunkings, and checks prompts, further turns, message shapes and the history.
 
-Rules: a history that changes from turn to turn speaks against the template, not against the format. Caches and training want each
-prompt to begin with the prompt and the answer before it; parsing does not need that.
+Rules: a history that changes between turns is a problem of the template, not of the format. Caching and training need each prompt to start
+with the previous prompt and its answer, but parsing doesn't.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ NOT_CLAIMED = "not part of the format"
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
-    """Return the finding for the tried answers: None stands for an answer that held.
+    """Return the finding for a list of results, in which None stands for success.
 
-    With nothing tried, the capability is skipped for the `reason` given.
+    If the list is empty, the capability is skipped for the given `reason`.
     """
     if not tried:
         return CapabilityFinding(capability=capability, verdict=Verdict.SKIPPED, reason=reason)
@@ -50,19 +49,19 @@ def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: 
 
 
 def as_meant(candidate: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
-    """Return whether the answer was read as it was meant, or as something that the template writes alike."""
-    # Texts outside of calls are meant as they are written, so they are alike only if they are the same.
+    """Return True if the answer was parsed as intended, or into a message that the template renders the same."""
+    # Text outside of calls is verbatim, so it has to be equal.
     own = reading.own
     return not misread_parts(shown.said, own) or written_alike(candidate.writes, shown, own, {Role.CALL})
 
 
 def as_meant_or_refused(candidate: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
-    """Return whether the answer was read as it was meant, or no call was given and that was reported."""
+    """Return True if the answer was parsed as intended, or if an error was reported and there are no calls."""
     return as_meant(candidate, shown, reading) or (reading.reported and not reading.message.tool_calls)
 
 
 def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = as_meant) -> Counterexample | None:
-    """Return a counterexample if some chunking of the answer is not read as it must be; otherwise None."""
+    """Return a counterexample if some chunking of the answer isn't parsed correctly; otherwise None."""
     for text in with_and_without_end(candidate.format, shown.answer):
         for chunking, chunks in _chunkings(text, random, in_letters=text == shown.answer):
             reading = candidate.read(shown.read_after(candidate.format), chunks)
@@ -73,7 +72,7 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
 
 
 Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
-"""Returns whether an answer was read right."""
+"""Returns True if an answer was parsed correctly."""
 Show = Callable[[Candidate, Said], CutOut | None]
 """Renders an answer; returns None if the rendering doesn't show it."""
 
@@ -88,7 +87,7 @@ class Run:
     samples: int
     seed: int
     answers: Sequence[Said]
-    """An answer of each axis that the format claims to read."""
+    """An answer for each capability that the format claims to parse."""
 
     def judged(
         self,
@@ -100,7 +99,10 @@ class Run:
         render: Show = show,
         reason: str = NOT_WRITTEN,
     ) -> CapabilityFinding:
-        """Return the verdict on a capability from answers that use it; `asked` says what else they answer, `reason` why none may."""
+        """Return the verdict on a capability from answers that use it.
+
+        `asked` replaces the candidate, and `reason` is the reason for skipping if the template writes none of the answers.
+        """
         candidate = asked or self.candidate
         shown = [found for answer in answers if (found := render(candidate, answer))]
         claimed = [found for found in shown if candidate.claims(found.said)]
@@ -114,16 +116,16 @@ class Run:
 
 
 def claimed(candidate: Candidate, answers: Iterable[Said], render: Show = show) -> list[CutOut]:
-    """Return the answers that the format claims to read and that the template shows."""
+    """Return the answers that the format claims to parse and that the template renders."""
     return [found for answer in answers if candidate.claims(answer) and (found := render(candidate, answer))]
 
 
 def _chunkings(text: str, random: Random, *, in_letters: bool) -> Iterator[tuple[str, Iterable[str]]]:
     yield "whole", [text]
-    # Single characters cut each marker everywhere; once is enough, since an answer without its end has the same markers.
+    # Single characters split every marker. An answer without its end has the same markers, so it's tested once.
     if in_letters:
         yield "every 1", text
-    # A few random cuts leave most markers whole.
+    # A few random cuts leave most markers intact.
     cuts = sorted({0, len(text), *(random.randint(0, len(text)) for _ in range(5))})
     yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
 
@@ -134,7 +136,7 @@ def message_json(message: Message) -> str:
     return json.dumps({**message.to_openai(), **({"failed_calls": failed} if failed else {})}, ensure_ascii=False)
 
 
-# What surrounds an answer.
+# Prompts, turns and history.
 
 
 _RESULT = "It is 7 degrees."
@@ -150,11 +152,11 @@ _TURNS: Mapping[str, tuple[Said, Conversation]] = {
 
 
 def thinking(run: Run) -> Iterator[CapabilityFinding]:
-    """Parse answers after real prompts with thinking switched on, then off, from the end of the prompt."""
+    """Parse answers after real prompts, with thinking on and then off."""
     switch = run.candidate.capabilities.supports_enable_thinking
     for on in (True, False):
         answers = [answer for answer in run.answers if switch and (on or not answer.reasoning)]
-        reason = NOT_WRITTEN if switch else "the template has no switch for it"
+        reason = NOT_WRITTEN if switch else "the template has no thinking switch"
         switched = replace(run.candidate, thinking=on)
         yield run.judged(
             f"thinking {'on' if on else 'off'}", answers, asked=switched, render=show_after_prompt, reason=reason
@@ -164,7 +166,7 @@ def thinking(run: Run) -> Iterator[CapabilityFinding]:
 def second_turn(run: Run) -> CapabilityFinding:
     """Send parsed calls back with results.
 
-    The next prompt must be the same as for the calls themselves.
+    The next prompt must be the same as for the original calls.
     """
     candidate, tried = run.candidate, []
     for answer in run.answers:
@@ -173,13 +175,13 @@ def second_turn(run: Run) -> CapabilityFinding:
         parsed = said_by(candidate.read(found.read_after(candidate.format), [found.answer]).message)
         expected = _with_results(candidate, with_ids(answer, parsed))
         if expected is not None:
-            # A call that was read and sent back must be written as the call itself was, e.g. with its arguments in the same order.
+            # A parsed call must be rendered like the original one, e.g. with its arguments in the same order.
             tried.append(_unlike(found.answer, expected, _with_results(candidate, parsed)))
-    return finding("second turn", tried, reason="the template takes no results of calls")
+    return finding("second turn", tried, reason="the template doesn't support tool results")
 
 
 def with_ids(said: Said, parsed: Said) -> Said:
-    """Give calls the ids that parsing gave them: what the format does not write cannot come back as it was."""
+    """Replace the ids of calls with the parsed ones, because a format without ids can't recover them."""
     calls = tuple(replace(call, id=read.id) for call, read in zip(said.calls, parsed.calls, strict=False))
     return replace(said, calls=calls or said.calls)
 
@@ -189,9 +191,9 @@ def _with_results(candidate: Candidate, said: Said) -> str | None:
 
 
 def later_turns(run: Run) -> Iterator[CapabilityFinding]:
-    """Parse answers to a second question and to a tool's result.
+    """Parse answers to a second question and to a tool result.
 
-    No text of an earlier turn may count as begun: of no answer after the prompt come no content and no call.
+    Text of an earlier turn must not count as a prefill: an empty answer must have no content and no calls.
     """
     call, said = proof_answer(calls=(_CALL,)), proof_answer(content="Some are.", reasoning="Animals.")
     after_result = run.answers if show(run.candidate, call) else ()
@@ -208,7 +210,7 @@ def later_turns(run: Run) -> Iterator[CapabilityFinding]:
 
 
 def message_shapes(run: Run) -> CapabilityFinding:
-    """Render answers in all shapes that callers use; each must give the same text."""
+    """Render the same answers in different forms that callers use, which must all give the same text."""
     candidate = run.candidate
     answers = (proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)), proof_answer(content="It rains."))
     usual = [answer for answer in answers if show(candidate, answer)]
@@ -238,14 +240,14 @@ def markers_in_question(run: Run) -> CapabilityFinding:
     They must mean the same as after any other question.
     """
     markers = markers_of(run.candidate.format)
-    reason = "the template refuses or changes such questions" if markers else "the format has no markers"
-    # A question such as `What do <think> and </call> mean?` must not be taken for a part of the answer.
+    reason = "the template rejects or changes such questions" if markers else "the format has no markers"
+    # A question such as `What do <think> and </call> mean?` must not be parsed as part of the answer.
     asked = replace(run.candidate, question=f"What do {' and '.join(markers)} mean?")
     return run.judged("markers in a question", run.answers if markers else (), asked=asked, reason=reason)
 
 
 def markers_of(format: Format) -> list[str]:
-    """Return the markers of all parts of an answer that are longer than one character."""
+    """Return the markers of all parts of an answer, except single characters."""
     tools, turn = format.tools, format.turn
     reasoning = (format.reasoning.start, format.reasoning.end)
     texts = (*turn.headers, *reasoning, format.content.start, *tools.markers, turn.end)
@@ -258,13 +260,13 @@ def _unlike(answer: str, expected: str, found: str | None) -> Counterexample | N
 
 
 def check_history(candidate: Candidate) -> Iterator[CapabilityFinding]:
-    """Yield for each kind of turn whether the next prompt begins with the last prompt and the answer to it."""
+    """Check for each kind of turn that the next prompt starts with the previous prompt and its answer."""
     for capability, (answer, following) in _TURNS.items():
         shown = show(candidate, answer)
         later = candidate.prompt_after(answer, *following) if shown else None
         if shown is None or later is None or candidate.prompt is None:
             yield finding(capability, [])
         else:
-            # The next turn may begin with the white space that ends this one.
+            # White space at the end of a turn may belong to the next turn.
             kept = [candidate.prompt, (shown.start + shown.answer).rstrip()]
             yield finding(capability, [_unlike(shown.answer, text, later[: len(text)]) for text in kept])

@@ -1,10 +1,10 @@
-"""Finds the marker of a generated answer that the template never writes there.
+"""Finds markers in a generated answer that the template never writes in that position.
 
-Strategy: the answer is read, the template writes the message down, and the markers of both are compared, in order.
+Strategy: the answer is parsed, the template renders the parsed message, and the markers of both are compared in order.
 
-Rules: a grammar takes liberties that no reader minds, and they count as written. It leaves out a marker, and writes an empty part
-where the template writes none: so a marker may be missing, and one of an empty part counts if the template writes it around a text. White
-space, values, the order of arguments, and a header before everything are free. A message that the template does not show is not judged.
+Rules: grammars allow some deviations that don't affect parsing. They may leave out a marker, or write an empty part with its markers. So
+markers may be missing, and markers of an empty part are accepted if the template writes them around text. White space, values, the order of
+arguments, and a header at the start are ignored. Messages that the template doesn't render are accepted.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _CONTENT, _THOUGHT, _ARGUMENTS = "Quite so.", "Let me see.", {"text": "Rome"}
 
 
 def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
-    """Return the first marker of an answer to `asked` that the template does not write for its message; empty if there is none."""
-    # A second call is written by the template, whether the request allows one or not.
+    """Return the first marker of an answer to `asked` that the template doesn't write for its message, or ""."""
+    # The template may write a second call even if the request allows only one.
     turn = replace(turn, request=replace(turn.request, tool_choice="auto", parallel_tool_calls=True))
     headers, bare = (turn.format.turn.unasked, *turn.format.turn.headers), text.lstrip()
     header = next((core for core in map(str.strip, headers) if core and bare.startswith(core)), "")
@@ -46,10 +46,10 @@ def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
 
 
 def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
-    """Yield what a message says, and then the same with text in some of its empty parts, and in all, each with their names."""
+    """Yield variants of a message with text in some or all of its empty parts, starting with none, and the names of these parts."""
     calls = pairs(said_by(message))
     said: Mapping[str, Any] = {"content": message.content, "reasoning": message.reasoning, "calls": calls}
-    # A call without arguments is there twice, with some and without: one of several may be written in either way.
+    # A call without arguments occurs twice, with and without arguments, because either form may match.
     both = [(name, given) for name, arguments in calls for given in ((arguments,) if arguments else (_ARGUMENTS, {}))]
     filled: Mapping[str, Any] = {"content": _CONTENT, "reasoning": _THOUGHT, "calls": both}
     for which in product((False, True), repeat=3):
@@ -59,14 +59,14 @@ def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
 
 
 def _empty(message: Message) -> set[str]:
-    """Return the parts of a message that are empty and may be written all the same; calls if one has no arguments."""
+    """Return the names of a message's empty parts. "calls" is included if a call has no arguments."""
     bare = any(not call.arguments for call in message.tool_calls)
     parts = {"content": message.content, "reasoning": message.reasoning, "calls": not bare}
     return {part for part, said in parts.items() if not said}
 
 
 def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
-    """Read an answer; return its message, and its markers in pieces, without layout, names of arguments and the end of the turn."""
+    """Parse an answer, and return its message and its markers. Layout, argument names and the end of turn are left out."""
     text = min(with_and_without_end(turn.format, text), key=len)
     parser = turn.parser()
     parser.feed(text)
@@ -81,7 +81,7 @@ def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
             runs[-1] += said if last is Role.MARKER else ""
             continue
         last = span.role
-    # In the format's own spelling, and without names of arguments: `</a>` closes `<a>` whatever `a` is.
+    # Use the format's main spelling, without argument names: `</a>` ends `<a>` for any `a`.
     tools, keys = (
         turn.format.tools,
         {key for call in parser.message.tool_calls for key in call.arguments},
@@ -99,6 +99,6 @@ def _replaced(text: str, others: Mapping[str, str]) -> str:
 
 
 def _missing(markers: Sequence[str], written: Sequence[str]) -> str:
-    """Return the first marker that is not in `written` after those before it; empty if there is none."""
+    """Return the first marker that isn't in `written` after the previous ones, or ""."""
     rest = iter(written)
     return next((marker for marker in markers if marker not in rest), "")

@@ -1,7 +1,7 @@
-"""Extends prompts by answers and what is said next, and compares with what the template writes after these answers.
+"""Checks `Turn.next`: extends prompts with answers and messages, and compares the result with the template's own text.
 
-Rules: what is right is read off a rendering of the whole conversation, after a word that the answer ends with; nothing that
-derived the next turn is asked. A turn that is refused with a reason is no failure.
+Rules: the expected text is taken from a rendering of the complete conversation, after a word that ends the answer. The code under test
+isn't used for it. If `Turn.next` raises an error with a reason, that isn't a failure.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ _NEXT: Mapping[str, Any] = {"role": "user", "content": "And what about unicorns?
 _CALLS = ((TOOL_NAMES[0], {"text": "to Rome"}), (TOOL_NAMES[1], {"note": f"near {_WORD}"}))
 NEXT_TURNS, APPEND_ONLY = "next turns", "append-only"
 _TRIES = 3
-"""Prompts that are rendered twice: a clock in one may go on in between."""
+"""Number of attempts to render the same prompt twice, because it may contain the current time."""
 
 
 def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFinding:
     """Compare the text after answers of all kinds, followed by results and questions."""
     asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, tools)))
     if template._grammar or (found := next(asked, None)) is None:
-        return finding(NEXT_TURNS, [], reason="the template does not write the prompt alone")
+        return finding(NEXT_TURNS, [], reason="the prompt isn't the template's own")
     candidate, prepared = found
     bare = template.prepare_rendered(prepared.prompt, tools=candidate.tools)
     extended = [_extended(turn, case) for case in _cases(candidate, prepared, random) for turn in (prepared, bare)]
     tried = [found for found in extended if not isinstance(found, ExtendError)]
-    reason = str(extended[0]) if extended else "the template does not show what it writes after answers"
+    reason = str(extended[0]) if extended else "no rendering shows the text after answers"
     return finding(NEXT_TURNS, tried, reason=reason)
 
 
 def check_append_only(template: ChatTemplate) -> CapabilityFinding:
-    """Return whether the template writes nothing otherwise that it has written, and the shortest conversation where it does."""
+    """Return whether the template is append-only, and otherwise the shortest conversation that it rewrites."""
     witness = template.continuation.witness
     verdict = Verdict.PASSED if witness is None else Verdict.FAILED
     return CapabilityFinding(capability=APPEND_ONLY, verdict=verdict, reason="" if witness is None else str(witness))
 
 
 def _asked(template: ChatTemplate, tools: tuple[dict[str, Any], ...]) -> tuple[Candidate, Turn] | None:
-    """Return the turn that answers a question, if its prompt is what the template alone writes."""
+    """Return a candidate and its prepared turn, if `prepare` returns exactly the template's own prompt."""
     for _ in range(_TRIES):
-        # The end of sequence that the turns know, and no stand-in for it.
+        # Use the end-of-sequence token that turns have, without a placeholder.
         candidate = Candidate.of(template, template._with_tools.eos_token).offering(tools)
         try:
             turn = template.prepare([_ASKED], tools=tools)
@@ -76,7 +76,7 @@ def _answers(random: Random) -> Iterator[Said]:
 
 
 _Case = tuple[str, Sequence[Mapping[str, Any]], str]
-"""An answer, what is said next, and what the template writes between them and after that."""
+"""An answer, the messages after it, and the template's text from the end of the answer on."""
 
 
 def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
@@ -95,13 +95,13 @@ def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
             whole = candidate.prompt_after(said, *conversation_of(following)) or ""
             behind = whole.rpartition(_WORD)[2]
             shows = all(str(message["content"]) in behind for message in following)
-            # A template that leaves the answer out, or writes a part of it elsewhere, does not show what follows it.
+            # If the template moves or leaves out part of the answer, the text after the answer isn't visible.
             if whole.count(_WORD) == 1 and behind.startswith(closers) and shows:
                 yield bare, following, behind[len(closers) :]
 
 
 def _extended(turn: Turn, case: _Case) -> Counterexample | ExtendError | None:
-    """Return a counterexample, None where what is appended is right, and the error where there is a reason against it."""
+    """Return a counterexample, None if the appended text is right, or the error that `Turn.next` raised."""
     answer, following, right = case
     with warnings.catch_warnings(action="ignore", category=TemplateWarning):
         try:

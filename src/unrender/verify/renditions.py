@@ -1,7 +1,7 @@
-"""Renders an answer as a model would have written it, with the prompt before it.
+"""Renders an answer as a model would write it, together with its prompt.
 
-Rules: the model writes what the rendering with the answer adds to the generation prompt. Where the prompt writes more than the
-history keeps, it is what follows the header. An answer means no more than its rendering shows.
+Rules: the model's text is the part of the rendering after the generation prompt. If the prompt contains more than the history keeps, it's
+the text after the header. An answer's expected message contains only text that the rendering shows.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ _NEXT_QUESTION = "And what about unicorns?"
 REQUEST = Request(tools=read_tools(PROOF_TOOLS))
 """The request that offers `PROOF_TOOLS`."""
 _EOS = "<|end_of_sequence|>"
-"""Stands in for the end-of-sequence token of a bare template file, which does not say what it is."""
+"""Placeholder for the end-of-sequence token of a template file without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A template under test, and what is known of it."""
+    """A template under test, with its format and settings."""
 
     template: Template
     format: Format
     capabilities: Capabilities
     eos_token: str = ""
     thinking: bool | None = None
-    """True for prompts that switch thinking on, False for off; None leaves that to the template."""
+    """True for prompts with thinking on, False for off, None for the template's default."""
     gave_up: bool = False
-    """The analysis gave up claims that did not hold: what the format does not claim is then no part of what is checked."""
+    """True if the analysis dropped findings. Capabilities that the format doesn't claim are then not checked."""
     question: str = _QUESTION
     """The user's question, or a tool's result."""
     before: Conversation = ()
-    """The conversation before that; where a call ends it, the question is its result."""
+    """The conversation before the question. If it ends with a call, the question is the call's result."""
     tools: tuple[Mapping[str, Any], ...] = PROOF_TOOLS
-    """The tools that are offered."""
+    """The offered tools."""
     request: Request = REQUEST
-    """The request that answers are read with: the same tools."""
+    """The request for parsing answers, with the same tools."""
     grammar: Grammar | None = None
-    """A grammar made by hand that reads answers instead of the format."""
+    """A handwritten grammar, which replaces the format for parsing."""
     rendered: dict[Template, dict[str, str | None]] = field(default_factory=dict, compare=False)
-    """By template: what was rendered. Candidates that are made of each other share it."""
+    """Cached renderings by template, shared by all candidates derived from this one."""
 
     @classmethod
     def of(cls, template: ChatTemplate, eos_token: str | None = None) -> Self:
-        """Return a template with its format, or with the format or the grammar that it was given.
+        """Return a candidate for a template, with its format or its handwritten grammar.
 
-        `eos_token` ends answers. By default it is the template's own, or a stand-in where nobody says what that is.
+        `eos_token` ends answers. It defaults to the template's own token, or to a placeholder if that is unknown.
         """
-        # `{{ content + eos_token + "\n" }}`: without the token, the line break would be taken for the model's.
+        # `{{ content + eos_token + "\n" }}`: without a token, the line break would seem to be the model's.
         if eos_token is None:
             eos_token = template._with_tools.eos_token or _EOS * ("eos_token" in template._with_tools.reads)
         return cls(
@@ -77,51 +77,51 @@ class Candidate:
         )
 
     def offering(self, tools: tuple[Mapping[str, Any], ...]) -> Self:
-        """Return the candidate with other tools offered."""
+        """Return the candidate with other tools."""
         return replace(self, tools=tools, request=Request(tools=read_tools(tools)))
 
     @property
     def prompt(self) -> str | None:
-        """The prompt that asks a question, or None when the template refuses."""
+        """The prompt with the question; None if the template rejects it."""
         return self.prompt_after()
 
     @property
     def refusal(self) -> str:
-        """Why neither a question nor an answer is rendered, with the template's own error; empty when one is."""
+        """The reason, with the template's error, if neither a question nor an answer can be rendered; otherwise ""."""
         answer = proof_answer("Quite so.")
         texts = [self.prompt, self.render(answer), self.prompt_after(answer, user(_NEXT_QUESTION))]
         if any(word in text for text in texts if text for word in (self.question, answer.content, _NEXT_QUESTION)):
             return ""
         asked = self.template.render([{"role": "user", "content": self.question}], add_generation_prompt=True)
-        why = f": {asked.error}" if asked.error else ": neither a question nor an answer is in what it writes"
+        why = f": {asked.error}" if asked.error else ": renderings contain neither the question nor the answer"
         return f"the template renders no conversation{why}"
 
     @property
     def asked(self) -> Conversation:
-        """The conversation up to the question."""
+        """The conversation up to and including the question."""
         calls = self.before[-1].calls if self.before else ()
-        # A result says no name: templates that write one find it at the call.
+        # Results have no tool name. Templates that need one find it in the call.
         asked = replace(result(calls[-1], self.question), name=None) if calls else user(self.question)
         return (*self.before, asked)
 
     def render(self, *answers: Said) -> str | None:
-        """Return the conversation of the question, an answer, and further messages; None when the template refuses."""
+        """Return the rendering of the question, an answer and further messages; None if the template rejects it."""
         return self.writes((*self.asked, *answers))
 
     def prompt_after(self, *messages: Said) -> str | None:
-        """Return the prompt after the question and further messages; None when the template refuses."""
+        """Return the prompt after the question and further messages; None if the template rejects it."""
         return self.writes((*self.asked, *messages), prompts=True)
 
     def read(self, prompt: str, chunks: Iterable[str]) -> ReadAnswer:
-        """Read chunks after a prompt, as an answer to the request."""
+        """Parse chunks after a prompt as an answer to the request."""
         return read(self.format, self.request, prompt, chunks, self.grammar)
 
     def claims(self, answer: Said) -> bool:
-        """Return whether the format claims to read such an answer: it does not where analysis gave that up."""
+        """Return False if the analysis dropped the findings that are needed to parse such an answer."""
         return not self.gave_up or claims_to_read(self.format, answer)
 
     def writes(self, conversation: Conversation, *, prompts: bool = False) -> str | None:
-        """Return a conversation as the template writes it, as a prompt or to its end; None when the template refuses."""
+        """Render a conversation, optionally with a generation prompt; None if the template rejects it."""
         prober = Prober(
             template=self.template,
             capabilities=self.capabilities,
@@ -137,18 +137,18 @@ class Candidate:
 
 
 def show(candidate: Candidate, answer: Said) -> CutOut | None:
-    """Render an answer; None when the rendering does not show all its parts."""
+    """Render an answer; None if the rendering doesn't show all its parts."""
     prompt, full = candidate.prompt, candidate.render(answer)
     if prompt is None or full is None:
         return None
-    # `<think>It rains.</think><call>`: some templates write content beside calls as reasoning, and then it is that.
+    # `<think>It rains.</think><call>`: some templates write content before calls as reasoning, so it can't be recovered.
     if answer.content and answer.calls and not candidate.capabilities.supports_content_with_calls:
         return None
-    # A template that writes `<call>f so</call>` whatever the arguments are shows no arguments: nothing of them can come back.
+    # If the template writes `<call>f so</call>` regardless of the arguments, they can't be recovered.
     if not _shows_arguments(candidate, answer, full):
         return None
-    # Prompt `<bot><think>`, last answer `<bot><think>It rains.`: as the last message, an answer without reasoning looks like
-    # reasoning. With a further question after it the template writes it as history, where it is told apart.
+    # Prompt `<bot><think>`, last answer `<bot><think>It rains.`: in the last message, an answer without reasoning looks like reasoning.
+    # With another question after it, the template writes it in a distinguishable form.
     begun, rest = read_prefill(candidate.format, prompt), full.removeprefix(prompt)
     goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
     if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):
@@ -157,8 +157,8 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     if found is None:
         return None
     start, text = _past_headers(candidate, found)
-    # Prompt `… Be brief.<bot>`, history `…<bot>It rains.<end>Be brief.`: what the prompt says and the history lacks may come
-    # after every answer instead. Two other answers show what is always there.
+    # Prompt `… Be brief.<bot>`, history `…<bot>It rains.<end>Be brief.`: text of the prompt that the history lacks may follow every answer
+    # instead. Two other answers show which text is always there.
     if not found.whole.startswith(prompt.removesuffix(begun)):
         text = _without_epilogue(candidate, text)
     said = _visible(answer, text, candidate.format)
@@ -166,32 +166,32 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
 
 
 def _past_headers(candidate: Candidate, found: CutOut) -> tuple[str, str]:
-    """Return the text before an answer and the answer, without any headers with which it begins."""
+    """Return the text before an answer and the answer, with headers at its start moved to the text before it."""
     start, text = found.start, found.answer
     headers = [header for header in candidate.format.turn.headers if header]
-    # `…<turn><system>Be brief.<turn><bot>` is the prompt, and the history has `…<turn><bot>Hi`: what both have ends inside the header.
+    # Prompt `…<turn><system>Be brief.<turn><bot>`, history `…<turn><bot>Hi`: the common text ends inside the header.
     rests = (header[at:] for header in headers for at in range(1, len(header)) if start.endswith(header[:at]))
     rest = next((rest for rest in rests if text.startswith(rest)), "")
     start, text = start + rest, text.removeprefix(rest)
-    # `…<end><bot>` is the prompt, and the history has `…<over><bot>Hi`: what both have ends before the header.
+    # Prompt `…<end><bot>`, history `…<over><bot>Hi`: the common text ends before the header.
     if not any(header in start[start.rfind(candidate.question) :] for header in headers):
         at = min((text.index(header) for header in headers if header in text), default=0)
         start, text = start + text[:at], text[at:]
-    # The end of one part of a header may look like another part.
+    # The end of one header may look like another header.
     while header := next((header for header in headers if text.startswith(header)), ""):
         start, text = start + header, text.removeprefix(header)
     return start, text
 
 
 def _shows_arguments(candidate: Candidate, answer: Said, full: str) -> bool:
-    """Return whether the rendering `full` of an answer would be another one if the arguments of its calls were others."""
+    """Return True if the rendering `full` depends on the arguments of the answer's calls."""
     calls = [(name, {key: _another(value) for key, value in given.items()}) for name, given in pairs(answer)]
     other = proof_answer(answer.content, answer.reasoning, calls)
     return other == answer or candidate.render(other) != full
 
 
 def _another(value: Any) -> Any:
-    """Return another value of the same type, or a text instead of null."""
+    """Return a different value of the same type; a text for null."""
     match value:
         case bool():
             return not value
@@ -206,14 +206,14 @@ def _another(value: Any) -> Any:
 
 
 def _leaves_open(format: Format, begun: str) -> bool:
-    """Return whether what a prompt has begun is reasoning that goes on: its marker, or words where it has none."""
+    """Return True if the prefill leaves reasoning open."""
     markers = format.reasoning
     opened = bool(begun.strip()) if markers.mode is ReasoningMode.DELIMITER else markers.start.strip() in begun
     return markers.mode is not ReasoningMode.NONE and opened and not markers.closed_in(begun)
 
 
 def _in_history(candidate: Candidate, answer: Said) -> str | None:
-    """Render the answer with another question after it, up to the end of its turn; None when that does not show."""
+    """Render the answer before another question, up to the end of its turn; None if that end isn't found."""
     full, end = candidate.render(answer, user(_NEXT_QUESTION)), candidate.format.turn.end
     before = (full or "").rpartition(_NEXT_QUESTION)[0]
     return before[: before.rindex(end) + len(end)] if end.strip() and end in before else None
@@ -222,7 +222,7 @@ def _in_history(candidate: Candidate, answer: Said) -> str | None:
 def show_after_prompt(candidate: Candidate, answer: Said) -> CutOut | None:
     """Render an answer as the model would continue the real prompt.
 
-    None when the rendering does not show how the answer goes on after that prompt.
+    Returns None if the rendering doesn't show how the answer continues that prompt.
     """
     shown, prompt = show(candidate, answer), candidate.prompt
     if shown is None or prompt is None:
@@ -233,47 +233,48 @@ def show_after_prompt(candidate: Candidate, answer: Said) -> CutOut | None:
 
 
 def _going_on(format: Format, shown: CutOut, begun: str) -> str:
-    """Cut from the answer what the prompt has written of it; empty when the answer does not follow from that."""
+    """Return the answer without its prefill, or "" if the answer can't follow the prefill."""
     markers, reasoning = format.reasoning, shown.said.reasoning
     if not begun.strip():
         return shown.answer
-    # Begun `<think>\n`, answer `<think>\nHm.</think>It rains.`: the model writes the rest.
+    # Prefill `<think>\n`, answer `<think>\nHm.</think>It rains.`: the model writes the rest.
     if shown.answer.startswith(begun):
         return shown.answer[len(begun) :]
     opener, written = format.content.start.strip(), begun.strip()
     if opener and (written.endswith(opener) or opener.startswith(written)):
-        return ""  # The prompt has begun content, and this answer begins with something else.
-    # Begun `<think>`, answer `<think>\nHm.</think>`: white space differs, so the text is cut where the reasoning begins.
+        return ""  # The prefill starts content, but this answer starts with another part.
+    # Prefill `<think>`, answer `<think>\nHm.</think>`: white space differs, so the text is cut at the start of the reasoning.
     if _leaves_open(format, begun):
         return shown.answer[shown.answer.index(reasoning) :] if reasoning else ""
     if markers.end and not markers.closed_in(begun):
         return shown.answer
     if reasoning:
         return ""
-    # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
+    # The history doesn't contain reasoning closed by the prefill. White space at the end of the prefill isn't part of the answer.
     bare = shown.answer.lstrip()
     text = bare.removeprefix(markers.empty.lstrip()).removeprefix(markers.end)
     layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.said
-    # `</think>\n\n` is begun, and a call is four line breaks after a thought: it is two after this.
+    # If calls follow reasoning after four line breaks, and the prefill is `</think>\n\n`, only two remain.
     joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content
     rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
-    # `<bot>\n\n<call>` without a thought, and `<think></think>` is begun: the line breaks are the answer's.
+    # `<bot>\n\n<call>` without reasoning, and the prefill is `<think></think>`: the line breaks are part of the answer.
     return rest + text.lstrip() if layout else shown.answer if text == bare else text
 
 
 def _without_epilogue(candidate: Candidate, text: str) -> str:
-    """Cut off what the template writes after every answer, whatever it says; whole markers only."""
-    # Two others, since an answer may end as one of them does.
+    """Remove text that the template writes after every answer, in complete markers."""
+    # Two other answers, because the answer may end like one of them.
     answers = [proof_answer(content) for content in ("Quite so.", "Not at all!")]
     others = [candidate.render(other) or "" for other in answers]
     epilogue, closer = common_suffix(others), candidate.format.content.end
-    epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue  # What closes content is the answer's.
+    # The end marker of content is part of the answer.
+    epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue
     return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
 
 
 def _visible(answer: Said, text: str, format: Format) -> Said | None:
     content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
-    # `f(a=1)` for `{"a": 1, "b": null}`: what is not written cannot come back.
+    # `f(a=1)` for `{"a": 1, "b": null}`: values that aren't written can't be recovered.
     omits_null = format.tools.arguments.codec.omits_null
     calls = [
         (name, {key: value for key, value in given.items() if not (omits_null and value is None)})
@@ -286,5 +287,5 @@ def _visible(answer: Said, text: str, format: Format) -> Said | None:
 
 
 def _as_written(text: str, rendering: str) -> str:
-    """Return `text` as the rendering shows it; some templates trim it. Empty when it is not shown."""
+    """Return `text` as it occurs in the rendering, possibly stripped; "" if it's missing."""
     return next((form for form in (text, text.strip()) if form and form in rendering), "")

@@ -1,8 +1,8 @@
-"""Checks a response template: transformers' own parser must read what the template writes, as ours does.
+"""Checks a response template: transformers' parser must parse the template's answers like unrender's parser does.
 
-Strategy: answers are made along the axes of `verify` and rendered; each is read by both parsers, whole and in small chunks,
-after the prompts that ask for it, with thinking on, off, and as the template has it. What differs is a counterexample, what
-our own parser does not read back is skipped.
+Strategy: random answers for each capability are rendered, and both parsers parse them, complete and in small chunks. The prompts have
+thinking on, off, and at the template's default. A difference is a counterexample. Answers that unrender's own parser doesn't recover are
+skipped.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from unrender.verify.renditions import Candidate, show, show_after_prompt
 from unrender.verify.verdicts import Counterexample, Report
 
 _CHUNK = 3
-"""Characters: shorter than every marker."""
+"""Chunk size in characters, shorter than every marker."""
 
 Reader = Callable[..., Any]
 
 
 def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 4, seed: int = 0) -> Report:
-    """Compare transformers' reading of the template's own renderings, by a response template, with ours.
+    """Compare how transformers, with a response template, and unrender parse the template's own renderings.
 
-    `exported` may be our own export or a declared one that was read. A capability that differs, and that the export is
-    known to omit, is skipped, with the omission as the reason. Raises `ExportError` when transformers with its
-    response parser is not installed, or when it refuses the response template.
+    `exported` may be generated or declared. If a capability differs and is a known omission of the export, it's skipped with the omission
+    as the reason. Raises `ExportError` if transformers with its response parser isn't installed, or if it rejects the response template.
     """
     read = response_reader(exported)
-    candidate = Candidate.of(template, template._with_tools.eos_token)  # What was exported knows no other.
+    candidate = Candidate.of(template, template._with_tools.eos_token)  # The export has no other.
     findings = []
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
@@ -53,12 +52,12 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
 
 
 def response_reader(exported: Exported) -> Reader:
-    """Return a function that reads an answer in chunks, and its prompt, by transformers' parser.
+    """Return a function that parses an answer in chunks after a prompt, with transformers' parser.
 
     Raises `ExportError` as `verify_export` does.
     """
     try:
-        from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - an extra, and slow to import
+        from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - a slow import of an extra
         from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
     except ImportError as error:
         raise ExportError(f"checking a response template needs transformers 5.16 or newer: {error}") from error
@@ -79,7 +78,7 @@ def response_reader(exported: Exported) -> Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """An answer as the template writes it after a prompt, and our message, in the form that is compared."""
+    """The template's text of an answer, its prompt, and unrender's message in comparable form."""
 
     prompt: str
     text: str
@@ -87,7 +86,7 @@ class _Read:
 
 
 def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
-    """Yield what the template writes for an answer, in each mode of thinking in which we read all of it back."""
+    """Yield the template's text for an answer in each thinking mode, if unrender recovers the complete answer from it."""
     for thinking in (None, True, False):
         asked = replace(candidate, thinking=thinking)
         shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
@@ -95,7 +94,7 @@ def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
             continue
         before = shown.read_after(candidate.format)
         message = candidate.read(before, [shown.answer]).message
-        # No more is compared than which parts there are, and which tools are called.
+        # Only the presence of parts and the names of tools are compared.
         named = [call.name for call in answer.calls] == [call.name for call in message.tool_calls]
         thought = bool(message.reasoning) >= bool(answer.reasoning)
         if named and thought and bool(message.content) == bool(answer.content):
@@ -104,7 +103,7 @@ def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
 
 
 def _generated(candidate: Candidate, read: _Read) -> str:
-    """Return the part of a rendering that the model writes: up to the end of the turn, if nothing of the message is after it."""
+    """Return the rendering up to the end of the turn, unless part of the message comes after it."""
     end = candidate.format.turn.end.strip()
     at = read.text.rfind(end) if end else -1
     said = read.text[: at + len(end)] if at >= 0 else read.text
@@ -112,17 +111,16 @@ def _generated(candidate: Candidate, read: _Read) -> str:
 
 
 def show_closing(candidate: Candidate, answer: Said) -> CutOut | None:
-    """Show an answer after a prompt that opens reasoning, for templates whose history drops it.
+    """Render an answer after a prompt that opens reasoning, for templates that drop reasoning from the history.
 
-    The open reasoning is closed first. None when the answer has reasoning, or when the rendering does not show all its
-    parts.
+    The open reasoning is closed first. Returns None if the answer has reasoning, or if the rendering doesn't show all its parts.
     """
     shown, prompt, markers = show(candidate, answer), candidate.prompt, candidate.format.reasoning
     if shown is None or prompt is None or answer.reasoning:
         return None
     if shown.answer.lstrip().startswith(markers.end.strip()):
         return replace(shown, start=prompt)
-    # What the history writes for no reasoning would open it once more.
+    # The history's text for empty reasoning would open it a second time.
     said = shown.answer.removeprefix(markers.empty)
     return replace(shown, start=prompt, answer=markers.end + candidate.format.turn.reasoning_to_content + said)
 
@@ -133,7 +131,7 @@ def _difference(shown: _Read, read: Reader) -> Counterexample | None:
         try:
             found = comparable(read(chunks, shown.prompt))
         except (ValueError, KeyError) as error:
-            # Their parser raises where a region cannot be read, and the whole message is lost.
+            # transformers' parser raises an error if it can't parse a region, and the complete message is lost.
             found = json.dumps(f"{type(error).__name__}: {error}")
         if found != shown.ours:
             return Counterexample(answer=shown.text, expected=shown.ours, found=found, chunking=chunking)
@@ -141,9 +139,9 @@ def _difference(shown: _Read, read: Reader) -> Counterexample | None:
 
 
 def comparable(message: Mapping[str, Any]) -> str:
-    """Return a message, ours or theirs, as JSON for comparison.
+    """Return a message of either parser as JSON for comparison.
 
-    Without differences that do not matter: names of fields, ids, and the layout of JSON.
+    Field names, ids and the layout of JSON are normalized.
     """
     reasoning = next((message[name] for name in REASONING_NAMES.values() if message.get(name)), "")
     calls = [call["function"] for call in message.get("tool_calls") or ()]

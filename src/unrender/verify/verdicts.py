@@ -1,6 +1,6 @@
 """Defines the results of verification, and formats them: a counterexample as a diff, several reports as one Markdown page.
 
-Rules: file names, text of templates and answers are escaped, so that they never become markup.
+Rules: file names and text from templates and answers are escaped, so that they never become markup.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ class Verdict(StrEnum):
     """The result of checking a capability."""
 
     PASSED = "passed"
-    """Every rendering was parsed back into the message it was made of."""
+    """Every rendering was parsed back into its original message."""
     FAILED = "failed"
-    """One rendering wasn't parsed back; there is a counterexample."""
+    """A rendering wasn't parsed back; there's a counterexample."""
     SKIPPED = "skipped"
     """The template doesn't render the capability, or an engine library is missing."""
 
     @property
     def in_history(self) -> str:
-        """The verdict in the words of the history check: whether the next prompt keeps earlier text."""
+        """The verdict in the terms of the history check: "kept" or "changed"."""
         return {Verdict.PASSED: "kept", Verdict.FAILED: "changed"}.get(self, str(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterexample:
-    """A message that was not parsed back from its rendering."""
+    """A message that wasn't parsed back from its rendering."""
 
     answer: str
     """The template's text, as the model would write it."""
     expected: str
     found: str
     chunking: str = "whole"
-    """The cutting of the answer into chunks, e.g. `whole` or `every 1`."""
+    """Chunking of the answer, e.g. `whole` or `every 1`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class CapabilityFinding:
     """Renderings that showed the capability."""
     counterexample: Counterexample | None = None
     reason: str = ""
-    """Why it was skipped, or what was tried."""
+    """The reason for skipping, or the tested requests."""
 
     def __str__(self) -> str:
         count = f" ({self.held} of {self.total})" if self.total else ""
@@ -76,7 +76,7 @@ class Report:
     """Findings about the template's history: whether each prompt starts with the previous one."""
 
     refusal: str = ""
-    """The reason why the template rendered no conversation and nothing was checked; empty if it rendered one."""
+    """The reason if the template rendered no conversation and nothing was checked; otherwise empty."""
 
     @property
     def failed(self) -> tuple[CapabilityFinding, ...]:
@@ -104,7 +104,7 @@ class Report:
         return self.refusal or "\n".join(map(str, (*self.findings, *self.history)))
 
 
-# Reports for people.
+# Formatting.
 
 
 _MARKUP = re.compile(r"[\\`*_\[\]~|]")
@@ -116,7 +116,7 @@ _PARTS = ("reasoning", "reasoning_content", "content", "tool_calls", "failed_cal
 
 
 def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a page on the templates of `reports`; `failures` says why other templates were not examined."""
+    """Return a Markdown page about several reports. `failures` are templates that couldn't be checked, with the reasons."""
     lines = ["# What passed", ""]
     lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
     lines += [_summary(name, report) for name, report in reports.items()]
@@ -147,7 +147,7 @@ def _table(title: str, findings: Sequence[CapabilityFinding], *, in_history: boo
 
 
 def _prose(text: str) -> str:
-    """Return a text in a line, every character of which Markdown shows as it is."""
+    """Return text on one line, escaped for Markdown."""
     line = printable_line(" ".join(text.split()))
     return _MARKUP.sub(r"\\\g<0>", "".join(_HTML.get(char, char) for char in line))
 
@@ -158,7 +158,7 @@ def _counterexample(capability: str, example: Counterexample) -> Iterator[str]:
 
 
 def _fenced(language: str, text: str) -> Iterator[str]:
-    """Fence a text with more backticks than it holds."""
+    """Put text in a code fence that is longer than any fence in it."""
     text = printable_lines(text)
     fence = "```"
     while fence in text:
@@ -167,7 +167,7 @@ def _fenced(language: str, text: str) -> Iterator[str]:
 
 
 def diff(example: Counterexample) -> Iterator[str]:
-    """Yield the lines of a diff: `-` for what should have come back, `+` for what did.
+    """Yield the lines of a diff: `-` for the expected value, `+` for the parsed one.
 
     >>> example = Counterexample(answer="<a>x", expected='{"content": "x"}', found='{"content": "<a>x"}')
     >>> list(diff(example))
@@ -192,14 +192,14 @@ def _message(text: str) -> Mapping[str, Any] | None:
 
 
 def _comparable(part: str, value: Any) -> Any:
-    """Leave out what is not compared: the ids of calls, made up where the format has none."""
+    """Return the value without call ids, which are generated if the format has none."""
     return [call.get("function", call) for call in value or ()] if part == "tool_calls" else value or ""
 
 
 def _narrowed(example: Counterexample) -> Iterator[str]:
-    """Yield both texts, quoted, from shortly before to shortly after what differs."""
+    """Yield both texts as literals, shortened to the difference and its context."""
     a, b = example.expected, example.found
-    # `commonprefix` compares any two texts, letter by letter; nothing here is a path.
+    # Despite its name, `commonprefix` compares arbitrary text character by character.
     start = len(os.path.commonprefix([a, b]))
     end = len(os.path.commonprefix([a[start:][::-1], b[start:][::-1]]))
     for text in (a, b):

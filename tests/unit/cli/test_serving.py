@@ -198,7 +198,7 @@ def test_gateway_that_is_open_to_all_says_so(host, warned):
     server.kill()
     server.communicate()
 
-    assert ("no keys: everyone who reaches this address may use it" in said) == warned
+    assert ("no keys: anyone who can reach this address can use it" in said) == warned
     assert f"listening at http://{host}:" in said
     assert f"{host}:0" not in said
 

@@ -70,7 +70,7 @@ def test_directory_gives_a_table(run):
     assert head.split() == ["template", "passed", "skipped", "failed", "seconds"]
     assert first.split()[0] == "one"
     assert second.split()[0] == "two"
-    assert last == "2 templates, 0 with something failed"
+    assert last == "2 templates, 0 with failed checks"
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_bad_file_stops_nothing(run):
 
     assert result.exit_code == 2
     assert "not examined: " in " ".join(result.stdout.split())
-    assert result.stdout.splitlines()[-1] == "2 templates, 0 with something failed, 1 not examined"
+    assert result.stdout.splitlines()[-1] == "2 templates, 0 with failed checks, 1 not examined"
     assert "\n| bad.jinja | " in Path("report.md").read_text(encoding="utf-8")
     assert data["many/good.jinja"]["passed"]
     assert "error" in data["many/bad.jinja"]
@@ -182,7 +182,7 @@ def test_each_name_has_its_outcome_in_order():
     assert hangs == "took longer than 5 s"
     assert fails == "no such luck"
     assert dies == "its process ended with code 7"
-    assert breaks.startswith("KeyError: 'oh'; this is a defect of unrender")
+    assert breaks.startswith("KeyError: 'oh'; this is a bug in unrender")
 
 
 def test_single_name_is_asked_here():

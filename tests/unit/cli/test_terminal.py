@@ -212,7 +212,7 @@ def test_defect_is_one_line(run, monkeypatch):
     result = run("format", "show", "chat_template.jinja")
 
     assert result.exit_code == 3
-    assert result.stderr.startswith("Error: KeyError: '\\x1b[31m'; this is a defect of unrender")
+    assert result.stderr.startswith("Error: KeyError: '\\x1b[31m'; this is a bug in unrender")
     assert result.stderr.count("\n") == 1
 
 

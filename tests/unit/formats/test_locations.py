@@ -94,7 +94,7 @@ def test_installed_packages_bring_formats(tmp_path):
         ({"evidence": {"all": "x"}}, "evidence.all: expected a list, found 'x'"),
         ({"evidence": {"all": [""]}}, "evidence: expected texts, found an empty one"),
         ({"because": "x"}, "unknown field 'because'; known are ['evidence', 'format', 'name'"),
-        ({"name": "qwen3"}, "name: expected one that is not taken, found 'qwen3' (unrender's own)"),
+        ({"name": "qwen3"}, "name: expected an unused name, found 'qwen3' (unrender's own)"),
     ],
     ids=str,
 )

@@ -216,7 +216,7 @@ def test_a_call_that_cannot_be_held_is_read(monkeypatch):
         raise GrammarError("too large")
 
     monkeypatch.setattr("unrender.integrations.llama_cpp._Grammar", grammar)
-    with pytest.warns(SchemaWarning, match="not held to its grammar: too large"):
+    with pytest.warns(SchemaWarning, match="a call isn't constrained: too large"):
         completion = ask(Llama("Ok.\n", OPEN, CALL.removeprefix("<tool_call>"), EOS), tools=[TOOL])
 
     assert choice(completion)["finish_reason"] == "tool_calls"
@@ -260,5 +260,5 @@ def test_what_is_not_supported_is_refused(option):
 
 def test_a_model_without_a_template_needs_one():
     """The error says what to do."""
-    with pytest.raises(TemplateError, match="give the handler a ChatTemplate"):
+    with pytest.raises(TemplateError, match="pass a ChatTemplate to the handler"):
         ask(Llama(EOS, source=""))

@@ -180,7 +180,7 @@ def test_what_is_wrong_is_said(question, fields, named):
 
 @pytest.mark.parametrize(
     ("question", "field", "named", "most"),
-    [("format", "source", "expected at most", 1_000_000), ("explanation", "output", "at most", 100_000)],
+    [("format", "source", "expected at most", 1_000_000), ("explanation", "output", "expected at most", 100_000)],
 )
 def test_what_is_too_long_is_said(question, field, named, most):
     """A text has a bound, which the sentence names."""

@@ -111,5 +111,5 @@ def test_pyodide_that_is_there_already_stays(tmp_path):
     write(tmp_path / "site", pyodide=str(there))
 
     assert (there / "pyodide.mjs").read_text() == "// it"
-    with pytest.raises(StaticError, match="name another"):
+    with pytest.raises(StaticError, match="choose another"):
         write(there / "site", pyodide=str(there))
