@@ -102,9 +102,9 @@ _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
 
 @_rule(
     Severity.ERROR,
-    looks_for="variables that nobody sets, such as misspelled ones",
-    harm="Requests fail before the model is asked, unless each of them gives the variable.",
-    fix="Spell the name as it is set, or write `{{ name | default('') }}` for what callers may leave out.",
+    looks_for="undefined variables, such as misspelled ones",
+    harm="Requests fail before they reach the model, unless each one sets the variable.",
+    fix="Correct the name, or write `{{ name | default('') }}` for an optional variable.",
 )
 def undefined_name(subject: Subject) -> Iterator[Symptom]:
     """Yield a question that fails for a variable which neither the template nor a server sets."""
@@ -133,8 +133,8 @@ def _misspelled(subject: Subject, name: str) -> str:
 
 @_rule(
     Severity.ERROR,
-    looks_for="a question that is not in the prompt",
-    harm="The model does not see the conversation.",
+    looks_for="a question that isn't in the prompt",
+    harm="The model doesn't see the conversation.",
     fix="Loop over `messages`, and write `message.content`.",
 )
 def messages_ignored(subject: Subject) -> Iterator[Symptom]:
@@ -146,8 +146,8 @@ def messages_ignored(subject: Subject) -> Iterator[Symptom]:
 @_rule(
     Severity.ERROR,
     looks_for="errors on questions, system messages, second questions, tools",
-    harm="Requests fail before the model is asked.",
-    fix="Remove the check, or merge what is refused into the next user message (`prepare` does).",
+    harm="Requests fail before they reach the model.",
+    fix="Remove the check, or merge the rejected message into the next user message (`prepare` does).",
 )
 def ordinary_messages_refused(subject: Subject) -> Iterator[Symptom]:
     """Yield the ordinary conversations that the template refuses."""
@@ -159,8 +159,8 @@ def ordinary_messages_refused(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.ERROR,
-    looks_for="errors on, or the word None for, `content: null` beside tool calls",
-    harm="Servers answer calls with null content; sent back, it fails or reaches the model as a word.",
+    looks_for="errors for `content: null` next to tool calls, or the word None in the prompt",
+    harm="Servers return calls with null content. In the next request, it fails or reaches the model as a word.",
     fix="Write `{{ message.content or '' }}`.",
 )
 def null_content_refused(subject: Subject) -> Iterator[Symptom]:
@@ -190,9 +190,9 @@ def _null_content(subject: Subject, message: OpenAIMessage) -> Iterator[Symptom]
 
 @_rule(
     Severity.WARNING,
-    looks_for="errors on arguments that are JSON text",
-    harm="OpenAI's API has arguments as text: an answer cannot be sent back as it came.",
-    fix="Branch on `arguments is string`, or hand arguments over as objects (`prepare` does).",
+    looks_for="errors for arguments that are JSON text",
+    harm="OpenAI's API has arguments as text, so an answer can't be sent back unchanged.",
+    fix="Branch on `arguments is string`, or pass arguments as objects (`prepare` does).",
 )
 def string_arguments_refused(subject: Subject) -> Iterator[Symptom]:
     """Yield a call that is refused with arguments as JSON text, as servers return them, but not with objects."""
@@ -201,9 +201,9 @@ def string_arguments_refused(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.ERROR,
-    looks_for="errors on arguments that are objects",
-    harm="transformers documents arguments as objects: such conversations fail.",
-    fix="Write `arguments if arguments is string else arguments | tojson`, or hand text over (`prepare` does).",
+    looks_for="errors for arguments that are objects",
+    harm="transformers documents arguments as objects, and such conversations fail.",
+    fix="Write `arguments if arguments is string else arguments | tojson`, or pass text (`prepare` does).",
 )
 def object_arguments_refused(subject: Subject) -> Iterator[Symptom]:
     """Yield a call that is refused with arguments as an object, but not with JSON text."""
@@ -219,9 +219,9 @@ def _one_form(subject: Subject, message: Any, other: Any, form: str) -> Iterator
 
 @_rule(
     Severity.WARNING,
-    looks_for="JSON text that is encoded as a JSON string once more",
-    harm="The model sees its own calls in a form that it never writes, and imitates it.",
-    fix="Write `arguments if arguments is string else arguments | tojson`, or hand objects over (`prepare` does).",
+    looks_for="JSON text that is encoded as a JSON string again",
+    harm="The model sees its own calls in a form that it never writes, and imitates that form.",
+    fix="Write `arguments if arguments is string else arguments | tojson`, or pass objects (`prepare` does).",
 )
 def arguments_double_encoded(subject: Subject) -> Iterator[Symptom]:
     """Yield a call whose arguments are JSON text, and are encoded a second time as a string in JSON."""
@@ -236,9 +236,9 @@ def arguments_double_encoded(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.WARNING,
-    looks_for="an error on, or the loss of, the second of two calls in one answer",
-    harm="Parallel calls cannot be sent back.",
-    fix="Loop over `message.tool_calls`; or ask with `parallel_tool_calls=False`.",
+    looks_for="two calls in one answer, of which the second fails or is lost",
+    harm="Parallel calls can't be sent back.",
+    fix="Loop over `message.tool_calls`, or send requests with `parallel_tool_calls=False`.",
 )
 def second_call_refused(subject: Subject) -> Iterator[Symptom]:
     """Yield two calls in one message if the second is refused or not written."""
@@ -254,8 +254,8 @@ def second_call_refused(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.WARNING,
-    looks_for="offered tools that are not in the prompt",
-    harm="The model does not know that it has tools.",
+    looks_for="offered tools that aren't in the prompt",
+    harm="The model doesn't know that it has tools.",
     fix="Write `tools` into the system message, or describe them there yourself.",
 )
 def tools_ignored(subject: Subject) -> Iterator[Symptom]:
@@ -267,9 +267,9 @@ def tools_ignored(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.ERROR,
-    looks_for="calls that are not written into the history",
-    harm="In the next turn the model sees results without calls.",
-    fix="Write `message.tool_calls` in the form that the model answers in.",
+    looks_for="calls that are missing from the history",
+    harm="In the next turn, the model sees results without calls.",
+    fix="Write `message.tool_calls` as the model writes its calls.",
 )
 def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
     """Yield a conversation whose call is not in the history, if the template takes tools."""
@@ -283,9 +283,9 @@ def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.ERROR,
-    looks_for="results that are not written into the history",
-    harm="The model does not learn what its call gave, and calls again.",
-    fix="Write messages of the role `tool`.",
+    looks_for="results that are missing from the history",
+    harm="The model doesn't see the result of its call, and repeats the call.",
+    fix="Write messages with the role `tool`.",
 )
 def tool_results_dropped(subject: Subject) -> Iterator[Symptom]:
     """Yield a conversation whose tool result is not written with any form of its call, if the template takes tools."""
@@ -300,7 +300,7 @@ def tool_results_dropped(subject: Subject) -> Iterator[Symptom]:
 @_rule(
     Severity.ERROR,
     looks_for="a system message that disappears without an error",
-    harm="Instructions are lost, and nobody notices.",
+    harm="Instructions are lost silently.",
     fix="Write it, or merge it into the first user message (`prepare` does).",
 )
 def system_message_dropped(subject: Subject) -> Iterator[Symptom]:
@@ -311,9 +311,9 @@ def system_message_dropped(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.WARNING,
-    looks_for="reasoning that is not even written for the last answer",
+    looks_for="reasoning that isn't written even for the last answer",
     harm="Fine-tuning on rendered conversations teaches the model not to reason.",
-    fix="Write `message.reasoning_content` between the markers, for the last answer at least.",
+    fix="Write `message.reasoning_content` between the markers, at least for the last answer.",
 )
 def reasoning_never_written(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer whose reasoning is not written, if the template's model reasons."""
@@ -326,8 +326,8 @@ def reasoning_never_written(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.WARNING,
-    looks_for="reasoning before a call that is gone when the result comes back",
-    harm="The model forgets in the middle of a task why it called.",
+    looks_for="reasoning before a call that is missing once the result is added",
+    harm="In the middle of a task, the model forgets the reason for its call.",
     fix="Keep the reasoning of all answers after the last user message.",
 )
 def reasoning_dropped_after_call(subject: Subject) -> Iterator[Symptom]:
@@ -340,9 +340,9 @@ def reasoning_dropped_after_call(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.NOTE,
-    looks_for="reasoning that is gone when the next question is asked",
-    harm="It saves context on purpose; but caches miss, since the prompt does not extend the last one.",
-    fix="If caches matter more than context, keep it; some templates have a switch for it.",
+    looks_for="reasoning that is missing once the next question is added",
+    harm="This saves context on purpose, but prompt caches miss, because the prompt doesn't extend the last one.",
+    fix="If caches matter more than context, keep the reasoning; some templates have a variable for that.",
 )
 def reasoning_dropped_from_history(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer whose reasoning is no longer written when the next question is asked."""
@@ -354,9 +354,9 @@ def reasoning_dropped_from_history(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.ERROR,
-    looks_for="an answer that is written after a reasoning marker that nothing closes",
-    harm="The model sees its answers as thoughts, and stops closing them.",
-    fix="Write the closing marker before the content, or no opening one.",
+    looks_for="an answer after a reasoning marker that is never closed",
+    harm="The model sees its answers as reasoning, and stops closing it.",
+    fix="Write the closing marker before the content, or omit the opening one.",
 )
 def content_in_open_reasoning(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer without reasoning that follows a marker of reasoning which is opened and never closed."""
@@ -370,9 +370,9 @@ def content_in_open_reasoning(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.ERROR,
-    looks_for="answers that lose a part because they mention a marker",
-    harm="Talking about the format destroys the history.",
-    fix="Split content only when there is no field for reasoning.",
+    looks_for="answers that lose text because they mention a marker",
+    harm="Answers that mention the format destroy the history.",
+    fix="Split content only if there is no field for reasoning.",
 )
 def content_cut_at_marker(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer that mentions a marker of reasoning, if the template drops a part of it."""
@@ -389,7 +389,7 @@ def content_cut_at_marker(subject: Subject) -> Iterator[Symptom]:
 @_rule(
     Severity.ERROR,
     looks_for="more than one beginning-of-sequence token",
-    harm="Quality drops: models were trained on one.",
+    harm="Quality drops, because models were trained with one.",
     fix="Write `bos_token` once, before the first message; tokenize with add_special_tokens=False.",
 )
 def bos_doubled(subject: Subject) -> Iterator[Symptom]:
@@ -403,9 +403,9 @@ def bos_doubled(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.ERROR,
-    looks_for="a prompt that does not end in the header of an answer",
-    harm="The model writes on as the user, or writes the header itself.",
-    fix="End in `{% if add_generation_prompt %}` and the header that answers have in the history.",
+    looks_for="a prompt that doesn't end with the header of an answer",
+    harm="The model continues the user's message, or writes the header itself.",
+    fix="End with `{% if add_generation_prompt %}` and the header that answers have in the history.",
 )
 def generation_prompt_missing(subject: Subject) -> Iterator[Symptom]:
     """Yield a question if no prompt asks for the answer to it.
@@ -427,8 +427,8 @@ def generation_prompt_missing(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.WARNING,
-    looks_for="an answer that is asked for although `add_generation_prompt` is false",
-    harm="Training data ends in an empty answer; an answer cannot be continued.",
+    looks_for="a generation prompt although `add_generation_prompt` is false",
+    harm="Training data ends with an empty answer, and answers can't be continued.",
     fix="Write the last header only `{% if add_generation_prompt %}`.",
 )
 def generation_prompt_always(subject: Subject) -> Iterator[Symptom]:
@@ -444,9 +444,9 @@ def generation_prompt_always(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.WARNING,
-    looks_for="a prompt that does not begin with the prompt and the answer before it",
+    looks_for="a prompt that doesn't start with the previous prompt and answer",
     harm="Prefix caches miss at every turn, and training on multi-turn conversations needs a mask per turn.",
-    fix="Write each message the same wherever it is, and what the prompt opens also in the history.",
+    fix="Write each message the same at every position, and repeat the generation prompt's text in the history.",
 )
 def history_not_prefix_stable(subject: Subject) -> Iterator[Symptom]:
     """Yield conversations whose next prompt does not begin with the text that the model has seen.
@@ -484,9 +484,9 @@ def _unstable(
 
 @_rule(
     Severity.NOTE,
-    looks_for="markers in a user's text that are written as they are",
-    harm="A user, or a web page in a tool's result, can end the turn and speak as the system.",
-    fix="Tokenize texts apart from the template (split_special_tokens), or refuse such texts.",
+    looks_for="markers in a user's text that are written unchanged",
+    harm="A user, or a web page in a tool's result, can end the turn and write as the system.",
+    fix="Tokenize texts separately from the template (split_special_tokens), or refuse such texts.",
 )
 def special_tokens_injectable(subject: Subject) -> Iterator[Symptom]:
     """Yield a question that contains the end of a turn, if the template writes it unchanged."""
