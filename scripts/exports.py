@@ -42,11 +42,12 @@ PAGE = ROOT / "docs" / "howto" / "transformers.md"
 TRL_PAGE = ROOT / "docs" / "howto" / "training-masks.md"
 PACKAGE = "trl"
 
-_HEAD = "| template | read alike | left out, or why refused |\n|---|--:|---|"
-_TRL = """TRL {version} ships {templates} response templates, written by hand, for {chats} chat templates. [Ours](transformers.md#export-a-response-template)
-are derived. Both were given to transformers' own parser, with answers that the chat templates write. Ours read {ours} of {answers}, TRL's
-{theirs}. In chunks of three characters, as a server streams them, ours read {ours_torn} and TRL's {theirs_torn}. Of the {alone} answers that only ours
-read, TRL's change white space at the ends of {bare}, and drop the calls of {calls} on purpose. Only TRL's read {lost}."""
+_HEAD = "| template | read alike | omissions, or the reason for refusal |\n|---|--:|---|"
+_TRL = """TRL {version} ships {templates} handwritten response templates for {chats} chat templates. [Ours](transformers.md#export-a-response-template)
+are derived. We ran transformers' own parser with both, on answers that the chat templates write. It parsed {ours} of {answers} correctly with
+ours, and {theirs} with TRL's. In chunks of three characters, as a server streams them, it parsed {ours_torn} with ours and {theirs_torn} with
+TRL's. {alone} answers work only with ours. In {bare} of them, TRL's change whitespace at the ends, and in {calls} they drop the calls on
+purpose. Answers that work only with TRL's: {lost}."""
 _SAMPLES = 2
 """Random answers for each axis of `verify`."""
 _CHUNK = 3
@@ -400,8 +401,8 @@ def _refused(comparisons: Sequence[Comparison]) -> Iterator[str]:
         several = [it for it in comparisons if it.refusal == reason]
         readings = [it for one in several for it in one.readings]
         names = ", ".join(one.pair.path.stem for one in several)
-        read = f"TRL's read {right(readings, theirs)[0]} of {len(readings)} answers there"
-        yield f"There are none of ours for {names} ({reason}); {read}."
+        read = f"There, TRL's parse {right(readings, theirs)[0]} of {len(readings)} answers"
+        yield f"We have none for {names} ({reason}). {read}."
 
 
 def _lacks_calls(one: Comparison) -> bool:

@@ -45,18 +45,18 @@ SERVER = "http://localhost:1234/"
 KEYWORD_TABLE = """# JSON Schema support
 
 Written by `scripts/json_schema.py`; do not edit.
-Every line is tried on the engines that read the dialects.
+Tests check every row with the engines' own libraries.
 
-`✓` means exact: what the schema admits can be written, and nothing else.
-`wider` means that the keyword is not enforced there.
-The tool is still constrained by everything else; a `SchemaWarning` names tool, path and keyword.
+`✓` means exact: the model can write every value that the schema allows, and no other.
+`wider` means that the grammar doesn't enforce the keyword.
+Everything else is still enforced. A `SchemaWarning` names the tool, the path and the keyword.
 
-Three things hold everywhere.
-Properties stand in the order in which the schema declares them, and optional ones may be left out.
-An object that declares `properties` is closed unless it has `additionalProperties`.
-A keyword implies its type: `properties` an object, `minLength` a string.
+Three rules apply to all dialects.
+Properties are in the order of the schema, and optional ones may be omitted.
+An object with `properties` allows no others unless it has `additionalProperties`.
+A keyword implies its type: an object for `properties`, and a string for `minLength`.
 
-| keyword | example | GBNF | Lark | structural tag | why not |
+| keyword | example | GBNF | Lark | structural tag | reason |
 |---|---|---|---|---|---|
 """
 
@@ -66,28 +66,28 @@ SUITE = """
 
 The [JSON Schema Test Suite](https://github.com/json-schema-org/JSON-Schema-Test-Suite) (draft 2020-12, without its optional
 parts) has {count} instances.
-Each is a JSON text that llguidance reads with the grammar of its schema.
-Documents that a schema refers to are handed in with `unrender.grammar.bundled`.
-`tests/conformance/test_schemas.py` runs it again.
+llguidance parses each instance with the grammar of its schema.
+`unrender.grammar.bundled` adds the documents that a schema refers to.
+`tests/conformance/test_schemas.py` repeats the run.
 
-The refusals that name a reason are argued: generation wants values of the type that a keyword is about, in their format,
-without keys that nobody declared.
+Refusals with a reason are counted as argued. Generated values should have the type that a keyword implies, the right format,
+and no undeclared keys.
 
 | verdict | GBNF | Lark |
 |---|--:|--:|
 """
 BY_FILE = """
-What is still wider would need a memory, or as many rules as there are combinations:
+The remaining wider cases would need memory, or one rule per combination:
 
-- `uniqueItems` of items with many values: a grammar does not remember earlier items (13 instances).
-- `unevaluatedItems` after an `if` that asks for `contains`: which items are evaluated is known at the end (4).
-- Keys that match several patterns of `patternProperties`, or a pattern and a declared name: one rule per combination (3).
-- `contains`, `not` or `if` of a schema that cannot be negated (`multipleOf`, `patternProperties`, `unevaluatedProperties`).
-- Whole numbers left out between bounds, and `multipleOf` 1.5: the digits would be counted twice.
+- `uniqueItems` of items with many values: a grammar can't remember earlier items (13 instances).
+- `unevaluatedItems` after an `if` with `contains`: the evaluated items are known only at the end (4).
+- Keys that match several patterns of `patternProperties`, or a pattern and a declared name, need one rule per combination (3).
+- `contains`, `not` or `if` with a schema that can't be negated (`multipleOf`, `patternProperties`, `unevaluatedProperties`).
+- Integers excluded between bounds, and `multipleOf` 1.5: the digits would be counted twice.
 
-Where GBNF is not right, by file of the suite:
+Files of the suite with errors in GBNF:
 
-| file | instances | right | argued | with a warning | in silence |
+| file | instances | right | argued | with a warning | without a warning |
 |---|--:|--:|--:|--:|--:|
 """
 
@@ -150,13 +150,13 @@ class Verdict(Enum):
     """A grammar's verdict on an instance."""
 
     RIGHT = "as JSON Schema says"
-    IMPLIED = "refused, as a keyword implies its type (`minLength`: a string)"
-    FORMAT = "refused, as `format` holds (JSON Schema leaves that to the reader)"
-    UNWRITTEN = "refused, though it obeys: undeclared or reordered keys, other spellings of numbers"
+    IMPLIED = "refused, because a keyword implies its type (`minLength`: a string)"
+    FORMAT = "refused, because `format` is enforced (optional in JSON Schema)"
+    UNWRITTEN = "refused although valid: undeclared or reordered keys, other spellings of numbers"
     WIDER = "accepted against the schema, with a warning"
     NARROWER = "refused against the schema, with a warning"
-    REFUSED = "refused against the schema, in silence"
-    SILENT = "accepted against the schema, in silence"
+    REFUSED = "refused against the schema, without a warning"
+    SILENT = "accepted against the schema, without a warning"
 
 
 ARGUED = (Verdict.IMPLIED, Verdict.FORMAT, Verdict.UNWRITTEN)

@@ -122,17 +122,17 @@ def rules(_page: str = "") -> str:
 _RULES = f"""# Rules of `unrender lint`
 
 {_WRITTEN}
-How to use them is told in [examine a template](../howto/lint.md).
+[Check a template](../howto/lint.md) explains how to use these rules.
 
-| severity | means | exit code |
+| severity | meaning | exit code |
 |---|---|--:|
-| error | Ordinary conversations fail, or what they say is lost or altered. | 1 |
-| warning | Some callers, or what grows from conversations (caches, training), suffer. | 0 |
-| note | A choice with a price, or what nearly every template does. | 0 |
+| error | Ordinary conversations fail, or their content is lost or changed. | 1 |
+| warning | The template causes problems for some callers, for caches or for training. | 0 |
+| note | A choice with a cost, or a property of nearly every template. | 0 |
 
-`--fail-on warning` or `--fail-on note` makes these count as well, `--ignore RULE` leaves a rule out.
+With `--fail-on warning` or `--fail-on note`, these also set the exit code to 1. `--ignore RULE` skips a rule.
 
-Below each rule stands what breaks it in this template, which is sound:
+The following template passes all rules. The diff below each rule shows a change that breaks the rule:
 
 ```jinja
 {{sound}}```
@@ -158,9 +158,7 @@ def cell(text: str) -> str:
 
 def glossary(_page: str = "") -> str:
     """Return what each word means."""
-    opening = (
-        f"# Glossary\n\n{_WRITTEN}\nOne word per thing, in the code, in the documentation and in error messages.\n"
-    )
+    opening = f"# Glossary\n\n{_WRITTEN}\nThe code, the documentation and error messages use one word for each thing.\n"
     sections = ("\n\n".join([f"## {title}", *_entries(words)]) + "\n" for title, words in GLOSSARY.items())
     return "\n".join([opening, *sections])
 

@@ -91,7 +91,7 @@ def listing() -> str:
 def table() -> str:
     """Return the tasks as a table of Markdown."""
     rows = [f"| `{name}` | {task.what} | {task.takes} |" for name, task in TASKS.items()]
-    return "\n".join(["| task | does | takes |", "|---|---|---|", *rows])
+    return "\n".join(["| task | description | time |", "|---|---|---|", *rows])
 
 
 def newest(name: str) -> int:

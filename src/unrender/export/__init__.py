@@ -201,11 +201,11 @@ def omissions(format: Format) -> Iterator[Omission]:
     """Yield the parts of the format that its response template leaves out."""
     if format.reasoning.mode is ReasoningMode.DELIMITER:
         yield Omission(
-            what="reasoning has no opener: what comes before the delimiter, or without any, is read as reasoning",
+            what="reasoning has no start marker: text before the delimiter, or text without one, is parsed as reasoning",
             concerns=("content", "content and tool calls"),
         )
     if format._closed_in_words(format.turn.prefill_no_thinking):
-        yield Omission(what="the words with which a prompt closes reasoning are read as reasoning")
+        yield Omission(what="the words of a prompt that close reasoning are parsed as reasoning")
     if format.tolerated:
         yield Omission(what="call syntaxes that are tolerated but not generated are not read")
     if calls := own_calls(format):

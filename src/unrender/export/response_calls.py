@@ -342,7 +342,7 @@ def _arguments(arguments: ArgumentsPart) -> TemplateField:
         delimiters = [[notation.verbatim.open, notation.verbatim.close]]
         return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
     if isinstance(last, Slot) or notation.exported is ExportedNotation.CODE:
-        raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
+        raise ExportError("tool calls: they're written as code, with only code syntax between arguments")
     if not last or not first:
         raise ExportError("tool calls: there is only white space between two arguments")
     value = _VALUES[notation.exported]

@@ -310,9 +310,9 @@ def system_message_dropped(subject: Subject) -> Iterator[Symptom]:
 
 @_rule(
     Severity.WARNING,
-    looks_for="reasoning that is not even written for the last answer",
+    looks_for="reasoning that isn't written even for the last answer",
     harm="Fine-tuning on rendered conversations teaches the model not to reason.",
-    fix="Write `message.reasoning_content` between the markers, for the last answer at least.",
+    fix="Write `message.reasoning_content` between the markers, at least for the last answer.",
 )
 def reasoning_never_written(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer whose reasoning is dropped, if the template's model reasons."""

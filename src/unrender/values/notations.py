@@ -91,7 +91,7 @@ class Loss:
     """A property of a codec that an exported format cannot describe."""
 
     what: str
-    """In a sentence, e.g. `lists and objects are written as tags: they come as text`."""
+    """In a sentence, e.g. `lists and objects are written as tags and become text`."""
     concerns: tuple[str, ...] = ()
     """The capabilities that it may cost, named as `unrender.verify` names them."""
 
@@ -141,7 +141,7 @@ def notation_of(codec: Codec) -> Notation:
         omitted = (*omitted, f"in values, {forms}")
         losses = (*losses, Loss(what="what is escaped in values comes as it is written", concerns=("strings",)))
     if codec.strings is Strings.QUOTED and codec.words is not Words.JSON:
-        broken = "a null that is not spelled as in JSON breaks the reading of a call"
+        broken = "calls with a null that isn't spelled as in JSON can't be parsed"
         losses = (*losses, Loss(what=broken, concerns=("null",)))
     return Notation(
         write=write,
@@ -278,14 +278,14 @@ def _containers(codec: Codec) -> tuple[Lexicon, str, str, str]:
         case Containers.JSON:
             return JSON_LEXICON, "lists and objects as JSON", _JSON_OBJECT, ""
         case Containers.PYTHON:
-            lost = "lists and objects are Python literals: those that are no JSON come as text"
+            lost = "lists and objects are Python literals: literals that aren't JSON become text"
             return PYTHON_LEXICON, "lists and dicts as in Python", "a Python dict", lost
         case Containers.BARE:
             said = "lists and objects as in JSON, but keys without quotes"
-            return _bare(codec), said, _JSON_OBJECT, "keys that are not words break the reading of a call"
+            return _bare(codec), said, _JSON_OBJECT, "calls with keys that aren't words can't be parsed"
         case Containers.XML:
             said = f"lists and objects as nested tags, a list's items named {codec.item_tag}"
-            return JSON_LEXICON, said, _JSON_OBJECT, "lists and objects are written as tags: they come as text"
+            return JSON_LEXICON, said, _JSON_OBJECT, "lists and objects are written as tags and become text"
         case _:
             assert_never(codec.containers)
 
@@ -295,9 +295,9 @@ def _typing_losses(typing: Typing) -> tuple[Loss, ...]:
         case Typing.SYNTAX:
             return ()
         case Typing.SCHEMA:
-            return (Loss(what="values are typed by the tools' schemas, so the parser must be given `tools`"),)
+            return (Loss(what="values are typed by the tools' schemas, so pass `tools` to the parser"),)
         case Typing.ATTRIBUTE:
-            return (Loss(what="types written beside values are not read: the tools' schemas type them, given `tools`"),)
+            return (Loss(what="types next to values are ignored: the tools' schemas type them, if you pass `tools`"),)
         case _:
             assert_never(typing)
 
