@@ -3,7 +3,7 @@ r"""Writes a grammar in llguidance's Lark. JSON Schemas are passed natively with
 Strategy: llguidance has a lexer that prefers the longest lexeme, so every regular rule becomes one terminal (upper case). Text up to a stop
 is one lexeme, which ends with the stop and contains no earlier stop.
 
-Rules: schemas in `%json` come from `schema_writer`, so all dialects agree on their meaning.
+Rules: schemas in `%json` come from `schema.writer`, so all dialects agree on their meaning.
 """
 
 from __future__ import annotations
