@@ -57,7 +57,7 @@ class Uncompared(Unsupported):
 UNCOMPARED = Uncompared(
     path="#",
     keyword="Lark",
-    reason="too many ways to go on stand beside each other to compare them, and llguidance's lexer may refuse some answers; "
+    reason="there are too many alternatives to compare, so llguidance's lexer may reject some valid answers; "
     "other dialects accept all of them",
 )
 

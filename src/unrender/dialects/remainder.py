@@ -131,11 +131,11 @@ class Remainder:
             whole, prefill = expansion.grammar, (self.prefill,)
             rest = resume_any(whole, prefill) or resume_any(whole, prefill, loose=True)
             if rest is None:
-                raise GrammarError(f"no call begins with {self.prefill!r:.80}")
+                raise GrammarError(f"no call starts with {self.prefill!r:.80}")
             return replace(expansion, grammar=rest)
         if self.request._call_required and own_calls(self.format) is None:
             raise GrammarError(
-                "tool_choice: a call is required, and this template writes none; name a tool_format that says how"
+                "tool_choice: a call is required, but this template doesn't support tool calls; pass tool_format"
             )
         # The prefill may contain content, reasoning or half a call. The grammar covers the rest.
         whole = Grammar(answer_of(self.format, self.request).written)
@@ -210,8 +210,8 @@ class Remainder:
         found = (resume_any(answer.grammar, (text,)) for text in self._read_alike())
         lost = Unsupported(
             path="prompt",
-            keyword=f"the beginning {self.prefill!r:.80}",
-            reason="no answer of the format begins so; the grammar is that of what may follow there",
+            keyword=f"the prefill {self.prefill!r:.80}",
+            reason="no answer of the format starts with it; the grammar only covers the text after it",
         )
         rest = next(rest for rest in found if rest is not None)
         return replace(answer, grammar=rest, unsupported=(*answer.unsupported, lost))

@@ -137,7 +137,7 @@ class _Walk:
             self.length += len(piece)
             if self.length > MAX_DOCUMENT:
                 raise GrammarError(
-                    f"sample: longer than {MAX_DOCUMENT} characters; some text of the grammar must be that long"
+                    f"sample: longer than {MAX_DOCUMENT} characters; the grammar requires a text of that length"
                 )
         return "".join(text)
 
@@ -160,7 +160,7 @@ class _Walk:
                 self.left -= 1
                 rule = self.rules[name]
                 return self.text(rule) if isinstance(rule, Stopped) else ("", (rule,))
-        raise nodes.refusal(node, "cannot be drawn at random")
+        raise nodes.refusal(node, "cannot be sampled")
 
     def option(self, options: tuple[nodes.Node, ...]) -> nodes.Node:
         # Once the budget is spent, take the shortest path, so that `list = "[" (list / "1") "]"` ends.
@@ -274,7 +274,7 @@ def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
             return min((costs[ref.rule] for _, ref in (*node.branches, *node.exact)), default=ENDLESS)
         case Stopped() | nodes.Literal() | nodes.Chars() | nodes.Optional():
             return 0
-    raise nodes.refusal(node, "cannot be drawn at random")
+    raise nodes.refusal(node, "cannot be sampled")
 
 
 _PIECE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^"'{}\[\],:]+|.""", re.DOTALL)

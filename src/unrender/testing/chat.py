@@ -68,7 +68,7 @@ def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The default conversation."""
-_DIFFERS = "the output means something else (- expected, + found)"
+_DIFFERS = "the message differs (- expected, + found)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +238,8 @@ class Case:
         # The strict parser must return the same message. If only the lenient one does, the output deviates from the format.
         self._check(turn, output, expected, strict=True)
         if refused := refusals(turn, output, message):
-            found = f"the output means what is expected, but the grammars do not allow it: {', '.join(refused)}"
-            advice = ["use expect_tolerated if a constrained model need not be able to write this"]
+            found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"
+            advice = ["use expect_tolerated if a grammar doesn't have to allow this output"]
             raise AssertionError(self._report(found, advice=advice))
 
     def expect_tolerated(
@@ -260,7 +260,7 @@ class Case:
         message = self._check(turn, output, expected, strict=False)
         _, refusal = _read(turn.parser(strict=True), [output])
         if not refusal and not refusals(turn, output, message):
-            found = "there is nothing to tolerate: the output is as the format has it"
+            found = "nothing to tolerate: the output follows the format"
             raise AssertionError(self._report(found, advice=["use expect"]))
 
     def _prepared(self) -> tuple[Turn, str]:
@@ -279,13 +279,13 @@ class Case:
             parser = turn.parser(strict=strict)
             events, refusal = _read(parser, chunks)
             if refusal:
-                advice = ["use expect_tolerated if this deviation is to be read"]
-                said = f"the strict parser refuses: {refusal}"
+                advice = ["use expect_tolerated if this deviation should be accepted"]
+                said = f"the strict parser rejects it: {refusal}"
                 raise AssertionError(self._report(said, mode, chunks, events, advice))
             message = parser.message
             found = Expectation.of(message)
             if difference := expected.differences(found):
-                advice = ["if what was found is right, expect it:", *found.source().splitlines()]
+                advice = ["if the new message is correct, expect it:", *found.source().splitlines()]
                 raise AssertionError(self._report("\n".join([_DIFFERS, *difference]), mode, chunks, events, advice))
         return message
 

@@ -33,7 +33,7 @@ def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
     yield cases
     if cases.unfinished and request.node not in _FAILED:
         pytest.fail(
-            f"chat: {len(cases.unfinished)} of the cases begun never reached expect(…), so nothing was tested",
+            f"chat: cases that never called expect(…): {len(cases.unfinished)}; they tested nothing",
             pytrace=False,
         )
 

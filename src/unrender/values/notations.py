@@ -91,7 +91,7 @@ class Loss:
     """A property of a codec that an exported format cannot express."""
 
     what: str
-    """A sentence about the loss, e.g. `lists and objects are written as tags: they come as text`."""
+    """A sentence about the loss, e.g. `lists and objects are written as tags and returned as text`."""
     concerns: tuple[str, ...] = ()
     """Names of capabilities that may be lost, as in `unrender.verify`."""
 
@@ -139,9 +139,9 @@ def notation_of(codec: Codec) -> Notation:
     if codec.escapes:
         forms = ", ".join(f"{character!r} as {form!r}" for character, form in codec.escapes)
         omitted = (*omitted, f"in values, {forms}")
-        losses = (*losses, Loss(what="what is escaped in values comes as it is written", concerns=("strings",)))
+        losses = (*losses, Loss(what="escaped characters in values are not unescaped", concerns=("strings",)))
     if codec.strings is Strings.QUOTED and codec.words is not Words.JSON:
-        broken = "a null that is not spelled as in JSON breaks the reading of a call"
+        broken = "a null that isn't spelled as in JSON makes a call unreadable"
         losses = (*losses, Loss(what=broken, concerns=("null",)))
     return Notation(
         write=write,
@@ -278,14 +278,14 @@ def _containers(codec: Codec) -> tuple[Lexicon, str, str, str]:
         case Containers.JSON:
             return JSON_LEXICON, "lists and objects as JSON", _JSON_OBJECT, ""
         case Containers.PYTHON:
-            lost = "lists and objects are Python literals: those that are no JSON come as text"
+            lost = "lists and objects are Python literals, returned as text unless they are valid JSON"
             return PYTHON_LEXICON, "lists and dicts as in Python", "a Python dict", lost
         case Containers.BARE:
             said = "lists and objects as in JSON, but keys without quotes"
-            return _bare(codec), said, _JSON_OBJECT, "keys that are not words break the reading of a call"
+            return _bare(codec), said, _JSON_OBJECT, "keys that aren't plain words make a call unreadable"
         case Containers.XML:
             said = f"lists and objects as nested tags, a list's items named {codec.item_tag}"
-            return JSON_LEXICON, said, _JSON_OBJECT, "lists and objects are written as tags: they come as text"
+            return JSON_LEXICON, said, _JSON_OBJECT, "lists and objects are written as tags and returned as text"
         case _:
             assert_never(codec.containers)
 
@@ -297,7 +297,7 @@ def _typing_losses(typing: Typing) -> tuple[Loss, ...]:
         case Typing.SCHEMA:
             return (Loss(what="values are typed by the tools' schemas, so the parser must be given `tools`"),)
         case Typing.ATTRIBUTE:
-            return (Loss(what="types written beside values are not read: the tools' schemas type them, given `tools`"),)
+            return (Loss(what="types in a call are ignored: values are typed by the tools' schemas, given `tools`"),)
         case _:
             assert_never(typing)
 

@@ -248,7 +248,7 @@ class _Lowering:
                 return self.rest(flat((self.loop(node), *rest)))
             case nodes.Ref(name):
                 return self.rest(flat((self.rule(name), *rest)))
-        raise GrammarError(f"{type(node).__name__} cannot stand before other text")
+        raise GrammarError(f"{type(node).__name__} cannot be followed by other text")
 
     def loop(self, node: nodes.Repeat) -> nodes.Node:
         """Return a repetition as rules that each refer to the next round."""

@@ -169,7 +169,9 @@ def _end(state: Lookahead, stops: Stops, place: RulePlace) -> None:
     elif not state.rest:
         place.at_end = True
     else:
-        raise GrammarError(f"text up to {stops} cannot be told from what follows: {state.rest[:1]!r:.120}")
+        raise GrammarError(
+            f"text up to {stops} cannot be distinguished from the text after it: {state.rest[:1]!r:.120}"
+        )
 
 
 def _hand_up(fresh: list[RulePlace]) -> None:
