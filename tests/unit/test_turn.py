@@ -59,7 +59,7 @@ def test_a_required_call_is_held_where_the_template_writes_none(dialect, choice)
     assert sample.startswith("<tool_call>")
     assert [call.name for call in turn.parse(sample).tool_calls][:1] == ["now"]
     assert written_anew(turn, dialect)
-    with pytest.raises(GrammarError, match="a call is required, and this template writes none"):
+    with pytest.raises(GrammarError, match="a call is required, but this template doesn't support tool calls"):
         WRITERS[dialect](template.prepare(HELLO, tool_format="none", **told))
 
 

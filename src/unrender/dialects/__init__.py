@@ -1,10 +1,10 @@
-"""The rest of an answer as a grammar, in the dialects that engines read.
+"""Writes the rest of an answer as a grammar, in the dialects of engines.
 
-In come a format, a request and the text that the prompt has begun; out goes GBNF, Lark, a structural tag, or a random text
-of the grammar. Open `remainder` first: `Remainder` has a method for each of these. `triggers` finds the triggers of lazy grammars.
+The input is a format, a request and the prefill. The output is GBNF, Lark, a structural tag, or a random text of the grammar. Start with
+`Remainder` in `remainder`, which has a method for each. `triggers` finds the triggers of lazy grammars.
 
-Each dialect expands the grammar, lowers it to context-free rules (`lowering`), and writes these in its own words.
+Each dialect expands the grammar, lowers it to context-free rules (`lowering`), and writes them in its own syntax.
 
-Rule: a dialect never allows text that the grammar doesn't allow. A keyword of a schema that it cannot enforce is reported
-(`Unsupported`), and what it cannot express at all raises `GrammarError`.
+Rules: a dialect never allows text that the grammar doesn't allow. Schema keywords that it cannot enforce are reported (`Unsupported`).
+Parts of a grammar that it cannot express raise `GrammarError`.
 """

@@ -1,4 +1,4 @@
-"""Defines the constraint of an answer: a grammar in the engine's dialect, and the settings that go with it."""
+"""The constraint of an answer: a grammar in the engine's dialect, and its settings."""
 
 from __future__ import annotations
 

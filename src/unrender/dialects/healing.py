@@ -1,6 +1,6 @@
 """Finds the valid part of a broken call: the longest prefix that the grammar accepts, up to a misplaced marker.
 
-Rule: text is only cut off. What is kept begins with the call's first marker, and a grammar says how it goes on.
+Rule: text is only cut off. The kept text starts with the call's first marker, and a grammar determines how it may continue.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from unrender.messages.wire import Request
 from unrender.nodes import Grammar
 
 _STEPS = 300_000
-"""Steps to read one beginning of a call."""
+"""Maximum number of steps to parse one prefix of a call."""
 _OPENERS = 4
-"""The most places before a call at which its run may have begun; the nearest are tried first."""
+"""Maximum number of positions before a call where its run may have started. The nearest are tried first."""
 _STRANGE = "\ue000"
-"""A character that no marker, name or key holds: where it may stand, text is free."""
+"""A character that no marker, name or key contains. Text is free wherever the grammar allows it."""
 _MARKS = 64
-"""Markers, or marks, of one call that are looked at."""
+"""Maximum number of markers, or of quotation marks, that are examined in one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The good beginning of a call that broke."""
+    """The valid prefix of a broken call."""
 
     cut: int
-    """The place in the output where it ends."""
+    """End of the valid prefix in the output."""
     text: str
-    """The call up to there, from the first marker of its run on."""
+    """The valid prefix, from the first marker of its run on."""
     request: Request
-    """The request that the call may still answer: nothing but a call of the tool that was named."""
+    """Request for the rest of the answer. It allows only the named tool if the prefix could also start a call of another one."""
 
 
 def good_beginning(
     format: Format, request: Request, output: str, span: tuple[int, int], end: int, name: str, limits: Limits = STANDARD
 ) -> Begun | None:
-    """Return what is good of a call of tool `name`, which the `span` of the output is and which broke at `end`.
+    """Return the valid prefix of a call of tool `name`. The call is `span` of the output, and broke at `end`.
 
-    Return None if not even its first marker and its name are valid. Raises `GrammarError` where calls cannot be written as a grammar.
+    Returns None if not even the first marker and the name are valid. Raises `GrammarError` if calls cannot be written as a grammar.
     """
     start, stop = span
-    # Layout is no part of a call's first marker: ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.
+    # Layout is not part of a call's first marker: ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.
     start += len(output[start:stop]) - len(output[start:stop].lstrip())
     tool = request.tool(name)
     runs = calls_of(format, request)[:1]
@@ -60,20 +60,20 @@ def good_beginning(
     found: Begun | None = None
     for opened in _openings(runs[0], output, start):
         cut = _good(runs[0], grammar, opened, output[start:stop], end - start)
-        # The name stays: without it, another call may be written.
+        # Keep the name. Without it, the model could write another call.
         if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
             continue
         found = Begun(start + cut, opened + output[start : start + cut], named)
     if found is None or not others:
         return found
-    # Calls of other tools may follow this one, where nothing but the name that was written can come of what is kept.
+    # Calls of other tools may follow, if the kept text can only continue with the same name.
     elsewhere = Remainder(format=format, request=replace(request, tools=others), limits=limits).called()
     read = reach(elsewhere, found.text, _STEPS)
     return replace(found, request=request) if read is not None and read < len(found.text) else found
 
 
 def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
-    """Yield what may precede a call in its run: nothing, the output from an opener of the run on, or openers that were left out."""
+    """Yield texts that may precede a call in its run: none, the output since an earlier opener, or the missing openers."""
     yield ""
     opener = calls.openers[0].core if calls.openers else ""
     at = start
@@ -82,16 +82,16 @@ def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
         if at < 0:
             break
         yield output[at:start]
-    # A call whose opener is missing is read at the start of a line.
+    # A call without an opener counts at the start of a line.
     if not output[output.rfind("\n", 0, start) + 1 : start].strip():
         yield calls.open.text.lstrip() + calls.call_open.text.lstrip()
 
 
 def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> int | None:
-    """Return how much of `call`, which broke at `end`, is good after `opened`; None where nothing is."""
+    """Return the length of the valid prefix of `call`, which broke at `end`, after `opened`. None if it is empty."""
 
     def free(at: int) -> bool:
-        """Return whether any text may stand at a place of the call: it is in a value."""
+        """Return whether any text is allowed at a position of the call, which is then inside a value."""
         inside = opened + call[:at] + _STRANGE
         return reach(grammar, inside, _STEPS) == len(inside)
 
@@ -104,42 +104,42 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> i
     cut = read - len(opened)
     bare = len(call[:cut].rstrip())
     for start, stop in _markers(calls, call):
-        # A value was not closed, `<a>1</call>` or `{"a": "1}</call>`; or the call breaks after what closed it: `<a>1</a>2</a>`.
+        # A value was not closed, as in `<a>1</call>` or `{"a": "1}</call>`. Or the call breaks after the closer, as in `<a>1</a>2</a>`.
         if start <= cut and free(start) and (stop >= bare or free(stop)):
             string = _before_string(quote, call, start, free)
             cut = len(call[:start].rstrip()) if string is None else string
             break
     else:
         cut = _before_quote(quote, call, cut, bare, free)
-    # Of `argu`, which is no key, nothing stays of the key `args`.
+    # Drop `argu`, which is not a key, even if it shares a prefix with the key `args`.
     while 0 < cut < len(call) and call[cut - 1].isalnum() and call[cut].isalnum():
         cut -= 1
     return cut
 
 
 def _before_quote(quote: re.Pattern[str], call: str, cut: int, bare: int, free: Callable[[int], bool]) -> int:
-    """Return where a call is cut that breaks at `cut`, after the end of a string or in one; without layout that is `bare`.
+    """Return the cut for a call that breaks at `cut`, inside or directly after a string. `bare` is `cut` without layout.
 
-    `quote` matches the marks that begin and end strings.
+    `quote` matches the marks that start and end strings.
     """
     mark = next((mark for mark in quote.finditer(call, max(bare - _MARKS, 0), bare) if mark.end() == bare), None)
-    # `"say "hi""` breaks after a mark that was not meant to end the string; what is before it may be half of what was meant.
+    # `"say "hi""` breaks after a mark that wasn't meant to end the string. The text before the mark may be incomplete.
     if mark is not None:
         string = _before_string(quote, call, mark.start(), free) if free(mark.start()) else None
         return mark.start() if string is None else string
-    # A string of JSON has no line break.
+    # JSON strings contain no line breaks.
     string = _before_string(quote, call, bare, free) if cut < len(call) and free(bare) else None
     return cut if string is None else string
 
 
 def _before_string(quote: re.Pattern[str], call: str, inside: int, free: Callable[[int], bool]) -> int | None:
-    """Return where the string begins that a place is in; None where it is in none, or in one with too many marks."""
+    """Return the start of the string around a position; None if there is none, or if the string has too many marks."""
     marks = list(quote.finditer(call, 0, inside))[-_MARKS:]
     return next((mark.start() for mark in reversed(marks) if free(mark.end()) and not free(mark.start())), None)
 
 
 def _markers(calls: Calls, text: str) -> list[tuple[int, int]]:
-    """Return where in a text markers of calls begin and end, in order."""
+    """Return the spans of call markers in a text, in order."""
     arguments = calls.arguments
     parts = (calls.open, calls.close, calls.call_open, calls.call_close, *calls.function)
     parts = (*parts, arguments.open, *arguments.entry, arguments.close)

@@ -1,9 +1,9 @@
-r"""Writes a grammar in llguidance's Lark, with JSON Schemas handed over natively by `%json`.
+r"""Writes a grammar in llguidance's Lark. JSON Schemas are passed natively with `%json`.
 
-Strategy: llguidance reads with a lexer that prefers the longest lexeme, so everything regular becomes one terminal
-(upper case), and text up to a stop is one lexeme that ends with the stop: "ends in the stop, and holds no stop before".
+Strategy: llguidance has a lexer that prefers the longest lexeme, so every regular rule becomes one terminal (upper case). Text up to a stop
+is one lexeme, which ends with the stop and contains no earlier stop.
 
-Rules: what `%json` gets is `schema_writer`'s schema, so that all dialects agree on what a schema means.
+Rules: schemas in `%json` come from `schema.writer`, so all dialects agree on their meaning.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
-# White space is bounded as in the other dialects, and escapes such as `\u00e9` are read as parsers read them.
+# White space is bounded as in the other dialects, and escapes such as `\u00e9` are allowed, as in parsers.
 _OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_LAYOUT}}}", "json_allow_general_unicode_escapes": True}
 
 
 def terminals(lowered: Lowered) -> frozenset[str]:
-    """Return the rules that are one lexeme each. In other rules, each literal and each class of characters is one."""
+    """Return the rules that become one lexeme each. In other rules, each literal and each character class is a lexeme."""
     rules = lowered.rules
     below = {name: rule_references(node) for name, node in rules.items()}
-    # Regular are rules made of characters and of other regular rules: no text up to a stop, no schema, no loop. A rule that
-    # refers to itself is in a circle, so what is not regular gets a reference to itself.
+    # Regular rules consist of characters and of other regular rules. They contain no text up to a stop, no schema, and no loop. All rules
+    # that are not regular get a reference to themselves, so that they count as loops.
     special = {name: [name] for name in rules if name == lowered.root or isinstance(rules[name], (Stopped, JsonValue))}
     regular = frozenset(leaves_first(below | special))
     return _lexemes(rules, regular, below)
@@ -48,7 +48,7 @@ def terminals(lowered: Lowered) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncompared(Unsupported):
-    """A warning that the written grammar may refuse texts that the grammar allows."""
+    """A warning that the written grammar may reject valid answers."""
 
     def __str__(self) -> str:
         return f"{self.keyword}: {self.reason}"
@@ -57,15 +57,15 @@ class Uncompared(Unsupported):
 UNCOMPARED = Uncompared(
     path="#",
     keyword="Lark",
-    reason="too many ways to go on stand beside each other to compare them, and llguidance's lexer may refuse some answers; "
+    reason="there are too many alternatives to compare, so llguidance's lexer may reject some valid answers; "
     "other dialects accept all of them",
 )
 
 
 def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
-    """Return an expanded grammar in llguidance's Lark, whose start rule is `start`, and warnings about it.
+    """Return an expanded grammar in llguidance's Lark, and warnings about it. The start rule is `start`.
 
-    The warnings say where it may refuse texts that the grammar allows.
+    A warning means that the result may reject texts that the grammar allows.
     """
     lowered = lower(expansion.grammar, steps=expansion.limits.grammar_steps)
     writer = _Writer(lowered, terminals(lowered))
@@ -77,7 +77,7 @@ def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
 class _Writer:
     lowered: Lowered
     terminals: frozenset[str]
-    """The rules that are regular, and become one lexeme each."""
+    """Regular rules, which become one lexeme each."""
 
     def lines(self) -> Iterator[tuple[str, str]]:
         for name, node in self.lowered.rules.items():
@@ -93,11 +93,11 @@ class _Writer:
         return f"T_{plain.upper()}" if rule in self.terminals else f"r_{plain}"
 
     def text(self, name: str, node: Stopped) -> Iterator[tuple[str, str]]:
-        """Write text up to a stop: one terminal for each stop that may follow, and one for text without any.
+        """Write text up to a stop: one terminal for each stop that may follow, and one for text without a stop.
 
-        All of them exclude what goes on after a stop; that is a terminal of its own where it is needed more than once.
+        All terminals exclude text that continues after a stop. If this exclusion is needed more than once, it is a separate terminal.
         """
-        # Text up to the first `</x>` is text that ends in `</x>` and has nothing after any other `</x>`. Otherwise, a lexer that prefers
+        # Text up to the first `</x>` ends in `</x>`, and contains no `</x>` before the end. Without this condition, a lexer that prefers
         # the longest lexeme would read up to the last one.
         plain = name.replace("-", "_").upper()
         stops = _any_of(sorted(node.stops))
@@ -112,14 +112,14 @@ class _Writer:
             options.append(f"{terminal} {self.name(branch.rule)}")
             yield terminal, f"/{_ANY}{write_pattern(Literal(stop))}/ & ~{beyond}{_without(stop, node, longer)}"
         if node.at_end:
-            # A lexeme is never empty, so the empty text is an option of its own.
+            # A lexeme is never empty, so the empty text is a separate option.
             options += [f"U_{plain}_END", '""']
             yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
         yield self.name(name), " | ".join(options)
 
     def body(self, node: Node) -> str:
         if isinstance(node, JsonValue):
-            # `true` as a schema allows everything, and so does `{}`.
+            # The schemas `true` and `{}` both allow everything.
             schema = node.schema if isinstance(node.schema, dict) else {}
             return f"%json {_json({**schema, 'x-guidance': _OPTIONS})}"
         return written_choice(node, self.item)
@@ -143,7 +143,7 @@ class _Writer:
 
 
 def _any_of(texts: list[str]) -> str:
-    """Return the pattern of text that begins with any of some, which are sorted: what they begin with alike is written once.
+    """Return a pattern for any of the sorted `texts`. Common prefixes are written once.
 
     >>> _any_of(["<call", "<calls>", "<think>", "A", "Action", "B"])
     '[AB]|<(?:call|think>)'
@@ -159,9 +159,9 @@ def _any_of(texts: list[str]) -> str:
 
 
 def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
-    """Return what is left out of the text up to `stop`: longer stops, and the texts that have a rule of their own."""
+    """Return what to exclude from the text up to `stop`: longer stops, and texts with a rule of their own."""
     ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
-    # A lexer that has read `<b></x>` both as an exact text and as text up to `</x>` cannot tell which was meant.
+    # A lexer can't decide whether `<b></x>` is an exact text or text up to `</x>`.
     exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
     return f"{ends} & ~/{exact}/" if exact else ends
 
@@ -169,21 +169,21 @@ def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) ->
 def _lexemes(
     rules: Mapping[str, Node | Stopped], regular: frozenset[str], below: Mapping[str, list[str]]
 ) -> frozenset[str]:
-    """Return the regular rules without the steps to a lexeme that is alone elsewhere, as in `(", " entry)?`.
+    """Return the regular rules that a lexer can read as one lexeme.
 
-    A lexer takes the longest lexeme, so these would be read where a shorter one was meant:
+    A lexer takes the longest lexeme. So it would read the following rules where a shorter lexeme is meant:
 
-    - a step, which is longer than its separator;
-    - what begins with a lexeme that is alone elsewhere: other orders of arguments may stand far from a choice;
-    - what may go on with another lexeme, or end, where what follows it begins alike.
+    - A separator and a rule that is a lexeme elsewhere, as in `(", " entry)?`. It is longer than the separator.
+    - A rule that starts with a lexeme from elsewhere. Arguments in another order may be far from the choice.
+    - A rule that may end or continue with another lexeme, if the text after it starts alike.
     """
-    # What is not one lexeme is read piece by piece, and each piece is alone then: so it goes on until nothing changes.
+    # If a rule isn't one lexeme, its parts become lexemes, which affects other rules. Repeat until nothing changes.
     kept = {name for name in regular if not _may_go_on(rules[name])}
     first = {name: frozenset(_first_rules(node)) for name, node in rules.items()}
     users = inverted(below)
     queue = [name for name in rules if name not in kept]
     alone: set[str] = set()
-    for name in queue:  # What it refers to is alone now, and what refers to it is not a lexeme.
+    for name in queue:  # The rules that it refers to are lexemes now, and the rules that refer to it are not.
         fresh = [other for other in below[name] if other not in alone]
         alone.update(fresh)
         steps = [user for other in fresh for user in users[other] if _is_step(rules[user])]
@@ -197,18 +197,18 @@ def _lexemes(
 
 def _may_go_on(node: Node | Stopped) -> bool:
     """Return whether a rule ends with optional rules."""
-    # `"a" (", " b)?` as one lexeme would take the `, ` after `a`, which may belong to what follows the rule.
+    # `"a" (", " b)?` as one lexeme would consume the `, ` after `a`, which may belong to the text after the rule.
     if isinstance(node, Choice):
         return any(map(_may_go_on, node.options))
     last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
-    # `"a" (b? / c)` may end in b, which may be missing.
+    # `"a" (b? / c)` may end in b, which is optional.
     if isinstance(last, Choice):
         return _may_go_on(last)
     return isinstance(last, Optional) and bool(rule_references(last))
 
 
 def _first_rules(node: Node | Stopped) -> Iterator[str]:
-    """Yield the rules with which a node may begin, by name."""
+    """Yield the names of the rules that a node may start with."""
     match node:
         case Ref(name):
             yield name
@@ -218,7 +218,7 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
         case Optional(inner) | Repeat(inner):
             yield from _first_rules(inner)
         case Sequence(parts):
-            # `a? b c` begins with a or b: the first part that must be there is the last that may be first.
+            # `a? b c` starts with a or b. Parts after the first required part don't count.
             for part in parts:
                 yield from _first_rules(part)
                 if not (isinstance(part, Optional) or (isinstance(part, Repeat) and part.minimum == 0)):
@@ -230,11 +230,11 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
-    """Yield the lexemes that are in a choice beside another option that begins with a part of them.
+    """Yield the lexemes in a choice where another option starts with a part of them.
 
-    Written whole, such a lexeme is longer than that part, and a lexer would take it where the other was meant.
+    Such a lexeme is longer than that part, so a lexer would take it where the other option is meant.
     """
-    # `T_DATE | /[0-9]{1,3}/ "%"`: of `2024%`, the lexer would read `2024` for the beginning of a date.
+    # With `T_DATE | /[0-9]{1,3}/ "%"` and `2024%`, the lexer would read `2024` as the start of a date.
     choices = () if isinstance(node, Stopped) else (inner for inner in walk(node) if isinstance(inner, Choice))
     for each in choices:
         whole = [node for node in each.options if isinstance(node, Ref) and node.rule in lexemes]
@@ -245,7 +245,7 @@ def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lex
 
 
 def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Node]:
-    """Yield what a node begins with, whatever rules, sequences and choices it is in: rules, characters, and literals."""
+    """Yield the rules, characters and literals that a node may start with, including those inside other rules."""
     waiting: list[Node | Stopped] = [node]
     seen: set[str] = set()
     for here in waiting:
@@ -267,10 +267,10 @@ def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Nod
 
 
 def _is_step(node: Node | Stopped) -> bool:
-    # `", " entry`: the separator, then what is alone elsewhere.
+    # `", " entry`: a separator, followed by a rule that is a lexeme elsewhere.
     inner = node.node if isinstance(node, Optional) else node
     return isinstance(inner, Sequence) and isinstance(inner.parts[0], Literal) and isinstance(inner.parts[1], Ref)
 
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
-"""JSON text; `json.dumps` makes an encoder for each."""
+"""Returns JSON text. `json.dumps` would create an encoder for each call."""

@@ -1,7 +1,7 @@
 """Writes the grammar of the rest of an answer in each dialect, from the format, the request and the prefill.
 
-Strategy: the whole answer's grammar is expanded, and then read over the begun text: what is left of it is the grammar of
-the rest. Grammars and triggers are kept, and turns with equal formats, requests and beginnings share them.
+Strategy: the grammar of the complete answer is expanded and matched against the prefill. The unmatched part is the grammar of the rest.
+Grammars and triggers are cached. Turns with equal formats, requests and prefills share them.
 """
 
 from __future__ import annotations
@@ -39,55 +39,60 @@ from unrender.schema.reader import Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The grammar of the rest of an answer in one dialect, with the keywords that it doesn't enforce."""
+    """The grammar of the rest of an answer in one dialect, with the schema keywords that it doesn't enforce."""
 
     said: str
-    """The grammar's text; of a structural tag its JSON."""
+    """Text of the grammar; JSON for a structural tag."""
     unsupported: tuple[Unsupported, ...]
-    """The keywords of schemas that it does not enforce."""
+    """Schema keywords that the grammar doesn't enforce."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """The text that may be generated in one turn, after `prefill`, which the prompt has already written.
+    """The text that may be generated in one turn, after `prefill`, which the prompt already contains.
 
-    Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
-    known, the prompt begins the answer with something that a grammar made by hand does not write, such a grammar is nested
-    too deep, or all tools together are more than the limits allow.
+    Every method raises `GrammarError` if the answer cannot be written as a grammar:
 
-    A `SchemaWarning` names what is not enforced:
+    - The names of the tools are not known.
+    - The prefill doesn't match the handmade grammar.
+    - The handmade grammar is nested too deeply.
+    - All tools together exceed the limits.
 
-    - the tool, the path and the keyword of a tool's schema;
-    - the begun text, where the format writes no answer that begins so;
-    - a tool that by itself is more than the limits allow, so that its arguments may break its schema;
-    - Lark in which a lexer may lose answers.
+    A `SchemaWarning` reports what the grammar doesn't enforce:
+
+    - the tool, path and keyword of a tool's schema
+    - a prefill that no answer of the format starts with
+    - a tool that exceeds the limits alone, so that its arguments may violate its schema
+    - Lark that may make a lexer reject valid answers
     """
 
     format: Format
     request: Request
     prefill: str = ""
     handmade: Grammar | None = None
-    """A grammar made by hand, instead of the one that the format gives."""
+    """A handmade grammar, used instead of the format's grammar."""
     limits: Limits = STANDARD
     in_call: bool = False
-    """`prefill` begins with the first marker of a call, or of a run of calls: what is left is that, and the end of the turn."""
+    """True if `prefill` starts with the first marker of a call or of a run of calls. The grammar then covers the rest of the calls and the
+    end of the turn.
+    """
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
-        """The triggers: how an engine notices that a call begins. Empty when the grammar must hold from the start."""
+        """Triggers by which an engine detects the start of a call. Empty if the grammar applies from the start."""
         return () if self.handmade or self.in_call else triggers_of(self.format, self.request, self.prefill)
 
     @property
     @bounded_nesting
     def unsupported(self) -> tuple[Unsupported, ...]:
-        """The keywords of schemas that are not enforced in at least one dialect."""
+        """Schema keywords that at least one dialect doesn't enforce."""
         return tuple(dict.fromkeys(item for values in Values for item in self._expansion(values).unsupported))
 
     @bounded_nesting
     def written(self, dialect: Dialect) -> Written:
-        """Return the answer in a dialect, with the keywords that are not enforced. No warning is given.
+        """Return the answer in a dialect, with the keywords that are not enforced. Emits no warnings.
 
-        Where there are `triggers`, GBNF also accepts text that begins at one, so it works both from the start and lazily.
+        If there are `triggers`, GBNF also accepts text that starts at a trigger. So it works both from the start and lazily.
         """
         if dialect is Dialect.LARK:
             native = self._expansion(Values.SPELLED if self.in_call or self._calls_like_json else Values.NATIVE)
@@ -98,51 +103,51 @@ class Remainder:
             spelled = self._expansion(Values.SPELLED, run)
             return Written(write_gbnf(spelled), spelled.unsupported)
         spelled = self._expansion(Values.SPELLED)
-        # Of JSON that has begun, an engine's own reading knows no rest.
+        # An engine's native JSON support can't continue JSON that has already started.
         if self.in_call or is_long(spelled):
             return Written(json.dumps(write_ebnf(spelled)), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
-        # What is not read natively is spelled out, with the losses of that.
+        # Values without native support are spelled out, which has its own losses.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
         return Written(json.dumps(thawed(write_structural_tag(native, spelled))), tuple(lost))
 
     @bounded_nesting
     def drawer(self) -> Callable[[int], Sample]:
-        """Return a function from seeds to sample answers; the grammar is built once."""
+        """Return a function that samples an answer for each seed. The grammar is built once."""
         return drawer(self.grammar())
 
     @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:
-        """Return the answer in plain nodes; `values` says whether JSON is spelled out, or left to the engine."""
+        """Return the answer in plain nodes. `values` selects whether JSON is spelled out or left to the engine."""
         return self._expansion(values, roles=True).grammar
 
     def _expansion(self, values: Values, run: Calls | None = None, *, roles: bool = False) -> Expansion:
-        """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
+        """Return the rest of the answer. With `run`, those calls from their first marker on are an alternative."""
         if self.handmade:
             return self._handmade(self.handmade, values, roles=roles)
         if self.in_call:
             expansion = self._calls(values, roles=roles)
-            # Read loosely, the blank of `hour = ` may also begin the line that ends a value.
+            # Try the strict reading first: in a loose one, the space of `hour = ` may also start the line that ends a value.
             whole, prefill = expansion.grammar, (self.prefill,)
             rest = resume_any(whole, prefill) or resume_any(whole, prefill, loose=True)
             if rest is None:
-                raise GrammarError(f"no call begins with {self.prefill!r:.80}")
+                raise GrammarError(f"no call starts with {self.prefill!r:.80}")
             return replace(expansion, grammar=rest)
         if self.request._call_required and own_calls(self.format) is None:
             raise GrammarError(
-                "tool_choice: a call is required, and this template writes none; name a tool_format that says how"
+                "tool_choice: a call is required, but this template doesn't support tool calls; pass tool_format"
             )
-        # The answer may have begun with words, a thought or half a call: what is left of it is the grammar.
+        # The prefill may contain content, reasoning or half a call. The grammar covers the rest.
         whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:
             return self._resumed(expand(whole, values, self.limits, roles=roles))
-        # An engine that waits for a trigger starts the grammar there, so the calls alone are an option beside the answer.
+        # An engine that waits for a trigger starts the grammar there. So the calls alone are an alternative to the answer.
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.limits, roles=roles)
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
-        # A trigger is a marker without its layout, so of `\n<call>` the engine hands over `<call>`: the rest is generated.
+        # A trigger is a marker without its layout. So with `\n<call>`, the grammar starts at `<call>`.
         opener = run.openers[0]
         starts = [opener.lead, *([opener.lead + opener.core] if self.prefill.endswith(opener.core) else [])]
         resumed = self._resumed(replace(expansion, grammar=answer))
@@ -157,11 +162,11 @@ class Remainder:
 
     @bounded_nesting
     def called(self) -> Grammar:
-        """Return the grammar of a run of calls in plain nodes, from the first marker on, whatever was begun."""
+        """Return the grammar of a run of calls in plain nodes, from the first marker on. The prefill is ignored."""
         return self._calls(Values.SPELLED).grammar
 
     def _handmade(self, grammar: Grammar, values: Values, *, roles: bool) -> Expansion:
-        """Return the rest of the answer that a grammar made by hand allows."""
+        """Return the rest of the answer for a handmade grammar."""
         whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
         expansion = expand(whole, values, self.limits, roles=roles)
         rest = resume_after(expansion.grammar, self.prefill)
@@ -178,9 +183,9 @@ class Remainder:
 
     @bounded_nesting
     def refused(self, texts: Iterable[str]) -> list[str]:
-        """Return the texts that are not whole answers, by our own reading of the grammar.
+        """Return the texts that are not complete answers of the grammar.
 
-        A text that takes too many steps to read is not refused.
+        Texts that take too many steps to parse are not returned.
         """
         answer = self.grammar()
         openness = Openness(linked(answer.rules))
@@ -195,15 +200,18 @@ class Remainder:
         return found
 
     def _resumed(self, answer: Expansion) -> Expansion:
-        """Return the grammar of the text after the prompt. Where no answer begins so, take a beginning that a parser reads alike."""
+        """Return the grammar of the text after the prompt.
+
+        If no answer starts with the prefill, use a start of an answer that leaves the parser in the same state.
+        """
         rest = self._after_begun(answer.grammar)
         if rest is not None:
             return replace(answer, grammar=rest)
         found = (resume_any(answer.grammar, (text,)) for text in self._read_alike())
         lost = Unsupported(
             path="prompt",
-            keyword=f"the beginning {self.prefill!r:.80}",
-            reason="no answer of the format begins so; the grammar is that of what may follow there",
+            keyword=f"the prefill {self.prefill!r:.80}",
+            reason="no answer of the format starts with it; the grammar only covers the text after it",
         )
         rest = next(rest for rest in found if rest is not None)
         return replace(answer, grammar=rest, unsupported=(*answer.unsupported, lost))
@@ -211,17 +219,17 @@ class Remainder:
     def _after_begun(self, answer: Grammar) -> Grammar | None:
         """Return the grammar of the text after the prompt; None if no answer starts with the prefill.
 
-        A block of reasoning may be begun there in ways of its own.
+        The prompt may start a block of reasoning in a different way than the format.
         """
         try:
             return resume_any(answer, (self.prefill,)) or resume_any(answer, self._block())
-        except GrammarError:  # It takes too many steps to read.
+        except GrammarError:  # Too many steps to parse.
             return None
 
     def _read_alike(self) -> Iterator[str]:
-        """Yield beginnings after which a parser is where it is after this one: in reasoning, or in content."""
+        """Yield starts of answers that leave a parser in the same state as the prefill: in reasoning, or in content."""
         markers, turn = self.format.reasoning, self.format.turn
-        # `Well: <think>hm` is not how any answer begins; but what follows is in reasoning, as after `<think>`.
+        # No answer starts with `Well: <think>hm`. But the text after it is reasoning, as after `<think>`.
         opener = markers.start.strip()
         if opener and opener in self.prefill and not markers.closed_in(self.prefill):
             yield markers.start
@@ -229,9 +237,9 @@ class Remainder:
         yield ""
 
     def _block(self) -> Iterator[str]:
-        """Yield what the format writes for a block that the prompt has opened with other layout, or opened and closed.
+        """Yield the format's text for a block that the prompt has opened with other layout, or opened and closed.
 
-        A closed one has every joint after it.
+        A closed block is followed by each possible joint.
         """
         markers, turn = self.format.reasoning, self.format.turn
         # The format writes `<think>\n`, and the prompt `<think>`.
@@ -239,22 +247,22 @@ class Remainder:
             yield markers.start
         words = self.prefill.replace(markers.start.strip(), "", 1).strip()
         if words and words == markers.end.strip():
-            # The format writes `<think>\n\n</think>\n\n`, and the prompt `<think></think>`, or the closer alone.
+            # The format writes `<think>\n\n</think>\n\n`, and the prompt writes `<think></think>`, or only the closer.
             joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
             yield from (markers.start + markers.end + joint for joint in joints)
 
     @property
     def _calls_like_json(self) -> bool:
-        """True if content that is JSON and a call begin alike: a lexer tells `{` from `{"name": "` only where both are spelled out."""
+        """True if JSON content and a call start alike. A lexer distinguishes `{` from `{"name": "` only if both are spelled out."""
         calls, beside = own_calls(self.format), self.request._calls_allowed and self.request.response_schema is not None
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
 
 def grammar_for(answer: Remainder, engine: str) -> str:
-    """Return the grammar of the rest of an answer in the engine's language.
+    """Return the grammar of the rest of an answer in the engine's dialect.
 
-    Raises `RequestError` for an engine that is not known, and `GrammarError` as `Remainder` does. Each keyword that is not enforced
-    is a `SchemaWarning` every time, with the line of the code that called the caller.
+    Raises `RequestError` for an unknown engine, and `GrammarError` as `Remainder` does. Emits a `SchemaWarning` for each keyword that is
+    not enforced. Its location is the line that called the caller.
     """
     if engine not in DIALECT_OF:
         raise RequestError(f"engine: expected one of {', '.join(DIALECT_OF)}; found {engine!r:.60}")
@@ -266,7 +274,7 @@ def grammar_for(answer: Remainder, engine: str) -> str:
 
 
 def triggers(answer: Remainder) -> tuple[Trigger, ...]:
-    """Return the triggers: how an engine notices that a call begins."""
+    """Return the triggers by which an engine detects the start of a call."""
     found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers)
     return found
 
@@ -281,11 +289,11 @@ def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
 
 
 _KEY_BYTES = 500
-"""Bytes that a cache takes for a key, beside the request in it."""
+"""Estimated size of a cache key in bytes, without the request."""
 
 
 def resume_after(grammar: Grammar, prefill: str) -> Grammar:
-    """Return the grammar of the text after `prefill`. Raises `GrammarError` when no answer begins with it.
+    """Return the grammar of the text after `prefill`. Raises `GrammarError` if no answer starts with it.
 
     >>> resume_after(Grammar(Literal("<think>")), "<th").root
     Literal(text='ink>')
@@ -299,7 +307,7 @@ def resume_after(grammar: Grammar, prefill: str) -> Grammar:
 def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False) -> Grammar | None:
     """Return the grammar of the text after any of `prefill`; None if no answer starts with one of them.
 
-    A `loose` reading takes other layout around brackets, colons and commas of markers than the grammar writes.
+    If `loose`, layout around brackets, colons and commas of markers may differ from the grammar.
 
     >>> resume_any(Grammar(Literal("<think>")), ("a", "b")) is None
     True
@@ -312,12 +320,12 @@ def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False)
 
 
 def _after(rest: Rest, text: str, rules: Mapping[str, Node], *, loose: bool = False) -> Iterator[Rest]:
-    """Yield the rest of `rest` after `text`, once for each way to parse it.
+    """Yield the nodes that remain after `text`, once for each way to parse it.
 
     Raises `GrammarError` after `MAX_DOCUMENT` steps.
     """
-    # Nodes are taken off the front of what is left, and ways are tried one at a time: nothing is nested, and free text
-    # of a megabyte is one step.
+    # Nodes are taken from the front, and alternatives are tried one at a time. Nothing is nested, and a megabyte of free text takes one
+    # step.
     waiting: list[tuple[Rest, int]] = [(rest, 0)]
     for _ in range(MAX_DOCUMENT):
         if not waiting:
@@ -333,7 +341,9 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node], *, loose: bool = Fa
 
 
 def reach(grammar: Grammar, text: str, steps: int) -> int | None:
-    """Return how much of `text` an answer may begin with, layout read loosely; None where that takes more steps to find out.
+    """Return the length of the longest prefix of `text` that may start an answer, with loose layout.
+
+    Returns None if this takes more than `steps` steps.
 
     >>> reach(Grammar(Literal("<think>")), "<thing>", 100)
     5
@@ -354,11 +364,11 @@ def reach(grammar: Grammar, text: str, steps: int) -> int | None:
 
 
 _STRUCTURE = frozenset("{}[]():,=<>|")
-"""Characters beside which layout says nothing."""
+"""Characters next to which layout is irrelevant."""
 
 
 def _along(literal: str, text: str, at: int) -> tuple[int, int]:
-    """Return how far `literal` and the text go together, with other layout beside brackets, colons and commas."""
+    """Return how far `literal` and the text match. Layout next to brackets, colons and commas may differ."""
     read = 0
     while read < len(literal) and at < len(text):
         wanted, met = literal[read], text[at]
@@ -377,11 +387,11 @@ def _along(literal: str, text: str, at: int) -> tuple[int, int]:
 def _ways(
     head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node], *, loose: bool = False
 ) -> Iterator[tuple[Rest, int]]:
-    """Yield the ways to read `text` from `at` on with `head`: what is left then, and from where on."""
+    """Yield each way to read `text` from `at` on with `head`: the remaining nodes, and the new position."""
     match head:
         case Literal(literal) | nodes.Layout(literal) if loose:
             read, end = _along(literal, text, at)
-            # What is left of layout alone may be left out.
+            # The rest of the literal may be missing if it is only layout.
             if end == len(text) and read < len(literal):
                 yield (Literal(literal[read:]), *tail), end
             elif not literal[read:].strip():
@@ -389,7 +399,7 @@ def _ways(
         case Literal(literal) | nodes.Layout(literal):
             if text.startswith(literal, at):
                 yield tail, at + len(literal)
-                # The prompt ends within the marker: of `<think>` after `<th`, `ink>` is left.
+                # The prompt ends within the marker: after `<th` of `<think>`, `ink>` remains.
             elif literal.startswith(text[at : at + len(literal)]):
                 yield (Literal(literal[len(text) - at :]), *tail), len(text)
         case Until(stops) | nodes.Tag(_, Until(stops)):
@@ -405,19 +415,19 @@ def _ways(
 def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
     ends = [found + len(stop) for stop in stops if (found := text.find(stop, at)) >= 0]
     yield from ((tail, cut) for cut in _cuts(tail, text, at, min((*ends, len(text)))))
-    # No stop has been met, so the text may also go on after the prompt.
+    # The text contains no stop, so it may also continue after the prompt.
     if not ends:
         yield (head, *tail), len(text)
 
 
 def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
-    """Yield where free text may have ended; before a literal, only where that begins or may still begin."""
+    """Yield possible ends of free text. Before a literal, these are only the positions where the literal starts or may start."""
     literal = tail[0].text if tail and isinstance(tail[0], Literal) else ""
     if not literal:
         yield from range(start, end)
         return
-    # Of `I think <to` before `<tool_call>`, the text may have ended at `<to` alone. Trying every place instead would
-    # take a step for each character, and a prompt may begin an answer with a whole book.
+    # In `I think <to` before `<tool_call>`, the text can have ended only at `<to`. Trying every position would take one step per character,
+    # and a prefill may be as long as a book.
     found = text.find(literal, start)
     while 0 <= found < end:
         yield found
@@ -427,7 +437,7 @@ def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _through_chars(head: Chars, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
-    # `[0-9]{1,3}` over `7`: read in full, none to two more may follow.
+    # `[0-9]{1,3}` after `7`: zero to two more digits may follow.
     end = len(text) if head.maximum is None else min(at + head.maximum, len(text))
     fitting = next((place for place in range(at, end) if holds(head.ranges, text[place]) == head.negated), end)
     yield from ((tail, cut) for cut in range(at + head.minimum, min(fitting + 1, len(text))))

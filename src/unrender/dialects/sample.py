@@ -1,13 +1,13 @@
-"""Draws a random text from a grammar: a model that is always right, for fuzzing, demos and tests.
+"""Samples random texts from a grammar, like a model without errors. Used for fuzzing, demos and tests.
 
-Strategy: a walk through the context-free rules. Every rule knows the least number of steps in which it can end, and once
-the budget is spent the walk takes the shortest way out, so that recursion ends. Free text is drawn from what makes
-parsers stumble: quotes, brackets, line breaks, beginnings of markers, other scripts.
+Strategy: a walk through the context-free rules. The minimum number of steps to complete each rule is known. Once the budget is spent, the
+walk takes the shortest path, so that recursion ends. Free text consists of pieces that are hard to parse: quotes, brackets, line breaks,
+prefixes of markers, other scripts.
 
-So that a drawn answer knows what it means, the grammar's tags are drawn as marks, noncharacters that no text holds, and
-taken out again.
+To record the roles in a sample, the grammar's tags are drawn as marks and removed afterwards. Marks are noncharacters, which no text
+contains.
 
-Rules: the same seed gives the same text, on every platform and in every release of Python.
+Rules: the same seed gives the same text on every platform and in every Python release.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 
 _REDRAWS = 20
-"""Times that a text is drawn again because an object of it has a key twice."""
+"""Maximum number of redraws if an object in the text has a duplicate key."""
 
 _OPENERS = dict(zip(nodes.Role, nodes.MARKS, strict=False))
 _CLOSER = nodes.MARKS[-1]
@@ -44,7 +44,7 @@ _UNMARKED = str.maketrans("", "", nodes.MARKS)
 
 @dataclass(frozen=True, slots=True)
 class SampledPart:
-    """`text[start:end]` of a drawn answer, tagged with `role` by the grammar. Parts may hold other parts."""
+    """`text[start:end]` of a sample, tagged with `role` by the grammar. Parts may contain other parts."""
 
     role: nodes.Role
     start: int
@@ -53,7 +53,7 @@ class SampledPart:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A drawn text and its parts with their roles, in the order in which they begin."""
+    """A sampled text and its tagged parts, in the order of their starts."""
 
     text: str
     parts: tuple[SampledPart, ...]
@@ -61,10 +61,10 @@ class Sample:
 
 @bounded_nesting
 def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int], Sample]:
-    """Return a function that samples a text of an expanded grammar, with its parts; the same seed gives the same text.
+    """Return a function that samples a text of an expanded grammar. The same seed gives the same sample.
 
-    The grammar is lowered once for all seeds. `budget` bounds the size: about as many choices are made freely. Raises
-    `GrammarError` when the grammar has no finite text, or has JSON values that are not spelled out.
+    The grammar is lowered once for all seeds. `budget` limits the size: it is roughly the number of free choices. Raises `GrammarError` if
+    the grammar has no finite text, or contains JSON values that are not spelled out.
 
     >>> drawer(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))))(1)
     Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
@@ -116,7 +116,7 @@ def _unmarked(marked: str) -> Sample:
 
 
 class _Walk:
-    """One walk; `left` counts down the budget."""
+    """One walk; `left` is the remaining budget."""
 
     def __init__(self, lowered: Lowered, costs: Mapping[str, int], draw: random.Random, budget: int) -> None:
         self.root = lowered.root
@@ -127,7 +127,7 @@ class _Walk:
         self.length = 0
 
     def drawn(self) -> str:
-        """Draw a text of the root, what is still to be drawn on a stack."""
+        """Return a text of the root. Pending nodes are on a stack."""
         text: list[str] = []
         waiting: list[nodes.Node] = [nodes.Ref(self.root)]
         while waiting:
@@ -137,12 +137,12 @@ class _Walk:
             self.length += len(piece)
             if self.length > MAX_DOCUMENT:
                 raise GrammarError(
-                    f"sample: longer than {MAX_DOCUMENT} characters; some text of the grammar must be that long"
+                    f"sample: longer than {MAX_DOCUMENT} characters; the grammar requires a text of that length"
                 )
         return "".join(text)
 
     def step(self, node: nodes.Node) -> tuple[str, Sequence[nodes.Node]]:
-        """Return text, and the nodes that are to be drawn after it."""
+        """Return text, and the nodes to draw after it."""
         match node:
             case nodes.Literal(text):
                 return text, ()
@@ -160,17 +160,17 @@ class _Walk:
                 self.left -= 1
                 rule = self.rules[name]
                 return self.text(rule) if isinstance(rule, Stopped) else ("", (rule,))
-        raise nodes.refusal(node, "cannot be drawn at random")
+        raise nodes.refusal(node, "cannot be sampled")
 
     def option(self, options: tuple[nodes.Node, ...]) -> nodes.Node:
-        # Once the budget is spent, the shortest way out is taken, so that `list = "[" (list / "1") "]"` ends.
+        # Once the budget is spent, take the shortest path, so that `list = "[" (list / "1") "]"` ends.
         if self.left > 0:
             able = [option for option in options if cost(option, self.costs) < ENDLESS]
             return able[self.draw.randrange(len(able))]
         return min(options, key=lambda option: cost(option, self.costs))
 
     def count(self, low: int, high: int | None) -> int:
-        """Draw a number of repetitions: few, but sometimes more."""
+        """Return a random number of repetitions, mostly small."""
         self.left -= 1
         count = low
         if self.left > 0:
@@ -184,7 +184,7 @@ class _Walk:
         ranges = complement(node.ranges) if node.negated else node.ranges
         likely = [c for c in _LETTERS if holds(ranges, c)]
         odd = [c for c in _ODD if holds(ranges, c)]
-        # A class of white space is layout: a tab, or a hundred spaces, would say nothing more.
+        # A class of white space is layout. A tab, or a hundred spaces, would test nothing new.
         if likely == [" "]:
             return " " * self.draw.randint(node.minimum, max(node.minimum, 1))
         return "".join(self.character(ranges, likely, odd) for _ in range(self.count(node.minimum, node.maximum)))
@@ -197,10 +197,10 @@ class _Walk:
         return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
 
     def text(self, node: Stopped) -> tuple[str, Sequence[nodes.Node]]:
-        """Draw text up to a stop, with the stop; returns it and what is after the stop, if there is anything."""
+        """Return text up to and including a stop, and the rule after the stop, if there is one."""
         able = [(stop, ref) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
-        # Marks in a stop are not searched for: no text holds them.
+        # Ignore marks in stops, because free text contains no marks.
         stops = tuple(dict.fromkeys(text for stop in node.stops if (text := stop.translate(_UNMARKED))))
         if self.left <= 0 and node.at_end:
             pick = len(able)
@@ -210,13 +210,13 @@ class _Walk:
         return self.words(stops, stop.translate(_UNMARKED)) + stop, (following,)
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
-        """Draw free text in which, `ending` after it, no stop is complete before the end."""
+        """Return free text in which, with `ending` after it, no stop is complete before the end."""
         text = ""
         for _ in range(self.count(0, 12)):
             piece = self.word(stops)
             if self.draw.random() < 0.7:
                 piece += " "
-            # `<` and `/x>` are two words that make a stop together: the second is left out.
+            # `<` and `/x>` are two words that make a stop together, so the second is skipped.
             if not _stopped(text + piece, ending, stops):
                 text += piece
         return text
@@ -229,27 +229,27 @@ class _Walk:
 
 
 def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
-    """Return whether some stop is complete in `text` before the end of `ending`, or a longer one there."""
+    """Return whether a stop is complete in `text` before the end of `ending`, or a longer one ends with it."""
     before = (text + ending)[:-1] if ending else text
     longer = (stop for stop in stops if len(stop) > len(ending) and stop.endswith(ending)) if ending else ()
     return any(stop in before for stop in stops) or any((text + ending).endswith(stop) for stop in longer)
 
 
 ENDLESS = 10**9
-"""The cost of a node without any finite text."""
+"""Cost of a node that has no finite text."""
 
 
 def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
     """Return the cost of each rule; `ENDLESS` for a rule without a finite text.
 
-    The cost of a rule is computed again when a rule that it refers to has become cheaper, the cheapest first.
+    A rule's cost is recomputed when a rule that it refers to becomes cheaper.
     """
     costs = dict.fromkeys(rules, ENDLESS)
     users = inverted({name: rule_references(node) for name, node in rules.items()})
     queue = list(rules)
     while queue:
         changed: dict[str, None] = {}
-        # A rule mostly comes before those that it refers to, so backwards most are settled in one round.
+        # Most rules come before the rules that they refer to, so in reverse order one round is usually enough.
         for name in reversed(queue):
             found = 1 + cost(rules[name], costs)
             if found < costs[name]:
@@ -260,7 +260,7 @@ def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
 
 
 def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
-    """Return the least number of rules that a text of `node` passes through."""
+    """Return the minimum number of rules in a text of `node`."""
     match node:
         case nodes.Ref(name):
             return costs[name]
@@ -274,14 +274,14 @@ def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
             return min((costs[ref.rule] for _, ref in (*node.branches, *node.exact)), default=ENDLESS)
         case Stopped() | nodes.Literal() | nodes.Chars() | nodes.Optional():
             return 0
-    raise nodes.refusal(node, "cannot be drawn at random")
+    raise nodes.refusal(node, "cannot be sampled")
 
 
 _PIECE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^"'{}\[\],:]+|.""", re.DOTALL)
 
 
 def repeats_a_key(text: str) -> bool:
-    """Return whether some object in `text` has a key twice.
+    """Return whether an object in `text` has a duplicate key.
 
     >>> [repeats_a_key(text) for text in ('{"a": {"b": 1}, "b": 2}', '[{a: 1, "b": ",", a: 2}]')]
     [False, True]

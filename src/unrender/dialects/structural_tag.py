@@ -1,10 +1,10 @@
 """Writes a grammar as xgrammar's structural tag: JSON for constrained decoding in vLLM, SGLang and others.
 
-Strategy: the tag is a tree, so rules are written out where they are used; text up to a stop is a `tag` of `any_text`, an
-argument's JSON is a `json_schema`, and what is regular is an EBNF `grammar`. A tree has no names for parts that it needs
-in several places: a grammar that refers to itself, or that would be long as a tree, is EBNF in one piece.
+Strategy: the tag is a tree, so rules are written out where they are used. Text up to a stop is a `tag` of `any_text`, an argument's JSON is
+a `json_schema`, and regular parts are an EBNF `grammar`. A tree has no names for parts that it needs in several places. So a recursive
+grammar, or one that would be long as a tree, is a single EBNF.
 
-Rules: never more than `SHORT` characters, or twice the EBNF.
+Rules: a tree is never longer than `SHORT` characters, or twice the length of the EBNF.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, 
 
 TagFormat = dict[str, Any]
 _PART = 25
-"""Characters of a tree for each part of a schema besides its names and values, at least: `{"x": {"type": "string"}}, `."""
+"""Minimum length of a tree for each part of a schema, in addition to its names and values: `{"x": {"type": "string"}}, `."""
 _PLACES = 2
-"""Places of a tree where a call is written, mostly: as the first one, and as the next one."""
+"""Usual number of places in a tree where a call is written: as the first call, and as the next one."""
 SHORT = 8_000
-"""Characters that a tree may have whatever its EBNF takes: small requests are handed over in the engine's own words."""
+"""Maximum length of a tree, regardless of its EBNF. Small requests use the engine's native features."""
 
 
 def is_long(spelled: Expansion) -> bool:
-    """Return whether a grammar is better written as EBNF: too long for a tree, with nothing lost as EBNF.
+    """Return whether a grammar is better written as EBNF: it is too long for a tree, and EBNF loses nothing.
 
     Engines compile such EBNF in half the time.
     """
@@ -48,14 +48,14 @@ def is_long(spelled: Expansion) -> bool:
 
 
 def write_ebnf(spelled: Expansion) -> TagFormat:
-    """Return an expanded grammar as a structural tag that holds EBNF in one piece."""
+    """Return an expanded grammar as a structural tag that contains a single EBNF."""
     return {"type": "structural_tag", "format": _grammar(write_gbnf(spelled))}
 
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
-    """Return an expanded grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
+    """Return an expanded grammar as a structural tag in plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
-    `spelled` is the same grammar with JSON spelled out, used where that is better.
+    `spelled` is the same grammar with JSON spelled out. It is used if that is better.
     """
     lowered = lower(native.grammar, for_lexer=False, steps=native.limits.grammar_steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
@@ -63,7 +63,7 @@ def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
 
 
 def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str]:
-    """Return the rules that a tree is made of, each after those that it refers to; empty when it is too deep."""
+    """Return the rules of a tree, each after the rules that it refers to. Empty if the tree is too deep."""
     below = {
         name: [other for other in rule_references(node) if other not in plain]
         for name, node in rules.items()
@@ -72,12 +72,12 @@ def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset
     depths: dict[str, int] = {}
     for name in leaves_first(below):
         depths[name] = 1 + max((depths[other] for other in below[name]), default=-1)
-    # A rule that refers to itself has no depth, nor has what leads to it.
+    # Recursive rules have no depth, and neither do the rules that refer to them.
     return list(depths) if depths.keys() == below.keys() and depths[root] <= MAX_GRAMMAR_DEPTH else []
 
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
-    """Return the rules that hold neither JSON nor text up to a stop, nor refer to one that does: EBNF says them all."""
+    """Return the rules that EBNF expresses completely. Neither they nor the rules below them contain JSON or text up to a stop."""
     users = inverted({name: rule_references(node) for name, node in rules.items()})
     special = (name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node))
     return frozenset(rules) - reached(special, lambda name: users.get(name, ()))
@@ -88,7 +88,7 @@ def _holds_json(node: Node) -> bool:
 
 
 class _Writer:
-    """Writes rules as a tree, as long as that is short."""
+    """Writes rules as a tree if the tree is short."""
 
     def __init__(self, rules: Mapping[str, Node | Stopped], plain: frozenset[str]) -> None:
         self.rules = rules
@@ -97,13 +97,13 @@ class _Writer:
         self.sizes: dict[int, int] = {}
 
     def tree(self, root: str, ebnf: Callable[[], str]) -> TagFormat:
-        """Return `root` as a tree; in EBNF where it is none, or would be more than twice as long as that."""
+        """Return `root` as a tree. Use EBNF if there is no tree, or if the tree would be more than twice as long."""
         most, instead = SHORT, ""
         for name in _tree_order(self.rules, root, self.plain):
             node = self.rules[name]
             self.written[name] = self.text(node) if isinstance(node, Stopped) else self.node(node)
             size = self.size(self.written[name])
-            # What EBNF takes is known only when it is written, which costs more than most trees.
+            # The length of the EBNF is known only after writing it, which costs more than most trees.
             if size > most and not instead:
                 instead = ebnf()
                 most = max(SHORT, 2 * len(instead))
@@ -112,8 +112,8 @@ class _Writer:
         return self.written[root] if root in self.written and size <= most else _grammar(instead or ebnf())
 
     def size(self, tag: TagFormat) -> int:
-        """Return how long a tag is as JSON, about; parts that are in several places are measured once."""
-        # Parts are shared in memory and written out each time: a tree of thirty parts may stand for a billion.
+        """Return the approximate length of a tag as JSON. Shared parts are measured once."""
+        # Parts are shared in memory, but written out each time: a tree of thirty parts may expand to a billion.
         known = self.sizes.get(id(tag))
         if known is None:
             known = self.sizes[id(tag)] = sum(len(key) + 6 + self.length(value) for key, value in tag.items())
@@ -135,7 +135,7 @@ class _Writer:
         return _row("or", options)
 
     def node(self, node: Node) -> TagFormat:
-        # EBNF is compiled in one piece, so what holds neither JSON nor free text is never taken apart into a tree.
+        # EBNF is compiled in one piece, so a node without JSON and free text is never split into a tree.
         if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
             return self.regular(node)
         match node:
@@ -157,7 +157,7 @@ class _Writer:
         raise nodes.refusal(node, "cannot be written in a structural tag")
 
     def regular(self, node: Node) -> TagFormat:
-        """Write a plain node with all the rules that it needs; one that is a word alone stays a word."""
+        """Write a plain node with all the rules that it needs. A single literal stays a literal."""
         if isinstance(node, Ref) and isinstance(word := self.rules[node.rule], Literal):
             return self.node(word)
         found = {name: rule for below in rule_references(node) for name, rule in reachable(below, self.rules).items()}
@@ -173,11 +173,11 @@ _COMMON = frozenset(
         *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum"),
     )
 )
-"""Keywords that xgrammar enforces exactly; it drops or widens others, and patterns of some kinds are an error there."""
+"""Keywords that xgrammar enforces exactly. It drops or widens others, and rejects some patterns."""
 
 
 def _json(schema: JsonSchema) -> TagFormat:
-    """Write a JSON value: natively where xgrammar reads the schema exactly, else spelled out."""
+    """Write a JSON value: natively if xgrammar enforces the schema exactly, otherwise spelled out."""
     if reads_exactly(schema):
         return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_LAYOUT}
     found = schema_grammar(schema)
@@ -186,16 +186,16 @@ def _json(schema: JsonSchema) -> TagFormat:
 
 
 def reads_exactly(schema: Any) -> bool:
-    """Return whether xgrammar enforces all of `schema`; otherwise it has to be spelled out.
+    """Return whether xgrammar enforces all of `schema`; otherwise the schema has to be spelled out.
 
-    `schema` is one that `write_schema` wrote.
+    `schema` must be a result of `write_schema`.
     """
     if not isinstance(schema, Mapping):
         return True
     if False in schema.get("properties", {}).values():
         return False
     values = [*schema.get("enum", ()), schema.get("const")]
-    # xgrammar gives a constant one spelling: not `é` beside `\u00e9`, nor an object with other spaces.
+    # xgrammar allows one spelling of a constant: not both `é` and `\u00e9`, and no other spacing in an object.
     plain = json.dumps(values, ensure_ascii=False).isascii() and not any(isinstance(v, dict | list) for v in values)
     if not (schema.keys() <= _COMMON and plain):
         return False
@@ -205,8 +205,8 @@ def reads_exactly(schema: Any) -> bool:
 
 
 def _text_before(node: Stopped, stop: str) -> TagFormat:
-    """Write text with `stop` after it; as EBNF where a longer stop, after which nothing follows, ends with it."""
-    # A tag ends at `>>f` also where `>>>f` was met, after which nothing may follow: EBNF tells the two apart.
+    """Write text followed by `stop`. Use EBNF if `stop` is the end of a longer stop that nothing may follow."""
+    # A tag for `>>f` also ends at `>>>f`, which nothing may follow. EBNF distinguishes the two.
     alive = {stop for stop, _ in node.branches}
     if _are_whole(node.stops) and alive.issuperset(longer_stops(node.stops).get(stop, ())):
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
@@ -215,7 +215,7 @@ def _text_before(node: Stopped, stop: str) -> TagFormat:
 
 
 def _are_whole(stops: tuple[str, ...]) -> bool:
-    """Return whether the engine reads each stop as it is; it misreads one that has to be written in pieces."""
+    """Return whether the engine reads each stop correctly. It misreads stops that have to be written in pieces."""
     return all(len(text_pieces(stop)) == 1 for stop in stops)
 
 
@@ -233,7 +233,7 @@ def _text(text: str) -> TagFormat:
 
 
 def _row(kind: str, parts: list[TagFormat]) -> TagFormat:
-    """Return a `sequence` or an `or` of `parts`: those of the same kind taken apart, nothing in a sequence left out."""
+    """Return a `sequence` or an `or` of `parts`. Nested parts of the same kind are flattened; a sequence drops empty texts."""
     flat = [inner for part in parts for inner in (part["elements"] if part["type"] == kind else (part,))]
     flat = [part for part in flat if kind == "or" or part != {"type": "const_string", "value": ""}]
     return flat[0] if len(flat) == 1 else {"type": kind, "elements": flat}

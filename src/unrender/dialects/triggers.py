@@ -1,9 +1,12 @@
-"""Finds the triggers of lazy grammars: texts that show an engine that a tool call starts.
+"""Finds the triggers of lazy grammars: texts that show an engine the start of a tool call.
 
-Rules: a trigger is the outermost literal with which the primary call syntax begins; of a literal that begins with a special
-token, that token alone, so that a misspelt name after it still wakes the grammar; where the literal is ordinary text, all
-up to and with the name of a tool. It is a plain word only where it cannot be in reasoning, or where calls are
-there; otherwise it is a pattern that the whole output so far must match, whose first group is the call's beginning.
+Rules:
+
+- A trigger is the first literal of the primary call syntax.
+- If the literal starts with a special token, only the token is the trigger. A misspelled name after it still activates the grammar.
+- If the literal is ordinary text, the trigger is all text up to and including a tool name.
+- A trigger is a plain word if it can't occur in reasoning, or if reasoning may contain calls.
+- Otherwise it is a pattern that all output so far must match. Its first group is the start of the call.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Trigger:
 
 
 def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
-    """Return the triggers of a lazy grammar; none when there are no calls, or when the grammar holds from the start.
+    """Return the triggers of a lazy grammar. Empty if there are no calls, or if the grammar applies from the start.
 
     `prefill` is the part of the answer that the prompt already contains.
     """
@@ -49,7 +52,7 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
         return ()
     opener = calls.openers[0].core
     called = _before_name(calls, opener) + _names(calls, request.tools or ())
-    # The prompt may end in `>>>`, the opener: then `f` and what follows a name comes first, and a next call with `>>>`.
+    # The prompt may end in the opener `>>>`. Then `f` and the text after the name come first, and only later calls start with `>>>`.
     found: list[Trigger] = []
     if prefill.endswith(opener):
         found.append(Trigger("pattern", f"^({called})"))
@@ -58,20 +61,20 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
     if marker and not before:
         return (*found, Trigger("word", marker))
     sign = re.escape(marker) if marker else re.escape(opener) + called
-    # Text in which no reasoning is opened.
+    # Text that doesn't open reasoning.
     start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
     unopened = f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY
     return (*found, Trigger("pattern", f"^{before}{unopened}({sign})"))
 
 
 def _marker(opener: str, format: Format) -> str:
-    """Return what of `opener` is not ordinary text, and no beginning of just any JSON: a token, or all of it; else "".
+    """Return the part of `opener` that identifies a call: its special token, or all of it; "" if there is none.
 
-    What other parts of an answer are written with as well tells nothing by itself.
+    Ordinary text and the start of any JSON don't identify a call. Neither does text that other parts of an answer contain.
     """
     wrappers = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]
-    # `<|calls|>[` is known by the token `<|calls|>`, `→ call` by all of it; `[`, `call:` and `{"name": "` may be in any prose.
+    # The token identifies `<|calls|>[`, and the complete text identifies `→ call`. `[`, `call:` and `{"name": "` may occur in any prose.
     token = TOKEN.match(opener)
     signs = (token.group() if token else "", opener if is_phrase(opener) else "")
     return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
@@ -83,22 +86,22 @@ def _before_name(calls: Calls, opener: str) -> str:
 
 
 def _names(calls: Calls, tools: Iterable[Tool]) -> str:
-    """Return the pattern of the tools' names, if a call begins with the name."""
+    """Return a pattern for the names of the tools, if a call starts with the name."""
     parts = calls.function[0 if calls.function[0] is Slot.NAME else 1 :]
     if parts[:1] != (Slot.NAME,):
         return ""
-    # `f` alone would fire in `for example`: the first character after the name belongs to the sign.
+    # `f` alone would match in `for example`, so the first character after the name is part of the trigger.
     after_name = literal_of(*parts[1:2])
     return f"(?:{'|'.join(re.escape(tool.name) for tool in tools)}){re.escape(after_name[:1])}"
 
 
 def _before(format: Format, prefill: str) -> str:
-    """Return the pattern of reasoning that must have ended before a call counts."""
+    """Return a pattern for reasoning that must have ended before a call counts."""
     reasoning = format.reasoning
     end, start = reasoning.end.strip(), reasoning.start.strip()
     if not end or reasoning.mode is ReasoningMode.NONE or reasoning.holds_calls:
         return ""
-    # `I could <call>` is only a thought: with `<think>` open, the pattern is `^[\s\S]*?</think>`, then the call.
+    # `I could <call>` may be reasoning. With `<think>` open, the pattern is `^[\s\S]*?</think>`, then the call.
     ended = f"{_ANY}{re.escape(end)}"
     opened = bool(start) and start in prefill and not reasoning.closed_in(prefill)
     if opened:

@@ -1,6 +1,6 @@
 """Tests one output at all splits, with lenient and strict parsers, and against the grammars.
 
-Outputs are split as an engine might split them; the joined chunks are the whole text.
+Outputs are split as an engine might split them. The joined chunks are always the complete text.
 
 Strategy: an `Expectation` describes the answer that a test expects. It's compared with the parsed message, and can be printed as Python, so
 a failed test shows an expectation that would pass. `given` and `output` only collect arguments; `expect` and `expect_tolerated` run the
@@ -29,7 +29,7 @@ _RANDOM_SIZES = (3, 12, 60)
 
 
 def splits(text: str) -> Iterator[list[str]]:
-    """Yield chunkings of `text`: whole, single characters, every split in two, chunks of four, and random ones.
+    """Yield chunkings of `text`: unsplit, single characters, every split in two, chunks of four, and random ones.
 
     >>> list(splits("ab"))[:3]
     [['ab'], ['a', 'b'], ['a', 'b']]
@@ -48,8 +48,8 @@ def pieces(text: str, size: int) -> list[str]:
 
 
 def pairs(text: str) -> Iterator[list[str]]:
-    """Yield `text` cut in two, at every place or at `MAX_PLACES` of them."""
-    # Rounded up, so there are never more cuts than `MAX_PLACES`: a long output is cut at every third place, say.
+    """Yield `text` split in two, at every position or at `MAX_PLACES` of them."""
+    # Rounded up, so there are never more than `MAX_PLACES` cuts. A long output is cut at every third position, for example.
     step = max(1, -(-len(text) // MAX_PLACES))
     for i in range(1, len(text), step):
         yield [text[:i], text[i:]]
@@ -68,20 +68,20 @@ def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The default conversation."""
-_DIFFERS = "the output means something else (- expected, + found)"
+_DIFFERS = "the message differs (- expected, + found)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedCall:
-    """A call as a test expects it, made by `call` or `broken_call`."""
+    """An expected call, created by `call` or `broken_call`."""
 
     name: str
     arguments: Mapping[str, Any] | str
-    """The values or, of a call that is not complete, the JSON text as far as it came."""
+    """The arguments, or the partial JSON text if the call is incomplete."""
     status: CallStatus = "complete"
 
     def source(self) -> str:
-        """Return the Python expression that makes this call."""
+        """Return the Python expression that creates this call."""
         if isinstance(self.arguments, str):
             status = "" if self.status == "truncated" else f", status={str(self.status)!r}"
             return f"broken_call({self.name!r}, {self.arguments!r}{status})"
@@ -100,9 +100,9 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
 
 
 def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") -> ExpectedCall:
-    """Return a failed call, which was cut off or, with status "invalid", is broken. Its text is content.
+    """Return a failed call: truncated, or broken if the status is "invalid". Its text is content.
 
-    `arguments` is its JSON text so far.
+    `arguments` is the JSON text of its arguments so far.
     """
     return ExpectedCall(name=name, arguments=arguments, status=status)
 
@@ -112,7 +112,7 @@ _OF_CALLS = ("tool_calls", "failed_calls")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A whole answer as a test expects it. Parts that are not given are expected to be empty."""
+    """A complete expected answer. Omitted parts are expected to be empty."""
 
     reasoning: str = ""
     content: str = ""
@@ -121,14 +121,14 @@ class Expectation:
 
     @classmethod
     def of(cls, message: Message) -> Expectation:
-        """Return the expectation that the message fulfils."""
+        """Return the expectation that the message satisfies."""
         calls, failed = (tuple(map(_expected, calls)) for calls in (message.tool_calls, message.failed_calls))
         return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls, failed_calls=failed)
 
     def differences(self, found: Expectation) -> list[str]:
-        """Return lines that show where `found` differs; none if it does not.
+        """Return lines that show the differences from `found`; empty if there are none.
 
-        `-` was expected, `+` was found.
+        `-` marks expected lines, `+` lines that were found.
         """
         return [
             line
@@ -137,7 +137,7 @@ class Expectation:
         ]
 
     def source(self) -> str:
-        """Return a call of `expect` that states this, as Python."""
+        """Return this expectation as Python source: a call of `expect`."""
         rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
         for name in _OF_CALLS:
             calls = [item.source() for item in getattr(self, name)]
@@ -159,17 +159,17 @@ def _difference(name: str, expected: Any, found: Any) -> Iterator[str]:
     else:
         one, other = ([item.source() for item in side] for side in (expected, found))
         differ = list(map(_exact, expected)) != list(map(_exact, found))
-    if differ:  # The hint lines of difflib show the characters.
+    if differ:  # difflib's hint lines mark the characters that differ.
         yield from (name, *(f"  {line.rstrip()}" for line in difflib.ndiff(one, other)))
 
 
 def _exact(item: ExpectedCall) -> tuple[str, str, str]:
-    """Return the call as text to compare: 1, 1.0 and true differ in it, the order of arguments does not."""
+    """Return the call as text for comparison. It distinguishes 1, 1.0 and true, but not the order of arguments."""
     return item.name, json.dumps(item.arguments, sort_keys=True), item.status
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines as Python strings, in which white space can be seen."""
+    """Return the lines as Python strings, which make white space visible."""
     return [repr(line) for line in text.splitlines(keepends=True)] or ["''"]
 
 
@@ -188,7 +188,7 @@ class Chat:
 
     @property
     def unfinished(self) -> tuple[Case, ...]:
-        """The cases that never reached `expect`."""
+        """Cases that never reached `expect`."""
         return tuple(case for case in self._cases if not case.finished)
 
     def _load(self, path: str | PathLike[str]) -> ChatTemplate:
@@ -201,7 +201,7 @@ class Case:
 
     def __init__(self, template: ChatTemplate) -> None:
         self.finished: bool = False
-        """True when `expect` or `expect_tolerated` was reached."""
+        """True once `expect` or `expect_tolerated` was called."""
         self._template = template
         self._messages: Sequence[Mapping[str, Any]] = _QUESTION
         self._request: dict[str, Any] = {}
@@ -226,20 +226,20 @@ class Case:
         tool_calls: Sequence[ExpectedCall] = (),
         failed_calls: Sequence[ExpectedCall] = (),
     ) -> None:
-        """Check that the output means this at every split, leniently and strictly, and that grammars allow it.
+        """Check the message at every split, with lenient and strict parsers. Also check that grammars allow the output.
 
-        Grammars are checked with the engines that are installed (llguidance, xgrammar). Raises `AssertionError`, which
-        shows the difference, the split, the events so far, and the expectation that would have held.
+        Grammars are checked with the installed engines (llguidance, xgrammar). Raises `AssertionError`, which shows the difference, the
+        split, the events so far, and an expectation that would pass.
         """
         __tracebackhide__ = True
         turn, output = self._prepared()
         expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, failed_calls=failed_calls)
         message = self._check(turn, output, expected, strict=False)
-        # The strict parser must read the same: what only the lenient one reads is a deviation.
+        # The strict parser must return the same message. If only the lenient one does, the output deviates from the format.
         self._check(turn, output, expected, strict=True)
         if refused := refusals(turn, output, message):
-            found = f"the output means what is expected, but the grammars do not allow it: {', '.join(refused)}"
-            advice = ["use expect_tolerated if a constrained model need not be able to write this"]
+            found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"
+            advice = ["use expect_tolerated if a grammar doesn't have to allow this output"]
             raise AssertionError(self._report(found, advice=advice))
 
     def expect_tolerated(
@@ -250,9 +250,9 @@ class Case:
         tool_calls: Sequence[ExpectedCall] = (),
         failed_calls: Sequence[ExpectedCall] = (),
     ) -> None:
-        """Check that the output means this at every split, although it deviates from the format.
+        """Check the message of an output that deviates from the format, at every split.
 
-        Raises `AssertionError` as `expect` does, and when the output does not deviate at all.
+        Raises `AssertionError` as `expect` does, and also if the output doesn't deviate.
         """
         __tracebackhide__ = True
         turn, output = self._prepared()
@@ -260,18 +260,18 @@ class Case:
         message = self._check(turn, output, expected, strict=False)
         _, refusal = _read(turn.parser(strict=True), [output])
         if not refusal and not refusals(turn, output, message):
-            found = "there is nothing to tolerate: the output is as the format has it"
+            found = "nothing to tolerate: the output follows the format"
             raise AssertionError(self._report(found, advice=["use expect"]))
 
     def _prepared(self) -> tuple[Turn, str]:
         __tracebackhide__ = True
-        self.finished = True  # Also when it fails below: the fixture reports only chains that never came here.
+        self.finished = True  # Set even if the case fails below: the fixture reports only chains that never get here.
         if self._output is None:
             raise AssertionError("no output to read: call output(…) before expect(…)")
         return self._template.prepare(self._messages, **self._request), self._output
 
     def _check(self, turn: Turn, output: str, expected: Expectation, *, strict: bool) -> Message:
-        """Read the output at all splits; returns the message."""
+        """Parse the output at all splits; return the message."""
         __tracebackhide__ = True
         mode = "strict" if strict else "lenient"
         message = Message()
@@ -279,13 +279,13 @@ class Case:
             parser = turn.parser(strict=strict)
             events, refusal = _read(parser, chunks)
             if refusal:
-                advice = ["use expect_tolerated if this deviation is to be read"]
-                said = f"the strict parser refuses: {refusal}"
+                advice = ["use expect_tolerated if this deviation should be accepted"]
+                said = f"the strict parser rejects it: {refusal}"
                 raise AssertionError(self._report(said, mode, chunks, events, advice))
             message = parser.message
             found = Expectation.of(message)
             if difference := expected.differences(found):
-                advice = ["if what was found is right, expect it:", *found.source().splitlines()]
+                advice = ["if the new message is correct, expect it:", *found.source().splitlines()]
                 raise AssertionError(self._report("\n".join([_DIFFERS, *difference]), mode, chunks, events, advice))
         return message
 
@@ -304,7 +304,7 @@ class Case:
 
 
 def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], ParseError | None]:
-    """Feed the chunks and finish; returns the events, and the error of a strict parser."""
+    """Feed the chunks and finish; return the events, and the error of a strict parser."""
     events: list[Event] = []
     try:
         for chunk in chunks:

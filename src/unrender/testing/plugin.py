@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixture `chat`, whose cases cannot be left unfinished.
+"""The pytest plug-in with the fixture `chat`. Unfinished cases fail the test.
 
-Rules: pytest imports this module in every run in which unrender is installed, be the project ours or not. So it imports nothing
-heavy, nothing that may be missing, and nothing that a pytest from before the extra `testing` does not have.
+Rules: pytest imports this module in every run, in any project, if unrender is installed. So it imports nothing slow, nothing optional, and
+nothing that older versions of pytest don't have.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _FAILED: WeakSet[pytest.Item] = WeakSet()
 
 @pytest.fixture
 def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
-    """Begin a test of a chat template: `chat("template.jinja").given(…).output("…").expect(…)`.
+    """Test a chat template: `chat("template.jinja").given(…).output("…").expect(…)`.
 
-    Paths are searched for beside the test's file and then in the current folder. A chain that began and did not reach
-    `expect` or `expect_tolerated` fails the test.
+    Paths are relative to the test file's folder, or else to the current folder. The test fails if a chain doesn't reach `expect` or
+    `expect_tolerated`.
     """
     from unrender.testing.chat import Chat  # noqa: PLC0415 - see the rules above
 
@@ -33,14 +33,14 @@ def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
     yield cases
     if cases.unfinished and request.node not in _FAILED:
         pytest.fail(
-            f"chat: {len(cases.unfinished)} of the cases begun never reached expect(…), so nothing was tested",
+            f"chat: cases that never called expect(…): {len(cases.unfinished)}; they tested nothing",
             pytrace=False,
         )
 
 
-@pytest.hookimpl(hookwrapper=True)  # Of both styles of wrappers, the one that every pytest knows.
+@pytest.hookimpl(hookwrapper=True)  # The wrapper style that every pytest supports.
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Remember that a test has failed: its unfinished cases are then no error."""
+    """Record failed tests, whose unfinished cases are not an error."""
     outcome = yield
     if outcome.excinfo is None and outcome.get_result().failed:
         _FAILED.add(item)

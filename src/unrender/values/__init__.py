@@ -1,16 +1,13 @@
-"""One value of a call: its notation, its text, and its text read back as it streams.
+"""Writes argument values, and parses them as they stream.
 
-In come a codec and a value, or a codec and text in pieces; out goes text, or JSON text. Open `notations` first: it defines and implements
-how each codec writes values. To read, `machine` picks the scanner of the codec:
+Start with `notations`, which defines and implements the notation of each codec. For parsing, `machine` selects the scanner of the codec:
 
-- `scanner`: JSON, Python literals, bare keys, quotes of the format's own (`json_fast_path` is its fast path), and an object inside
-  of a JSON string;
-- `raw`: text without quotes, up to a marker (`finder`) or to what may follow (`unmarked_ends`), and nested tags.
+- `scanner`: JSON, Python literals, bare keys, format-specific quotes, and an object inside a JSON string. See also `json_fast_path`.
+- `raw`: unquoted text up to a marker (`finder`) or to text that may follow (`unmarked_ends`), and nested tags.
 
-`resumable` says what all of them have in common: they stop anywhere, go on, and can be copied.
+All scanners are `resumable`: they suspend at any character, resume with the next chunk, and can be copied.
 
-`coercion` then uses the schema to convert a raw text such as `12`.
+`coercion` then uses the schema to convert raw text such as `12`.
 
-Rule: a scanner gives the same JSON text at every chunking. What may read otherwise with the next character stays in the
-buffer.
+Rule: a scanner returns the same JSON text for every chunking. Text whose meaning depends on the next character stays in the buffer.
 """

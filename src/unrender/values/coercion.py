@@ -1,9 +1,9 @@
-"""Converts a raw argument to JSON text, by the type in the tool's schema.
+"""Converts raw arguments to JSON text, by the types in the tool's schema.
 
-Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema decides. Where it allows
-several types, they are tried from the narrowest to the widest, and text comes last.
+Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema decides. If it allows several types, they are
+tried from the narrowest to the widest, and text comes last.
 
-Rules: nothing is refused. Text that matches no type is converted by its appearance.
+Rules: no text is rejected. Text that matches no type is converted by its appearance.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _BYTES = 1_500
-"""Bytes of the cached argument types of a tool."""
+"""Estimated size of a tool's cached argument types, in bytes, without its schema."""
 ANY: frozenset[str] = frozenset()
-"""No statement about the type."""
+"""No restriction of the type."""
 STRING = frozenset(("string",))
 
 
 class Kinds(frozenset[str]):
-    """The allowed JSON types of a value (empty: any); `shape` restricts their values.
+    """JSON types allowed for a value (empty: any). `shape` restricts the values further.
 
-    It equals the plain set of its types: `types == STRING` holds for every shape of strings.
+    It equals the plain set of its types, so `types == STRING` is true for every shape of strings.
     """
 
     shape: Shape
@@ -44,23 +44,22 @@ class Kinds(frozenset[str]):
 
     @classmethod
     def of(cls, shape: Shape, reading: Reading) -> Kinds:
-        """Return the types of the values of `shape`, a part of `reading`."""
+        """Return the types of values that match `shape`, a part of `reading`."""
         types = kinds_of(shape, reading.definitions)
-        # A schema that allows every type says nothing of types: an empty set, as for an unknown argument.
+        # A schema that allows every type gives an empty set, like an unknown argument.
         kinds = cls(ANY if types == TYPES else types)
         kinds.shape, kinds.definitions = shape, reading.definitions
         return kinds
 
     def admits(self, value: Any) -> bool:
-        """Return whether `value` has the shape."""
+        """Return whether `value` matches the shape."""
         return admits(self.shape, value, self.definitions)
 
 
 class ArgumentTypes:
-    """The JSON types of one tool's arguments. With no tool, every argument is a string.
+    """JSON types of one tool's arguments. Without a tool, every argument is a string.
 
-    The tool's schema is parsed on first use. No schema raises an error: an argument whose schema is
-    invalid may have any type.
+    The tool's schema is parsed on first use. Schemas never raise errors: an argument with an invalid schema may have any type.
     """
 
     def __init__(self, tool: Tool | None) -> None:
@@ -69,7 +68,7 @@ class ArgumentTypes:
 
     @classmethod
     def of(cls, tool: Tool | None) -> ArgumentTypes:
-        """Return the types of a tool's arguments; those of equal tools are shared, so that each schema is read once."""
+        """Return the types of a tool's arguments. Equal tools share one instance, so each schema is parsed once."""
         if tool is None or not tool._key:
             return cls(tool)
         weight = _BYTES + 3 * len(tool._key)
@@ -85,27 +84,27 @@ class ArgumentTypes:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of all arguments of the tool; empty when it may have others than its schema names."""
+        """Names of all arguments of the tool; empty if the schema allows additional ones."""
         options = shapes.alternatives(_followed(self._reading))
         closed = all(isinstance(option, shapes.Object) and not option.extra for option in options)
         return self.declared if closed else ()
 
     @cached_property
     def declared(self) -> tuple[str, ...]:
-        """The names of all arguments that the tool's schema names."""
+        """Names of all arguments in the tool's schema."""
         return tuple(dict.fromkeys(item.name for option in _objects(self._reading) for item in option.properties))
 
     @cached_property
     def odd(self) -> OddNames:
-        """Those of `declared` that are no plain words."""
+        """Names in `declared` that are not plain words."""
         return OddNames(self.declared)
 
     def knows(self, key: str) -> bool:
-        """Return whether the schema names the argument `key`, or names none at all."""
+        """Return whether the schema contains the argument `key`, or no arguments."""
         return key in self.declared or not self.declared
 
     def fit(self, arguments: str) -> bool:
-        """Return whether a JSON object has what the schema requires, and each argument a type that it allows."""
+        """Return whether a JSON object has all required arguments, and each argument has an allowed type."""
         if self._tool is None:
             return True
         given = _value(arguments or "{}")
@@ -115,7 +114,7 @@ class ArgumentTypes:
         return not required or any(names <= given.keys() for names in required)
 
     def schema(self, key: str) -> Shape | None:
-        """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
+        """Return the shape of the argument `key`, or None if the tool's schema doesn't mention it."""
         reading = self._reading_of(key)
         found = shapes_inside(reading.shape, key, reading.definitions)
         return shapes.Text() if self._tool is None else _unless_free(found)
@@ -124,7 +123,7 @@ class ArgumentTypes:
         """Return the JSON types that the argument `key` may have; empty for any."""
         if self._tool is None:
             return STRING
-        if len(self._types) > MAX_OPTIONS:  # A model may invent names without end.
+        if len(self._types) > MAX_OPTIONS:  # A model may invent any number of names.
             self._types.clear()
         if key not in self._types:
             shape = self.schema(key)
@@ -144,27 +143,27 @@ class ArgumentTypes:
         return ANY if shape is None else Kinds.of(shape, self._reading)
 
     def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
-        """Return a part of `shape`: an object's property `key`, or, for None, the items of a list."""
+        """Return a part of `shape`: the property `key` of an object, or the items of a list if `key` is None."""
         return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
     def _reading_of(self, key: str) -> Reading:
-        """Return the schema that defines the type of `key`: the whole schema, or only its property if the whole is invalid."""
+        """Return the schema that contains `key`. If the tool's schema is invalid, this is the schema of the property alone."""
         if self._tool is None or self._reading is not _UNKNOWN:
             return self._reading
-        # `{"a": {"type": "string"}, "b": {"type": 5}}`: `b` must not cost `a` its type.
+        # In `{"a": {"type": "string"}, "b": {"type": 5}}`, the invalid type of `b` must not affect `a`.
         part = _read(self._tool, f"#/properties{step_text(key)}")
         named = shapes.Object(properties=(shapes.Property(key, part.shape),))
         return Reading(shape=named, definitions=part.definitions, unsupported=())
 
 
 def agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return the types that a value may have that is `named` one of some types, where the schema has `allowed` others.
+    """Return the possible types of a value whose type is written in the call (`named`), given the types that its schema allows.
 
-    Models name types wrongly. What is named a string is one only if nothing else fits a schema without strings, and where
-    the schema wants a string, the text is one, whatever it is named. Without a schema the name decides.
+    Models often name the wrong type. A value named a string may have another type if the schema allows no strings. If the schema allows
+    only strings, the value is a string under any name. Without a schema, the name decides.
     """
     known = isinstance(allowed, Kinds) and bool(allowed)
-    # `type="string"` on `3` where the schema wants a number: the schema is right. On `3` where it wants a string: both are.
+    # For `type="string"` on `3`: if the schema requires a number, the schema is right. If it allows a string, both are.
     if "string" in named:
         return STRING | allowed if known and "string" not in allowed else STRING
     return STRING if known and allowed == STRING else named or ANY
@@ -198,11 +197,11 @@ def _unless_free(shape: Shape) -> Shape | None:
 
 
 _KINDS = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
-"""The JSON types whose values are known by their first character."""
+"""JSON types, by the first character of their values."""
 
 
 def read_literal(text: str) -> tuple[str, str]:
-    """Read all of `text` as one JSON or Python value; return its JSON type and JSON text, ("", "") if it is none."""
+    """Read `text` as one JSON or Python value; return its JSON type and JSON text, or ("", "") if it isn't one."""
     scanner = LiteralScanner(LiteralStyle())
     at, result, status = scanner.scan(text, 0, final=True)
     if status is not Status.DONE or text[at:].strip():
@@ -217,24 +216,24 @@ def read_literal(text: str) -> tuple[str, str]:
 def coerce(text: str, types: frozenset[str]) -> str:
     """Return raw `text` as the JSON text of a value of one of `types` (empty: any).
 
-    It returns the first interpretation that the schema allows, or the most natural one if the schema allows none.
+    Returns the first interpretation that the schema allows, or the most natural one if the schema allows none.
     """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)
     kind, value = read_literal(text)
-    # `"Paris"`, quotes included, is the raw text: this format writes strings without quotes.
+    # The quotes of `"Paris"` are part of the raw text, because this format writes strings without quotes.
     kind = "" if kind == "string" else kind
     if isinstance(types, Kinds):
-        # For `{"enum": ["1", 2]}`, `1` is first a number, which the enum refuses, and then a text, which it admits.
+        # For `{"enum": ["1", 2]}`, `1` is tried as a number, which the enum rejects, and then as text, which it accepts.
         readings = (value if kind else "", _other_word(text, types), json.dumps(text, ensure_ascii=False))
         for found in filter(None, readings):
             if types.admits(_value(found)):
                 return found
-    # No reading obeys the schema: `7` for an integer below 5 is still more a number than a text.
+    # The schema allows no reading. `7` for an integer below 5 is still a number rather than text.
     if kind and _fits(kind, value, types):
         return value
-    # `yes` for a boolean stays text, and so does `12` for a string. But `12` for an object stays a number: whoever checks
-    # the call then reports a wrong type, not a strange string.
+    # `yes` for a boolean stays text, and so does `12` for a string. But `12` for an object stays a number, so that a validator reports a
+    # wrong type rather than an unexpected string.
     if "string" in types or not kind:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
     return value
@@ -243,12 +242,12 @@ def coerce(text: str, types: frozenset[str]) -> str:
 def _value(json_text: str) -> Any:
     try:
         return json.loads(json_text)
-    except (ValueError, RecursionError):  # numbers of thousands of digits, and lists as deep
+    except (ValueError, RecursionError):  # Numbers with thousands of digits, or very deep lists.
         return _NO_VALUE
 
 
 _NO_VALUE = object()
-"""Has no JSON type: only `Anything` admits it."""
+"""A value without a JSON type, which only `Anything` admits."""
 
 
 def _fits(kind: str, value: str, types: frozenset[str]) -> bool:
@@ -256,7 +255,7 @@ def _fits(kind: str, value: str, types: frozenset[str]) -> bool:
         return True
     if kind == "integer":
         return "number" in types
-    # `3.0` is an integer to JSON Schema, though not to most languages.
+    # `3.0` is an integer in JSON Schema, unlike in most languages.
     return kind == "number" and "integer" in types and float(value).is_integer()
 
 
@@ -264,6 +263,6 @@ def _other_word(text: str, types: frozenset[str]) -> str:
     word = text.strip().lower()
     if "boolean" in types and word in ("true", "false"):
         return word
-    # Some templates write nothing for null: no text is null, unless a string is allowed, then it is the empty one.
+    # Some templates write null as empty text. If strings are allowed, empty text is the empty string.
     nulls = ("null", "none") if "string" in types else ("null", "none", "")
     return "null" if "null" in types and word in nulls else ""

@@ -1,7 +1,7 @@
-"""Finds declared names in text: those that are no plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
+"""Finds declared names that are not plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
 
-A word ends at white space, a bracket or a quotation mark, wherever nothing is known. A declared name may hold all of them,
-and the beginning of a marker. So it is looked for first: the longest one that is there and that a marker follows.
+An undeclared word ends at white space, a bracket or a quotation mark. A declared name may contain all of these, and even the start of a
+marker. So declared names are tried first: the longest match followed by a marker counts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from unrender.values.finder import Finder, end_of
 _PLAIN = re.compile(r"[^\W\d][\w.\-]*")
 _SPACE = re.compile(r"\s*")
 NOT_HERE = -1
-"""No declared name is at this place."""
+"""Result if there is no declared name at the position."""
 
 
 class OddNames:
-    """The declared names at one place that are no plain words. Immutable.
+    """The declared names in one place that are not plain words. Immutable.
 
     >>> OddNames(("city", "page[size]", "a.b", "$filter")).names
     ('page[size]', '$filter')
@@ -30,7 +30,7 @@ class OddNames:
     def __init__(self, declared: Iterable[str]) -> None:
         found = {name for name in declared if 0 < len(name) <= MAX_NAME and not _PLAIN.fullmatch(name)}
         self.names: tuple[str, ...] = tuple(sorted(found, key=lambda name: (-len(name), name)))
-        """The longest first."""
+        """Longest names first."""
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -42,9 +42,9 @@ class OddNames:
     def end_at(
         self, text: str, at: int, stops: Finder, *, final: bool, ends: re.Pattern[str] | None = None
     ) -> int | None:
-        """Return where the longest name that is at `at` ends, if one of `stops` follows or `ends` matches there.
+        """Return the end of the longest name at `at` that is followed by one of `stops` or by a match of `ends`.
 
-        Returns `NOT_HERE` for none, and None if more text is needed. White space may be before a stop.
+        Returns `NOT_HERE` if there is none, and None if more text is needed. White space is allowed before a stop.
         """
         if not final and (at >= len(text) or self._finder.may_grow(text, at)):
             return None
@@ -66,5 +66,5 @@ NO_NAMES = OddNames(())
 
 @kept(1_000)
 def odd_names(declared: tuple[str, ...]) -> OddNames:
-    """Return those of the declared names that are no plain words; equal ones give the same object."""
+    """Return the declared names that are not plain words. Equal arguments return the same object."""
     return OddNames(declared)

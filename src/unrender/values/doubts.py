@@ -1,9 +1,9 @@
-"""Decides from a value's text, once its end was found, whether a marker around it was damaged.
+"""Decides from the text of a value whether a marker around it was damaged.
 
-Such a value holds what is written beside it: the last part of its opener at its beginning, the first part of its closer at its
-end, or the beginning of another argument or call. A value that looks so by chance is refused as well.
+Text of such a value contains part of its surroundings: the last part of its opener at its start, the first part of its closer at its end,
+or the start of another argument or call. A value that looks like this by chance is rejected too.
 
-Rules: only markers count that prose does not write; a value that is written in quotes is looked at with its quotes.
+Rules: only markers that don't occur in prose count. A quoted value is checked with its quotes.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _MARKER = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 _FIRST_WORD = re.compile(r"\W*\w+\W*")
 _LEAST = 3
-"""Characters of a marker that prose does not write."""
+"""Minimum length of a marker that doesn't occur in prose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Texts that values of one call syntax do not hold."""
+    """Texts that don't occur in the values of one call syntax."""
 
     heads: tuple[str, ...]
     """Suffixes of the text before a value."""
     tails: tuple[str, ...]
     """Prefixes of the text after a value."""
     call: str
-    """The beginning of a call: a value that ends without its closer does not hold it."""
+    """Start of a call. A value that ends without its closer must not contain it."""
     again: re.Pattern[str] | None
-    """A closer, and after it the first word of an opener that does not go on as openers do."""
+    """Matches a closer followed by the first word of a damaged opener."""
     between: str
-    """In code, the text between two arguments; otherwise empty."""
+    """Text between two arguments in code; empty for other notations."""
     equals: str
-    """In code, the text between a name and a value."""
+    """Text between a name and a value in code."""
 
     @classmethod
     def of(
@@ -51,9 +51,9 @@ class Doubts:
         between: str = "",
         equals: str = "",
     ) -> Doubts:
-        """Return the doubts about values with the text `before` before them and `after` after them, in an argument with `opener`.
+        """Return the doubts about values between `before` and `after`, in an argument that starts with `opener`.
 
-        `nested` means that lists and objects are tags of the same kind.
+        `nested` means that lists and objects are written as tags of the same kind.
         """
         before, after = before.strip()[-MAX_BLANK:], after.strip()[:MAX_BLANK]
         heads = (before[at:] for at in range(len(before)) if not before[at].isalnum())
@@ -61,14 +61,14 @@ class Doubts:
         block = (CDATA_START, CDATA_END) if cdata else ("", "")
         found = _telling((*tails, block[1]))
         again = None if nested else _again(opener.strip(), after)
-        if nested and found:  # A closer whose first part comes twice.
+        if nested and found:  # A closer whose first part is repeated.
             again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
         return cls(_telling((*heads, block[0])), found, call, again, between, equals)
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
-        """Return whether the text of a value is more than that.
+        """Return whether the text of a value contains other markers or parts of them.
 
-        `closed` means that its own closer ends it, `missing` are the arguments that may still come, and `tools` the names of tools.
+        `closed` means that its own closer ends the value. `missing` are arguments that may still come, and `tools` the names of tools.
         """
         text = text.strip("\n")
         if text.startswith(self.heads) or text.endswith(self.tails):
@@ -77,22 +77,22 @@ class Doubts:
             return True
         if not self.between:
             return False
-        # `'Paris, note='Zed'`: a quotation mark is missing, and the next one closes nothing.
+        # In `'Paris, note='Zed'`, a quotation mark is missing.
         if self.equals in text and any(self.between + name + self.equals in text for name in missing):
             return True
-        # `x, f(a=1`: what closes the call of this value is missing.
+        # In `x, f(a=1`, the closer of this value's call is missing.
         begun = (text.find(f"{self.between}{tool}(") for tool in tools)
         return any(at >= 0 and leaves_open(text[at:]) for at in begun)
 
     def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
-        """Return whether a call in code has ended in a value, and what is `after` it is the next one without its bracket."""
+        """Return whether a value in code contains the end of its call, and `after` starts the next call without its bracket."""
         closed = text.endswith(")") and text.count(")") > text.count("(")
         known = (self.between + name for name in missing)
         return bool(self.between) and closed and after.startswith(self.between) and not after.startswith(tuple(known))
 
 
 def _again(opener: str, closer: str) -> re.Pattern[str] | None:
-    """Return the finder of an end marker with a damaged start marker after it: `<|close|>a<|sep|> <|open|> a`."""
+    """Return a pattern for a closer followed by a damaged opener, e.g. `<|close|>a<|sep|> <|open|> a`."""
     head = _FIRST_WORD.match(opener)
     if head is None or head.group() == opener or not _telling((head.group(),)) or not _telling((closer,)):
         return None
@@ -105,7 +105,7 @@ def _telling(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def leaves_open(text: str) -> bool:
-    """Return whether a text has more opening brackets than closing ones.
+    """Return whether a text has more opening than closing brackets.
 
     >>> leaves_open("if (a")
     True

@@ -1,9 +1,9 @@
-"""Reads well-formed JSON in big steps, as far as it goes.
+"""Reads well-formed JSON in big steps.
 
-Strategy: in each state, one compiled regex takes the next step. It is a whole value if that is all there and not nested too
-deep, else one bracket, comma or key. What does not match may be half a word, or no JSON: the caller decides.
+Strategy: in each state, one compiled regex takes the next step. A step is a complete value, if it is available and not nested too deep.
+Otherwise it is one bracket, comma or key. Text that doesn't match may be an incomplete word or invalid JSON; the caller decides.
 
-Rules: quantifiers are possessive, so no match goes back over what it has read, and work is linear.
+Rules: quantifiers are possessive, so matches never backtrack, and the work is linear.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, KEY_STRING, END = range(10)
-"""The kinds of the next part. `FIRST_…`: or the end of the list or object; `NEXT`: a comma, or the end; `…STRING`: more of a string."""
+"""States, named after the next part. `FIRST_…` also allows the end of the list or object, `NEXT` is a comma or the end, and `…STRING` is
+the rest of a string.
+"""
 LEVELS = 3
-"""Lists and objects of so many levels are taken whole; each level doubles the regex."""
+"""Maximum nesting of lists and objects that are read in one step. Each level doubles the regex."""
 
 _GAP = r"[ \t\n\r]*+"
 _INSIDE = r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'
@@ -25,7 +27,7 @@ def _whole(levels: int) -> str:
     if levels == 0:
         return f"(?:{_TEXT}|{_ATOM})"
     inner = _whole(levels - 1)
-    # After a comma another item has to follow, and without one the bracket: no list ends `1, ]`, none has `1 2`.
+    # A comma must be followed by another item, and an item without a comma by the bracket. So `1, ]` and `1 2` don't match.
     items = rf"\[{_GAP}(?:{inner}{_GAP}(?:,{_GAP}(?!\])|(?=\])))*+\]"
     members = rf"\{{{_GAP}(?:{_TEXT}{_GAP}:{_GAP}{inner}{_GAP}(?:,{_GAP}(?!\}})|(?=\}})))*+\}}"
     return f"(?:{_TEXT}|{_ATOM}|{items}|{members})"
@@ -47,7 +49,7 @@ _PATTERNS = {
 
 
 class _Steps(dict[int, re.Pattern[str]]):
-    """The regex of each state, compiled when it is first wanted: together they take longer than the rest of an import."""
+    """Regex of each state, compiled on first use: compiling all of them takes longer than the rest of an import."""
 
     def __missing__(self, state: int) -> re.Pattern[str]:
         step = self[state] = re.compile(_PATTERNS[state])
@@ -63,7 +65,7 @@ _FOLLOWING: dict[str | None, int] = {
     "key_text": KEY_STRING,
 }
 _KEYED = (FIRST_KEY, KEY, KEY_STRING)
-"""The states in which a key is read."""
+"""States that read a key."""
 _OPENED = {"list": ("[", FIRST_ITEM), "object": ("{", FIRST_KEY)}
 _CLOSES = {"]": "[", "}": "{"}
 
@@ -71,15 +73,14 @@ _CLOSES = {"]": "[", "}": "{"}
 def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int, str]:
     """Continue from `at` as long as the text is well-formed JSON.
 
-    `stack` holds the brackets that are open; at most `depth` may be. Returns the position where that ends, the state
-    and the brackets there, the position of a comma that nothing has followed yet (-1 if there is none), and the keys of
-    the outermost object, each without its first quotation mark.
+    `stack` contains the open brackets, at most `depth`. Returns the end of the well-formed text, and the state and open brackets there.
+    Then follow the position of a trailing comma (-1 if there is none), and the keys of the outermost object without their opening quotes.
     """
     comma, size, keys = -1, len(text), ""
     while at < size and (found := _STEPS[state].match(text, at)):
         kind, end = found.lastgroup, found.end()
         if kind in _FOLLOWING:
-            # The arguments' own names: a key that comes twice among them is reported.
+            # Keep the argument names, because duplicates are reported.
             if state in _KEYED and len(stack) == 1:
                 keys += text[at:end] if state == KEY_STRING else found.group(str(kind))[1:].rstrip(": \t\n\r")
             state = _FOLLOWING[kind]
@@ -90,13 +91,13 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
             if _CLOSES[text[end - 1]] != stack[-1]:
                 break
             stack, state = stack[:-1], NEXT
-        elif len(stack) < depth:  # Too long, cut off or too deep to be taken whole: its bracket alone.
+        elif len(stack) < depth:  # Too long, incomplete or too deep for one step: read only the bracket.
             bracket, state = _OPENED[str(kind)]
             stack += bracket
         else:
             break
         at = end
-        # The outermost bracket has closed: what follows is not this value's.
+        # The outermost bracket is closed, so the following text is not part of this value.
         if state == NEXT and not stack:
             return at, END, stack, -1, keys
     return at, state, stack, comma if state in (ITEM, KEY) else -1, keys

@@ -1,7 +1,7 @@
-"""Reads the parts of values, in any notation: words, numbers, escapes, ends of verbatim strings, keys that come twice.
+"""Reads the parts of values in any notation: keywords, numbers, escapes, ends of verbatim strings, duplicate keys.
 
-Rules: what is read is written as JSON. A delimiter of one character may be in its own string (`'it's'`), so it closes
-the string only before what may follow a value.
+Rules: results are JSON text. A one-character delimiter may occur inside its own string (`'it's'`), so it closes the string only before text
+that may follow a value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
 
 MAY_GO_ON = re.compile(r" {0,4}\Z")
-"""At the end of the buffer: what is there may go on."""
+"""Matches at the end of the buffer, where the text may continue."""
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _WORDS = ("true", "false", "null")
 _OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
@@ -33,13 +33,13 @@ def escape(text: str) -> str:
 
 
 def may_be_word(text: str) -> bool:
-    """Return whether `text` is a number or a known word, in any case, or could become one."""
+    """Return whether `text` is a number or a keyword in any case, or could become one."""
     word = text.lower()
     return len(text) <= MAX_WORD and (bool(_NUMERIC.fullmatch(text)) or any(known.startswith(word) for known in _LOWER))
 
 
 def may_be_in_word(text: str) -> bool:
-    """Return whether `text` may be a part of a number or of a known word.
+    """Return whether `text` may be part of a number or of a keyword.
 
     >>> [may_be_in_word(text) for text in ("al", "-", "-->", "think")]
     [True, True, False, False]
@@ -48,9 +48,9 @@ def may_be_in_word(text: str) -> bool:
 
 
 def json_word(word: str, *, strict: bool) -> str:
-    """Return a bare word or number as JSON writes it; "" when it is not one.
+    """Return the JSON text of a bare word or number; "" if it is neither.
 
-    With `strict`, only JSON's own words and numbers count.
+    With `strict`, only JSON's own keywords and numbers count.
     """
     if word in _WORDS or _NUMBER.fullmatch(word):
         return word
@@ -60,7 +60,7 @@ def json_word(word: str, *, strict: bool) -> str:
         return _OTHER_WORDS[word]
     if not _LOOSE_NUMBER.fullmatch(word):
         return ""
-    # `007`, `+5`, `.5`, `1_000` and `1e999`, which Python or JavaScript would read, and JSON does not have.
+    # Numbers such as `007`, `+5`, `.5`, `1_000` and `+1e999` are valid in Python or JavaScript, but not in JSON.
     value = float(word) if re.search(r"[.eE]", word) else int(word)
     return repr(value) if abs(value) != float("inf") else "null"
 
@@ -69,9 +69,9 @@ _ESCAPES = {'"': '\\"', "'": "'", "\\": "\\\\", "/": "\\/", **{c: f"\\{c}" for c
 
 
 def read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
-    """Read the escape at `at`; return its end and its form in JSON.
+    """Read the escape at `at`; return its end and its JSON form.
 
-    The end is `at` when the escape is incomplete.
+    The end is `at` if the escape is incomplete.
     """
     if at + 1 >= len(text):
         return (at + 1, "\\\\") if final else (at, "")
@@ -94,9 +94,9 @@ _WORD_NAME = r"[^\W\d][\w.\-]{0,63}+"
 
 @kept(5_000)
 def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what finds the text after an argument in code, and a beginning of such text at the end of the buffer.
+    """Return two patterns: for the text after an argument in code, and for a prefix of it at the end of the buffer.
 
-    A bracket before a quotation mark is in the text. `names` are those of arguments that are no words.
+    A bracket before a quotation mark is part of the argument. `names` are argument names that are not plain words.
     """
     known = "|".join([*map(re.escape, names), _WORD_NAME])
     cut = (re.escape(name[:size]) + r"\Z" for name in names for size in range(1, len(name)))
@@ -108,9 +108,10 @@ def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern
 
 
 def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: bool) -> int:
-    """Return where `close` ends a verbatim string; -(n + 1) when it does not, and text is certain up to n.
+    """Return the position of the `close` that ends a verbatim string.
 
-    A delimiter of one character may be in the text itself; it closes only where a value can end, or before one of `ends`.
+    If there is none, return -(n + 1), where the text up to n is certain. A one-character delimiter may occur in the string itself. It
+    closes the string only where a value can end, or before one of `ends`.
     """
     size = len(text)
     found = text.find(close, at)
@@ -118,13 +119,13 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
         after = end_of(_SPACE, text, found + 1)
         if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, after):
             return found
-        # `'it'` at the end of the buffer may go on with `s a dog'`, or with a comma: wait.
+        # `'it'` at the end of the buffer may continue with `s a dog'` or with a comma: wait.
         if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
             return found if final else -found - 1
         found = text.find(close, found + 1)
     if found >= 0:
         return found
-    # The first characters of a longer delimiter may be at the end of the text, e.g. `<|` of `<|"|>`.
+    # The text may end in a prefix of a longer delimiter, e.g. `<|` of `<|"|>`.
     for keep in range(min(len(close) - 1, size - at), 0, -1):
         if close.startswith(text[size - keep :]):
             return -(size - keep) - 1
@@ -132,14 +133,14 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
 
 
 def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple[str, ...] = ()) -> int:
-    """Return the same as `closing` for an argument in code, whose delimiter has one character.
+    """Return the same as `closing`, for an argument in code with a one-character delimiter.
 
-    `names` are those of arguments that are no words.
+    `names` are argument names that are not plain words.
     """
     after, begun = _after_argument(names)
     found = text.find(close, at)
     while found >= 0:
-        # `f(a='it', b` may go on as `b=1`, and then the quotation mark closes, or as `b'`, and then it does not.
+        # `f(a='it', b` may continue as `b=1` or as `b'`. Only the first makes the quote before the comma a closing quote.
         if not final and begun.match(text, found + 1):
             return -found - 1
         if after.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
@@ -152,8 +153,8 @@ _KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
 
 
 def duplicate_key(json_text: str) -> str:
-    """Return a key that comes twice in one object of a JSON value; "" for none."""
-    # Most values have no two keys: they are not parsed for this.
+    """Return a key that occurs twice in one object of a JSON value; "" if there is none."""
+    # Most values have fewer than two keys and needn't be parsed.
     if json_text.count(":") < 2:
         return ""
     objects: list[list[tuple[str, Any]]] = []
@@ -167,7 +168,9 @@ def duplicate_key(json_text: str) -> str:
 
 
 def duplicate_of(keys: str) -> str:
-    r"""Return a key that comes twice among `keys`, each as JSON writes it, but without its first quotation mark.
+    r"""Return a key that occurs twice in `keys`; "" if there is none.
+
+    Each key is JSON text without its opening quote.
 
     >>> duplicate_of('city"days"c\\u0069ty"')
     'city'
@@ -179,7 +182,7 @@ def duplicate_of(keys: str) -> str:
 
 
 def _second(keys: Iterable[str]) -> str:
-    """Return the first key that has come before, an empty one in quotation marks; "" for none."""
+    """Return the first repeated key; "" if there is none. An empty key is returned as `""`, in quotation marks."""
     known: set[str] = set()
     for key in keys:
         if key in known:

@@ -1,16 +1,16 @@
-"""Finds the end of a raw value that has an end marker of its own, also where that marker is missing, torn or quoted.
+"""Finds the end of a raw value that has an end marker, even if that marker is missing, damaged or quoted.
 
-Strategy: a value ends at its closer, if what may follow a closer follows. Everything else that looks like a part of the call is
-a mark: the next argument's opener, the end of the call, a closer that nothing may follow. Marks are collected, and the text
-after the first one that may end the value is held. They are judged at the value's closer, or where the output ends:
+Strategy: a value ends at a closer that is followed by text that the syntax allows. Other text that looks like part of the call is a mark:
+the next argument's opener, the end of the call, or a closer followed by something else. Text is held back from the first mark that may end
+the value. The marks are judged at the value's closer or at the end of the output:
 
-- a closer where the call does not go on ends the value, and the call breaks there; a closer in prose is text;
-- an opener that has a closer inside of the value as well is text;
-- an opener without one, of an argument that may still come, ends the value before it;
-- the end of a call ends the value if the text ends there, or if another call begins there and has an argument;
-- where two readings are left, the value fails.
+- A closer ends the value even if the call can't continue there; the call then fails. A closer in prose is text.
+- An opener is text if its own closer is also inside the value.
+- An opener without a closer ends the value before it, if its argument may still come.
+- The end of a call ends the value if the output ends there, or if another call with an argument starts there.
+- If two interpretations remain, the value fails.
 
-Rules: what follows a mark is looked at as far as `reach` characters, so a decision never depends on chunks.
+Rule: at most `_reach` characters after a mark are examined, so decisions don't depend on chunking.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _KEY = r"[^\n]{1,128}?"
 _PLAIN_KEY = r"[\w.\-]{1,64}"
 _WORD = r"[^\s\"'<>]{1,128}"
 _INSERTED, _REMOVED = 2, 3
-"""Characters that a torn closer may have more, or less, in one place, e.g. the `1` of `</a1>`."""
+"""Maximum number of characters added to, or missing from, a damaged closer in one place, e.g. the `1` of `</a1>`."""
 _REMAINS = 4
-"""Characters of a closer's end that show that it was one."""
+"""Minimum length of a suffix that identifies a damaged closer."""
 _REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
-"""Characters of white space, names and decoration in what may follow a mark."""
+"""Maximum length of white space, names and inserted characters in the text after a mark."""
 _PROSE = frozenset(".,;:!?)'`")
 TAIL = 64
-"""Characters of a value that are kept to see whether they end like a torn closer."""
+"""Number of characters kept from the end of a value to detect a damaged closer."""
 
 
 class Kind(IntEnum):
@@ -48,66 +48,66 @@ class Kind(IntEnum):
 
     TEXT = 0
     CLOSED = 1
-    """The end marker and the text that may follow it."""
+    """An end marker, followed by text that the syntax allows."""
     BROKEN = 2
-    """The closer where one is written, and nothing that may follow it."""
+    """An end marker, followed by text that the syntax doesn't allow."""
     MENTIONED = 3
-    """The closer in prose."""
+    """An end marker in prose."""
     OPENED = 4
     """The opener of an argument."""
     ENDED = 5
-    """The end of a call and the text that may follow it."""
+    """The end of a call, followed by text that the syntax allows."""
     BEGUN = 6
-    """The beginning of a call."""
+    """The start of a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueMark:
-    """A mark in a value: its kind, and where it ends in the text that was searched."""
+    """A mark in a value: its kind, and its end in the searched text."""
 
     kind: Kind
     end: int
     key: str = ""
-    """For an opener: its argument."""
+    """Argument name of an opener."""
     torn: int = 0
-    """Characters at the beginning of the mark that are a torn closer."""
+    """Length of a damaged closer at the start of the mark."""
     at: int = 0
-    """Characters before the mark since the first one."""
+    """Number of characters between the first mark and this one."""
     pieces: int = 0
-    """Pieces of held text before the mark."""
+    """Number of held pieces of text before the mark."""
     doubtful: bool = False
-    """The value cannot end here for sure."""
+    """True if it is uncertain that the value ends here."""
     idle: bool = False
-    """An opener of no argument that may still come: text, unless it has a closer."""
+    """True for an opener whose argument can't come here. It is text unless it has a closer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """The markers around the values of one call syntax, as pieces with free white space between them."""
+    """The markers around the values of one call syntax, as parts with optional white space between them."""
 
     closers: tuple[str, ...]
-    """Spellings of a value's end marker. In named tags the argument's name is missing: `</` and `>`."""
+    """Spellings of the end marker. With named tags, the two texts around the argument's name: `</` and `>`."""
     named: bool = False
     lead: str = ""
-    """Layout that is written before a closer."""
+    """Layout before a closer."""
     trail: str = ""
-    """Layout that is written after it, before the next argument."""
+    """Layout between a closer and the next argument."""
     opener: tuple[Part, ...] = ()
     """An argument's markers up to its value."""
     separator: str = ""
-    """The text between two arguments, if that is more than layout."""
+    """Text between two arguments, unless it is only layout."""
     followers: tuple[str, ...] = ()
     """Texts that may follow a closer."""
     call_close: tuple[Part, ...] = ()
     """The parts that close a call."""
     section_end: tuple[str, ...] = ()
     call_open: tuple[str, ...] = ()
-    """The texts that begin a call, up to its name."""
+    """Texts at the start of a call, up to its name."""
     turn_ends: tuple[str, ...] = ()
     escapes: tuple[str, ...] = ()
-    """Forms of escaped characters: the finder finds them as well."""
+    """Escaped forms of characters, which the finder also matches."""
     open_ended: bool = False
-    """Nothing closes a call: anything may follow a closer."""
+    """True if no marker closes a call, so any text may follow a closer."""
 
 
 class MarkedEnds:
@@ -122,14 +122,14 @@ class MarkedEnds:
         layout = markers.lead + markers.trail
         named = key if markers.named else ""
         self._kinds: dict[str, Kind] = {}
-        # The layout that the template writes around a closer is no part of the value, where a marker shows that it is over.
+        # Layout around a closer is not part of the value if a marker follows it.
         line = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
         self._line: str = line
         for head in self._openers():
             for at in range(len(layout) - len(line) + 1):
                 self._kinds[layout[at:] + head] = Kind.OPENED
             self._kinds[head] = Kind.OPENED
-        # Text is searched fastest where all marks begin alike.
+        # Search is fastest if all marks share their first character, so other call markers are left out.
         if markers.call_open and markers.call_open[0][:1] == self.closers[0][:1]:
             self._add(Kind.BEGUN, markers.call_open[:1], "")
         if markers.call_close and isinstance(markers.call_close[0], str):
@@ -148,7 +148,7 @@ class MarkedEnds:
                 self._kinds[layout[at:] + text] = kind
 
     def _openers(self) -> list[str]:
-        """Return the literals with which openers begin; with named tags, all of them."""
+        """Return the literals at the start of openers. With named tags, return complete openers."""
         opener = self.markers.opener
         if not opener or isinstance(opener[0], Slot):
             return []
@@ -157,7 +157,7 @@ class MarkedEnds:
         return [self.markers.separator + opener[0]]
 
     def of(self, key: str, names: tuple[str, ...]) -> MarkedEnds:
-        """Return the finder of the end of the value of `key`; `names` are the tool's argument names."""
+        """Return the instance for the argument `key`; `names` are the tool's argument names."""
         if not self.markers.named:
             return self
         found = self._keyed.get((key, names))
@@ -168,23 +168,23 @@ class MarkedEnds:
         return found
 
     def mark(self, text: str, at: int, literal: str, *, first: bool, final: bool) -> ValueMark | None:
-        """Classify a literal of the finder at `at`; None if more text is needed.
+        """Classify the literal that the finder matched at `at`; return None if more text is needed.
 
-        `first` means that the value has no text before it.
+        `first` means that it is at the start of the value.
         """
         kind = self._kinds[literal]
         end = at + len(literal)
         core = end - len(literal.lstrip())
-        # Where each argument is on a line of its own, `a <parameter=b>` is text.
+        # If each argument is on its own line, `a <parameter=b>` is text.
         if kind is Kind.OPENED and core == at and self._line and not first:
             return ValueMark(Kind.TEXT, end)
         found = self._judged(text, at, core, end, kind, final=final)
-        # The patterns match no more than so much text: what has not matched then never will.
+        # No pattern matches more than `_reach` characters, so a mismatch over that length is final.
         undecided = found.kind in (Kind.TEXT, Kind.BROKEN, Kind.MENTIONED) and not final
         return None if undecided and len(text) - end < self._reach else found
 
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
-        # Behind the layout another marker may begin: of `</x invoke>` and `</x parameter>`, `</x` is alike.
+        # Another marker may start after the layout: `</x invoke>` and `</x parameter>` share `</x`.
         otherwise = ValueMark(Kind.TEXT, max(core, at + 1))
         match kind:
             case Kind.CLOSED:
@@ -206,7 +206,8 @@ class MarkedEnds:
             if not rest or (len(text) - end < self._reach and any(it.startswith(rest) for it in self._followers)):
                 return Kind.CLOSED
         after = text[end : end + 1]
-        # `Close it with </a>, and`: a closer in prose. `</a>x` and, where a line break follows, `</a>\nx` are closers.
+        # In `Close it with </a>, and` the closer is prose. In `</a>x` it ends the value. `</a>\nx` does too, if a line break follows
+        # closers in this format.
         in_line = "\n" in lead and core == at
         if after in _PROSE or (after.isspace() and (in_line or not (trail and text.startswith(trail, end)))):
             return Kind.MENTIONED
@@ -226,7 +227,7 @@ class MarkedEnds:
         )
 
     def _torn(self, text: str, core: int, end: int, *, final: bool) -> ValueMark:
-        """Judge a closer that goes on otherwise after its first word: `</a1>` is one where a marker of the call follows."""
+        """Judge a closer that is damaged after its first word. `</a1>` counts if a marker of the call follows."""
         named = self.key if self.markers.named else ""
         closer = next(it for it in self.closers if text.startswith(torn_head(it, named) or it, core))
         for at in range(end, min(core + len(closer) + _INSERTED, len(text)) + 1):
@@ -243,15 +244,15 @@ class MarkedEnds:
         return ValueMark(Kind.TEXT, end)
 
     def breaks(self, key: str) -> bool:
-        """Return whether a name holds a marker of an argument, whole or torn."""
+        """Return whether a name contains a complete or damaged marker of an argument."""
         return any(head in key for head in self._heads)
 
     def ends_torn(self, tail: str) -> bool:
-        """Return whether text ends with what is left of a closer without its beginning, as in `Rome/a>`."""
+        """Return whether text ends with the remainder of a damaged closer, as in `Rome/a>`."""
         return tail.rstrip().endswith(self._remains)
 
     def repeated(self, text: str, at: int, *, final: bool) -> int | None:
-        """Return how many characters at `at`, where a value begins, are its opener once more; None for more text."""
+        """Return the length of a repeated opener at `at`, the start of a value. Returns 0 for none, and None if more text is needed."""
         if found := self._again.match(text, at):
             return found.end() - at
         rest = text[at : at + self._reach].lstrip()
@@ -265,7 +266,7 @@ class MarkedEnds:
 
     @cached_property
     def _before_value(self) -> tuple[tuple[Part, ...], ...]:
-        """The text right before a value, as far as it cannot be the value's own beginning."""
+        """Texts between the key and the value, if a value can't start with them."""
         opener = self.markers.opener
         after_key = opener[opener.index(Slot.KEY) + 1 :] if Slot.KEY in opener else ()
         rows = (after_key, after_key[-1:])
@@ -291,7 +292,7 @@ class MarkedEnds:
         opener, separator = self.markers.opener, self.markers.separator.strip()
         if not opener or isinstance(opener[0], Slot):
             return re.compile(r"(?!)")
-        # After `"` alone a key has to look like one; after `<parameter=` it may be anything.
+        # After a short opener such as `"`, only a plain key counts. After `<parameter=`, a key may be any text.
         named = _any((*self.names, self.key)) if self.markers.named else _KEY if len(opener[0]) > 2 else _PLAIN_KEY
         return re.compile(_joined((*[separator][: len(separator)], *opener), {Slot.KEY: f"(?P<key>{named})"}))
 
@@ -301,20 +302,20 @@ class MarkedEnds:
         section = f"(?:{_GAP}{_joined(markers.section_end, {})})?+" if markers.section_end else ""
         more = [_joined(markers.call_open, {})] if markers.call_open else []
         follows = "|".join([*more, *map(re.escape, markers.turn_ends)])
-        # The end of a section is enough: no call is written without one.
+        # The end marker of a section is enough, because every call is inside a section.
         closed = f"{_GAP}{_joined(markers.section_end, {})}" if markers.section_end else r"(?!)"
         return re.compile(f"{closed}|{section}{_GAP}(?:{follows})" if follows else closed)
 
     @cached_property
     def _heads(self) -> tuple[str, ...]:
-        """The beginnings of the markers of an argument, up to the end of their first word."""
+        """Argument markers, each cut off after its first word."""
         pieces = [part for part in (*self.markers.opener, *self.closers) if not isinstance(part, Slot)]
         pieces += [*self.markers.closers] if self.markers.named else []
         return tuple({head for piece in pieces if len(head := torn_head(piece) or piece) > 2 or "<" in head})
 
     @cached_property
     def _remains(self) -> tuple[str, ...]:
-        """The rest of a closer of which the beginning, or more than the end of a word, is missing."""
+        """Remainders of a closer whose start is missing, or more than the end of a word."""
         ends = {closer[at:] for closer in self.closers for at in range(1, len(closer)) if len(closer) - at >= _REMAINS}
         heads = {closer[:size] for closer in self.closers for size in range(2, len(closer))}
         short = {closer[1:] for closer in self.closers if len(closer) > 2}
@@ -327,7 +328,7 @@ _FIRST_WORD = re.compile(r"\W*\w+")
 
 
 def torn_head(marker: str, name: str = "") -> str:
-    """Return a marker up to the end of its first word, e.g. `</a` of `</a>`, or of its name; "" where that is all of it."""
+    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`; "" if nothing follows."""
     found = _FIRST_WORD.match(marker)
     at = marker.rfind(name) if name else -1
     head = marker[: at + len(name)] if at >= 0 else found.group() if found else marker[:-1]
@@ -340,7 +341,7 @@ def _telling(parts: Collection[Part]) -> bool:
 
 
 def _alike(torn: str, closer: str) -> bool:
-    """Return whether a closer was damaged in one place: a few characters are missing there, or were added."""
+    """Return whether `torn` is `closer` with a few characters added or missing in one place."""
     size = min(len(torn), len(closer))
     before = next((at for at in range(size) if torn[at] != closer[at]), size)
     rest = size - before
@@ -354,7 +355,7 @@ def _any(texts: Iterable[str]) -> str:
 
 
 def _joined(parts: Collection[Part], slots: dict[Slot, str]) -> str:
-    """Return the pattern of pieces with free white space between them."""
+    """Return a pattern for the parts, with optional white space between them."""
     return _GAP.join(slots.get(part, _WORD) if isinstance(part, Slot) else re.escape(part) for part in parts)
 
 
@@ -363,19 +364,19 @@ def _pattern(parts: tuple[Part, ...]) -> re.Pattern[str]:
     return re.compile(_joined(parts, {}) or r"(?!)")
 
 
-# What the marks say together.
+# The verdict from all marks.
 
 
 @dataclass(frozen=True, slots=True)
 class ValueEnd:
-    """The end of a value: one of its marks, or, without one, its closer. A value that fails has no certain end."""
+    """The end of a value: at `mark`, or at its closer if that is None. `failed` means that the end is ambiguous."""
 
     mark: ValueMark | None = None
     failed: bool = False
 
 
 class ValueMarks(Resumable):
-    """The marks that were found in a value, and the text from the first of them on."""
+    """The marks found in a value, and the text from the first mark on."""
 
     __slots__ = ("begun", "ends", "given", "held", "marks", "patient", "size", "tail", "types")
 
@@ -383,33 +384,33 @@ class ValueMarks(Resumable):
         self.ends: MarkedEnds = ends
         self.types: ArgumentTypes = types
         self.given: tuple[str, ...] = tuple(given)
-        """The arguments that have a value, this one included."""
+        """Arguments that already have a value, including this one."""
         self.patient: bool = patient
-        """The text may be read again from a mark on; otherwise the first one decides."""
+        """True if text after a mark may be read again. Otherwise the first mark decides."""
         self.marks: list[ValueMark] = []
         self.held: list[str] = []
         self.size: int = 0
-        """Characters since the first mark."""
+        """Number of characters since the first mark."""
         self.tail: str = ""
-        """The end of the text so far."""
+        """The last characters of the value so far."""
         self.begun: bool = False
-        """The beginning of a call was met."""
+        """True once the start of a call was found."""
 
     def passed(self, text: str) -> None:
-        """Note text of the value."""
+        """Record text of the value."""
         if text:
             self.tail = text[-TAIL:] if len(text) >= TAIL else (self.tail + text)[-TAIL:]
             if self.marks:
                 self.size += len(text)
 
     def met(self, mark: ValueMark) -> ValueEnd | None:
-        """Take a mark that is no closer; return the verdict if it is known already."""
+        """Add a mark inside the value; return the end of the value if it is already certain."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
             return None
         opened = mark.kind is Kind.OPENED
         if mark.kind in (Kind.BROKEN, Kind.MENTIONED) and not self._opened:
-            # Nothing is open that it could close.
+            # The closer matches no opener inside the value.
             return ValueEnd(replace(mark, at=self.size, pieces=len(self.held))) if mark.kind is Kind.BROKEN else None
         doubtful = not mark.torn and self.ends.ends_torn(self.tail)
         if opened:
@@ -422,13 +423,13 @@ class ValueMarks(Resumable):
 
     @property
     def _opened(self) -> bool:
-        """True if the value holds an opener so far; one with another name has a closer of its own."""
+        """True if the value contains an opener. With named tags, only unclosed tags with the argument's own name count."""
         if self.ends.markers.named:
             return self.depth > 0
         return any(mark.kind is Kind.OPENED for mark in self.marks)
 
     def judged(self, *, closed: bool) -> ValueEnd | None:
-        """Judge the marks at the value's closer, or (not `closed`) where the output ends; None: it has no end there."""
+        """Judge the marks at the value's closer, or at the end of the output if not `closed`. Returns None if the value has no end."""
         if not self.marks:
             return ValueEnd() if closed else None
         return self._judged_by_name(closed=closed) if self.ends.markers.named else self._judged(closed=closed)
@@ -447,7 +448,7 @@ class ValueMarks(Resumable):
                     opened = opened[:-1]
                 case Kind.ENDED if at_end is None:
                     at_end = [*opened, mark]
-        # `…</call>` and then another call with an argument: the closer is that argument's.
+        # If another call with an argument follows `…</call>`, the closer belongs to that argument.
         if at_end is not None and (further or not closed):
             opened = at_end
         elif not closed:
@@ -460,7 +461,7 @@ class ValueMarks(Resumable):
         return ValueEnd(opened[0], failed=unclear or any(mark.doubtful for mark in opened))
 
     def _judged_by_name(self, *, closed: bool) -> ValueEnd | None:
-        """Judge marks where a closer bears the argument's name: it closes no other argument's value."""
+        """Judge the marks of a named tag, whose closer can't close another argument's value."""
         kinds = [mark.kind for mark in self.marks]
         at = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else -1
         again = at >= 0 and any(mark.key == self.ends.key for mark in self.marks[at + 1 :])
@@ -471,7 +472,7 @@ class ValueMarks(Resumable):
 
     @property
     def depth(self) -> int:
-        """The number of elements of the argument's own name that are open inside of its value."""
+        """Number of unclosed tags inside the value that have the argument's own name."""
         depth = 0
         for mark in self.marks:
             if mark.kind in (Kind.BROKEN, Kind.MENTIONED):

@@ -1,10 +1,10 @@
-"""Describes how a codec writes values, and writes them: the exact inverse of reading arguments.
+"""Defines how each codec writes values, and writes them. Reading arguments is the exact inverse.
 
-`Notation` has a codec's words, quotes and separators, for the grammar, for instructions and for exports. `encode_value`
-writes values: analysis takes the codec that writes what the template wrote.
+`Notation` contains a codec's words, quotes and separators for grammars, instructions and exports. `encode_value` writes values. Analysis
+uses it to find the codec that reproduces the template's text.
 
-Rules: each axis of a codec is read by a `match` that ends in `assert_never`, here and wherever else code depends on the
-axis. So mypy lists the places that a new member needs (docs/dev/contributing.md).
+Rules: every `match` on a property of a codec ends in `assert_never`, here and in other modules. So mypy lists the places that a new member
+needs (docs/dev/contributing.md).
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from unrender.nodes.texts import JSON, JSON_CHARACTER, JSON_SINGLE, PYTHON, PYTH
 
 _JSON_OBJECT = "one JSON object"
 _SPECIAL = "<>&"
-"""Characters for which a codec with `cdata` wraps a string."""
+"""Characters that make a codec with `cdata` wrap a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """A pair of quotes, and the alphabet of the text between them; None means raw text up to the closing quote."""
+    """A pair of quotes and the alphabet between them; None for raw text up to the closing quote."""
 
     open: str
     close: str
     alphabet: Alphabet | None
     own: bool = False
-    """They are the format's: between them, nothing is escaped but what its codec says."""
+    """True for format-specific quotes. Between them, only the characters that the codec lists are escaped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
-    """The tokens of JSON and of notations like it."""
+    """Tokens of JSON and of similar notations."""
 
     name: str
-    """Tells the rules of this lexicon from those of others."""
+    """Distinguishes the grammar rules of this lexicon from those of others."""
     quotes: tuple[Quotes, ...]
     null: str = "null"
     true: str = "true"
@@ -52,10 +52,10 @@ class Lexicon:
     item_separator: str = ","
     key_separator: str = ":"
     flexible: bool = False
-    """White space may be around every bracket and separator."""
+    """True if white space is allowed around every bracket and separator."""
     bare_keys: bool = False
     keys_like_repr: bool = False
-    """Keys have the quotes that `repr` gives them: where JSON is allowed as well, the other ones are JSON's."""
+    """True if keys have the quotes that `repr` chooses. If JSON is also allowed, keys in other quotes are JSON."""
 
 
 JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
@@ -72,55 +72,55 @@ PYTHON_OR_JSON = (
     replace(PYTHON_LEXICON, keys_like_repr=True),
     replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
 )
-"""The notation where both may be: free white space in one of them would be read as the other."""
+"""Notations for places that allow both. Flexible white space would make them ambiguous."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
 class ExportedNotation(Enum):
-    """An exported format's description of a codec's scalar values."""
+    """Description of a codec's scalar values in an exported format."""
 
     JSON = auto()
     TEXT = auto()
-    """Everything up to the value's end marker."""
+    """Text up to the value's end marker."""
     CODE = auto()
-    """No markers: only the codec's syntax delimits a value."""
+    """No markers: the codec's syntax delimits a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A property of a codec that an exported format cannot describe."""
+    """A property of a codec that an exported format cannot express."""
 
     what: str
-    """In a sentence, e.g. `lists and objects are written as tags and become text`."""
+    """A sentence about the loss, e.g. `lists and objects are written as tags and returned as text`."""
     concerns: tuple[str, ...] = ()
-    """The capabilities that it may cost, named as `unrender.verify` names them."""
+    """Names of capabilities that may be lost, as in `unrender.verify`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notation:
-    """The notation of one codec's values."""
+    """Notation of one codec's values."""
 
     write: Callable[[str], str]
-    """A string → the text that is written for it."""
+    """Function that returns the written form of a string."""
     unquoted: bool
-    """Strings have no quotes: they end at a marker of the format."""
+    """True if strings have no quotes and end at a marker of the format."""
     scalars: Lexicon
-    """The tokens of values outside of lists and objects; strings only where they have quotes."""
+    """Tokens of values outside lists and objects. Strings are included only if they have quotes."""
     inside: Lexicon
-    """The tokens of lists and objects, and of the values in them; means nothing where they are tags."""
+    """Tokens of lists and objects, and of the values in them. Unused if they are written as tags."""
     object_kind: str
-    """The name of arguments that are one object, e.g. `one JSON object`."""
+    """Description of arguments that are one object, e.g. `one JSON object`."""
     sentences: tuple[str, ...]
-    """Facts that a model is told of values, one sentence each."""
+    """Sentences about values for the model's instructions."""
     exported: ExportedNotation
     is_json: bool
-    """Every value is JSON."""
+    """True if every value is JSON."""
     losses: tuple[Loss, ...]
-    """Losses of exports, in addition to what `exported` says."""
+    """Losses in exports, in addition to those that `exported` implies."""
 
     @property
     def verbatim(self) -> Quotes | None:
-        """The quotes of the format's own between which strings are raw; None if strings have no such quotes."""
+        """Format-specific quotes around raw strings; None if strings have none."""
         return next((quotes for quotes in self.scalars.quotes if quotes.own), None)
 
 
@@ -139,9 +139,9 @@ def notation_of(codec: Codec) -> Notation:
     if codec.escapes:
         forms = ", ".join(f"{character!r} as {form!r}" for character, form in codec.escapes)
         omitted = (*omitted, f"in values, {forms}")
-        losses = (*losses, Loss(what="what is escaped in values comes as it is written", concerns=("strings",)))
+        losses = (*losses, Loss(what="escaped characters in values are not unescaped", concerns=("strings",)))
     if codec.strings is Strings.QUOTED and codec.words is not Words.JSON:
-        broken = "calls with a null that isn't spelled as in JSON can't be parsed"
+        broken = "a null that isn't spelled as in JSON makes a call unreadable"
         losses = (*losses, Loss(what=broken, concerns=("null",)))
     return Notation(
         write=write,
@@ -157,7 +157,7 @@ def notation_of(codec: Codec) -> Notation:
 
 
 def _strings(codec: Codec) -> tuple[Callable[[str], str], Lexicon, str, ExportedNotation]:
-    """Return what writes a string, the tokens of values, a sentence on strings, and how exports describe them."""
+    """Return a function that writes strings, the tokens of values, a sentence about strings, and their exported notation."""
     opened, closed = codec.string_open, codec.string_close
     match codec.strings:
         case Strings.JSON:
@@ -182,7 +182,7 @@ def _strings(codec: Codec) -> tuple[Callable[[str], str], Lexicon, str, Exported
 
 
 def single_quoted(text: str, *, ascii_only: bool) -> str:
-    r"""Return a string in JSON syntax, but with single quotes.
+    r"""Return a string in JSON syntax, but in single quotes.
 
     >>> print(single_quoted('say "hi", it\'s me', ascii_only=False))
     'say "hi", it\'s me'
@@ -193,10 +193,10 @@ def single_quoted(text: str, *, ascii_only: bool) -> str:
 
 @kept(1_000)
 def raw_alphabet(codec: Codec) -> Alphabet:
-    """Return how raw text is written."""
+    """Return the alphabet of raw text."""
     general = None
     for character, form in codec.escapes:
-        # Of `"` and `\\"`: a quotation mark alone would end the value, and after a backslash it does not.
+        # If `"` is written as `\"`, only a quotation mark without a backslash ends the value.
         if form == f"\\{character}" and "\\" not in dict(codec.escapes):
             others = Chars(((character, character), ("\\", "\\")), negated=True)
             general = Choice(
@@ -207,7 +207,7 @@ def raw_alphabet(codec: Codec) -> Alphabet:
 
 @kept(1_000)
 def escaped_json(codec: Codec) -> Lexicon:
-    r"""Return the tokens of JSON in which characters are escaped once more, e.g. `{\"a\": 1}`."""
+    r"""Return the tokens of JSON with characters escaped once more, e.g. `{\"a\": 1}`."""
     raw, escapes = Alphabet(escapes=codec.escapes), {**dict(codec.escapes), **dict(JSON.escapes)}
     alphabet = replace(
         JSON,
@@ -229,7 +229,7 @@ def _in_cdata(text: str) -> str:
 
 
 def _words(words: Words) -> tuple[str, str, str]:
-    """Return true, false and null."""
+    """Return the words for true, false and null."""
     match words:
         case Words.JSON:
             return "true", "false", "null"
@@ -242,7 +242,7 @@ def _words(words: Words) -> tuple[str, str, str]:
 
 
 def _bare(codec: Codec) -> Lexicon:
-    """Return the tokens of dictionaries whose keys have no quotes."""
+    """Return the tokens of objects with unquoted keys."""
     true, false, null = _words(codec.words)
     return Lexicon(
         name="bare",
@@ -257,7 +257,7 @@ def _bare(codec: Codec) -> Lexicon:
 
 
 def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
-    """Return the quotes of strings; JSON's where those outside of lists and objects have none."""
+    """Return the quotes of strings inside lists and objects. If strings elsewhere are unquoted, these are JSON's."""
     match codec.strings:
         case Strings.JSON | Strings.RAW:
             return JSON_LEXICON.quotes
@@ -273,19 +273,19 @@ def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
 
 
 def _containers(codec: Codec) -> tuple[Lexicon, str, str, str]:
-    """Return the tokens inside lists and objects, a sentence on them, what arguments are called, and what an export loses."""
+    """Return the tokens inside lists and objects, a sentence about them, the description of arguments, and the loss in exports."""
     match codec.containers:
         case Containers.JSON:
             return JSON_LEXICON, "lists and objects as JSON", _JSON_OBJECT, ""
         case Containers.PYTHON:
-            lost = "lists and objects are Python literals: literals that aren't JSON become text"
+            lost = "lists and objects are Python literals, returned as text unless they are valid JSON"
             return PYTHON_LEXICON, "lists and dicts as in Python", "a Python dict", lost
         case Containers.BARE:
             said = "lists and objects as in JSON, but keys without quotes"
-            return _bare(codec), said, _JSON_OBJECT, "calls with keys that aren't words can't be parsed"
+            return _bare(codec), said, _JSON_OBJECT, "keys that aren't plain words make a call unreadable"
         case Containers.XML:
             said = f"lists and objects as nested tags, a list's items named {codec.item_tag}"
-            return JSON_LEXICON, said, _JSON_OBJECT, "lists and objects are written as tags and become text"
+            return JSON_LEXICON, said, _JSON_OBJECT, "lists and objects are written as tags and returned as text"
         case _:
             assert_never(codec.containers)
 
@@ -295,17 +295,17 @@ def _typing_losses(typing: Typing) -> tuple[Loss, ...]:
         case Typing.SYNTAX:
             return ()
         case Typing.SCHEMA:
-            return (Loss(what="values are typed by the tools' schemas, so pass `tools` to the parser"),)
+            return (Loss(what="values are typed by the tools' schemas, so the parser must be given `tools`"),)
         case Typing.ATTRIBUTE:
-            return (Loss(what="types next to values are ignored: the tools' schemas type them, if you pass `tools`"),)
+            return (Loss(what="types in a call are ignored: values are typed by the tools' schemas, given `tools`"),)
         case _:
             assert_never(typing)
 
 
 def encode_value(value: Any, codec: Codec, entry: Skeleton = (), *, margin: str = "") -> str:
-    """Return the text of one value; `entry` is that of arguments, where lists and objects are tags like them.
+    """Return the text of one value. `entry` is the skeleton of arguments, also used for lists and objects that are written as tags.
 
-    `margin` is the indentation of the line on which pretty-printed JSON begins.
+    `margin` is the indentation of the line on which pretty-printed JSON starts.
 
     >>> encode_value(True, Codec(words=Words.PYTHON))
     'True'

@@ -1,15 +1,14 @@
-"""Reads values without quotes as they stream, as JSON text: raw text up to its end marker, code, and nested tags.
+"""Converts unquoted values to JSON text as they stream: raw text up to its end marker, code, and nested tags.
 
-Strategy: what can only be a string is released at once, escaped. A list or an object is read as a literal. Where the
-type depends on the text (`7`, `true`, `None`), the text is held until the end marker comes, or until it can be no
-number and no word any more.
+Strategy: text that can only be a string is escaped and released at once. Lists and objects are read as literals. If the type depends on the
+text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
 
-Models that write code quote their strings, though some raw strings begin with a quotation mark too. Text after the closing
-mark decides. Where the call can go on, the value was quoted; elsewhere it is raw text, with its quotation marks.
+Models that write code quote their strings, but some raw strings also start with a quotation mark. The text after the closing quote decides.
+If the call can continue there, the value was quoted. Otherwise it is raw text, including the quotes.
 
-In tags that bear the argument's name, text streams where the schema says string. Anything else is held until the argument's
-own closing tag. Where lists and objects are nested tags, the text is then read as a tree: elements that are all items are a
-list, others an object. Where they are not, the text is one value.
+In tags named after the argument, text streams if the schema requires a string. Other values are held until the argument's own closing tag.
+If lists and objects are nested tags, the text is then parsed as a tree: elements that are all items make a list, others an object.
+Otherwise the text is one value.
 """
 
 from __future__ import annotations
@@ -51,32 +50,32 @@ class RawScanner(Scanner):
     ) -> None:
         self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
         self.doubt: ValueMarks | None = doubt
-        """Marks besides the end marker that may end the value; None where only the end marker does."""
+        """Marks other than the end marker that may end the value; None if only the end marker ends it."""
         self.torn: int | None = None
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
-        """By written form, which the finder finds as well: a character, e.g. `<` by `&lt;`."""
+        """Characters by escaped form, e.g. `<` by `&lt;`. The finder also matches these forms."""
         self.types: frozenset[str] = types
         self._wants_container: bool = "string" not in types and not types.isdisjoint(_STRUCTURED)
-        """The schema admits a list or an object, and no text."""
+        """True if the schema allows a list or an object, but no string."""
         self.is_string: bool = types == STRING
-        """The value is certain to be a string."""
+        """True if the value is certain to be a string."""
         self.begun: bool = False
-        """The string's opening quote is out."""
+        """True once the string's opening quote has been returned."""
         self.held: list[str] = []
-        """All text so far, while the value is not certain to be a string."""
+        """Pieces of the value, until it is certain to be a string."""
         self.head: str = ""
-        """The held text without the space around it; inner space may be shortened."""
+        """The held text, stripped. Inner white space may be shortened."""
         self.blank: bool = False
-        """The held text ends in space."""
+        """True if the held text ends in white space."""
         self.literal: LiteralScanner | None = None
         self.duplicate: str = ""
-        """A key that comes twice in one object of the whole value."""
+        """A key that occurs twice in one object of the value; "" if there is none."""
         self.broken: bool = False
-        """The value should be a list or an object, and its text is a damaged one."""
+        """True if the value should be a list or an object, but its text is damaged."""
 
     @property
     def flow(self) -> Taker | None:
-        """The fast path of a string's text: it stops at a character that may end it, or that JSON writes otherwise."""
+        """Fast path for string text. It stops at characters that may end the string or that JSON escapes."""
         if not self.begun or not isinstance(self.finder, Finder) or (self.doubt and self.doubt.marks):
             return None
         return self.finder.flow(ESCAPED)
@@ -97,14 +96,14 @@ class RawScanner(Scanner):
             end, literal = find(text, start)
         if literal:
             return self._done(end, *said, self.take(text[start:end]))
-        # What may be the beginning of the end marker stays in the buffer.
+        # A possible start of the end marker stays in the buffer.
         cut = len(text) if final else end
         return cut, "".join((*said, self.take(text[start:cut]))), MORE
 
     def _before_call(
         self, begins: Finder, text: str, start: int, found: tuple[int, str], *, final: bool
     ) -> tuple[int, str, Status]:
-        """Take text up to the end that was found; the beginning of another call before that leaves the value open."""
+        """Read up to the end that was found. If another call starts before it, the value fails."""
         end, literal = found
         cut = end if literal or not final else len(text)
         at, begun = begins.find(text, start)
@@ -139,7 +138,7 @@ class RawScanner(Scanner):
             start = mark.end
 
     def _verdict(self, doubt: ValueMarks, mark: ValueMark | None) -> ValueEnd | None:
-        """Return where the value ends, once that is known; without a mark the output ends here."""
+        """Return the end of the value if it is certain. `mark` is None at the end of the output."""
         if mark is None:
             return doubt.judged(closed=False)
         match mark.kind:
@@ -153,11 +152,11 @@ class RawScanner(Scanner):
 
     @property
     def _nested(self) -> bool:
-        """True when the next closer closes an element inside of the value."""
+        """True if the next closer belongs to an element inside the value."""
         return False
 
     def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
-        """Take text of the value, or hold it from the first mark on; `meaning` is what escaped text stands for."""
+        """Return text of the value, or hold it after the first mark. `meaning` is the unescaped text, if it differs."""
         said = text if meaning is None else meaning
         if not doubt.marks:
             doubt.passed(text)
@@ -173,7 +172,7 @@ class RawScanner(Scanner):
         mark = verdict.mark
         if mark is None:
             return self._done(here, *said, *self._release(doubt))
-        # In a call that seems to hold another call, what follows is read no more.
+        # If the value seems to contain another call, the held text isn't read again.
         end = here - doubt.size + mark.at
         if verdict.failed:
             return here if doubt.begun else end, "".join(said), FAILED
@@ -189,7 +188,7 @@ class RawScanner(Scanner):
         return (end, "".join(said), FAILED) if self.broken else (end, "".join((*said, value)), DONE)
 
     def _is_damaged(self) -> bool:
-        """Return whether text that is no list or object was meant as one."""
+        """Return whether a string looks like a damaged list or object."""
         text = "".join(self.held).strip()
         return self._wants_container and (text.startswith(("{", "[")) or text.endswith(("}", "]")))
 
@@ -210,10 +209,10 @@ class RawScanner(Scanner):
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
             return False
-        # `{` begins an object only where the schema allows no string: code in a string begins so too.
+        # `{` starts an object only if the schema allows no string, because code in a string may also start with it.
         if self.types <= _STRUCTURED or not self._wants_container:
             return bool(self.types) and self._wants_container
-        # A list or an object may hold what ends the value, as `]` does in `[[1], 2]]`.
+        # A list or an object may contain the end marker, e.g. `]` in `[[1], 2]]`.
         finder = self.finder
         return isinstance(finder, Finder) and any(_PUNCTUATION.issuperset(end.strip()) for end in finder.literals)
 
@@ -226,12 +225,12 @@ class RawScanner(Scanner):
         return end, said, status
 
     def take(self, piece: str) -> str:
-        """Take a piece of the value, which does not hold its end; return JSON text."""
+        """Return the JSON text of a piece of the value, as far as it is certain. The piece must not contain the value's end."""
         if not self.is_string:
             self._hold(piece)
             if self._may_be_other():
                 return ""
-            # `4` was held, and ` apples` shows that it was text all along: all of it goes out.
+            # `4` was held, and ` apples` shows that the value is a string: release everything.
             self.is_string = True
             piece = "".join(self.held)
         quote = "" if self.begun else '"'
@@ -244,7 +243,7 @@ class RawScanner(Scanner):
         self.held.append(piece)
         if self.head[:1] in ("{", "[") or self._wants_container:
             return
-        # The head is what decides: `4`, then ` 2`, is `4 2`, which is no number; the inner space may be of any width.
+        # Only the head decides. `4` and ` 2` make `4 2`, which is not a number. The width of inner white space doesn't matter.
         core = piece.strip()
         apart = bool(core and self.head) and (self.blank or piece[0].isspace())
         self.head += " " + core if apart else core
@@ -252,9 +251,9 @@ class RawScanner(Scanner):
 
     def _may_be_other(self) -> bool:
         if self.head[:1] in ("{", "["):
-            # `{a}`: where no list or object is allowed beside the string, a bracket begins a string.
+            # `{a}` is a string if the schema allows strings, but no list or object.
             return not ("string" in self.types and self.types <= _TEXTUAL)
-        # `"a": 1}` for an object: only its end shows that it was meant as one.
+        # In `"a": 1}` for an object, only the end shows that the model meant an object.
         return self._wants_container or may_be_word(self.head)
 
     def _finish(self) -> str:
@@ -266,9 +265,9 @@ class RawScanner(Scanner):
 
 
 class CodeValueScanner(Scanner):
-    """Reads one value up to (not including) its end.
+    """Reads one value in code, up to (not including) its end.
 
-    It is read as a quoted string if that fits, otherwise as `raw` reads it. `finder` finds where raw text ends.
+    The value is a quoted string if that fits. Otherwise `raw` reads it. `finder` finds the end of raw text.
     """
 
     __slots__ = ("closed", "finder", "held", "literal", "raw", "said", "settled", "size")
@@ -278,24 +277,24 @@ class CodeValueScanner(Scanner):
         self.finder: Follow = finder
         self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
         self.held: list[str] = []
-        """The quotation, as it was written."""
+        """The quoted string as written, in pieces."""
         self.size: int = 0
-        """Characters of the quotation."""
+        """Length of the quoted string."""
         self.said: list[str] = []
-        """The quotation as JSON text."""
+        """The quoted string as JSON text, in pieces."""
         self.closed: bool = False
-        """The closing mark has been read."""
+        """True once the closing quote has been read."""
         self.settled: bool = False
-        """The value is raw text."""
+        """True once the value is certain to be raw text."""
 
     @property
     def flow(self) -> Taker | None:
-        """The fast path of raw text, once it is certain that the value is raw."""
+        """Fast path for raw text; None until the value is certain to be raw."""
         return self.raw.flow if self.settled else None
 
     @property
     def duplicate(self) -> str:
-        """A key that comes twice in one object of the value; "" where none does."""
+        """A key that occurs twice in one object of the value; "" if there is none."""
         return self.raw.duplicate
 
     @property
@@ -307,7 +306,7 @@ class CodeValueScanner(Scanner):
             return self.raw.scan(text, start, final=final)
         if not self.closed:
             end, said, status = self.literal.scan(text, start, final=final)
-            # Read twice, as a quotation and as raw text, until what follows tells which it is.
+            # Keep both the quoted and the raw reading until the text after it decides.
             self.held.append(text[start:end])
             self.size += end - start
             self.said.append(said)
@@ -317,7 +316,7 @@ class CodeValueScanner(Scanner):
         return self._decide_after_quotation(text, start, final=final)
 
     def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Decide by what follows: `"a", b=1` is quoted, and `"a" and "b"` is raw text with quotation marks in it."""
+        """Decide by the text that follows: `"a", b=1` is quoted; `"a" and "b"` is raw text that contains quotes."""
         end, mark = (self.finder.find if final else self.finder.decided)(text, start)
         between = text[start : end if end >= 0 else len(text)]
         if not between.strip() and (mark or final):
@@ -326,10 +325,10 @@ class CodeValueScanner(Scanner):
             return start, "", MORE
         quotation = "".join(self.held)
         mark = self.finder.decided(quotation, 0)[1]
-        # `'tis late), f(x='b)`, `'tis late, y=don't`: the second mark closes nothing, and the value ends before it.
+        # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote closes nothing. The value ends before it.
         if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
             return self._read_again(text, start, final=final)
-        # `"a), f(x=b" and "c"`: the value may be all of it, and may end at the bracket.
+        # In `"a), f(x=b" and "c"`, the value may continue to the last quote or end at the bracket.
         if mark and self.finder.closes_arguments(mark):
             return start, "".join(self.said), FAILED
         self.settled = True
@@ -338,7 +337,7 @@ class CodeValueScanner(Scanner):
         return end, said + rest, status
 
     def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
-        """Decide where the output ends in the quotation: if that is after the calls, the value was raw text."""
+        """Decide about a quotation that the output doesn't close. If all calls end inside it, the value was raw text."""
         quotation = "".join(self.held)
         at, mark = self.finder.decided(quotation, 0)
         if mark and self.finder.ends_calls(quotation, at):
@@ -346,7 +345,7 @@ class CodeValueScanner(Scanner):
         return end, "".join(self.said), status
 
     def _read_again(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Read the quotation as raw text, from its first mark on."""
+        """Read the quotation again as raw text, including its opening quote."""
         self.settled = True
         end, said, status = self.raw.scan("".join(self.held) + text[start:], 0, final=final)
         return start - self.size + end, said, status
@@ -359,30 +358,30 @@ _SPACE = re.compile(r"\s*")
 
 @dataclass(frozen=True, slots=True)
 class TagStyle:
-    """The spelling of tags: `open` + name + `end` … `close` + name + `end`."""
+    """Spelling of tags: `open` + name + `end` … `close` + name + `end`."""
 
     open: str
-    """e.g. `<`."""
+    """Start of an opening tag, e.g. `<`."""
     close: str
-    """e.g. `</`."""
+    """Start of a closing tag, e.g. `</`."""
     end: str
-    """e.g. `>`."""
+    """End of a tag, e.g. `>`."""
     item: str
-    """The name of a list's items; empty where lists and objects are not written as tags."""
+    """Tag name of list items; empty if lists and objects are not written as tags."""
     space: str = ""
     """Layout before the closing tag, which is not part of the value."""
     escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are written otherwise, with their forms."""
+    """Characters that are escaped, with their escaped forms."""
 
 
 class XmlScanner(RawScanner):
-    """Reads the inside of the tag of the argument `key`, up to its closing tag."""
+    """Reads the text inside the tag of the argument `key`, up to its closing tag."""
 
     __slots__ = ("depth", "key", "opener", "style", "tree")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes, doubt: ValueMarks | None = None) -> None:
         closer = style.close + key + style.end
-        # `\n</city>` and `</city>`: a line break that the template writes there is not a part of the value.
+        # The end may be `\n</city>` or `</city>`: a line break written by the template is not part of the value.
         closers = (style.space[at:] + closer for at in range(len(style.space) + 1))
         self.opener: str = style.open + key + style.end
         finder = Finder((*closers, self.opener, *(form for _, form in style.escapes)))
@@ -391,7 +390,7 @@ class XmlScanner(RawScanner):
         self.key: str = key
         self.tree: ArgumentTypes = types
         self.depth: int = 0
-        """The argument's own name may come again inside it: its tags are counted."""
+        """Nesting depth of tags with the argument's own name."""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.doubt is not None:
@@ -406,7 +405,7 @@ class XmlScanner(RawScanner):
                 out += self.take(text[at:found] + self.escapes[literal])
                 at = found + len(literal)
                 continue
-            # In a string, `<text>` inside `<text>` is text; in a tree it is an element, and has a closing tag of its own.
+            # In a string, a nested `<text>` is text. In a tree it is an element with its own closing tag.
             closes = literal != self.opener
             if closes and (self.is_string or self.depth == 0):
                 return self._done(found, out, self.take(text[at:found]))
@@ -420,7 +419,7 @@ class XmlScanner(RawScanner):
         return not self.is_string and self.doubt is not None and self.doubt.depth > 0
 
     def _is_damaged(self) -> bool:
-        # Where lists and objects are tags, brackets are text, and tags are not.
+        # If lists and objects are written as tags, only leftover tags show damage.
         if not self.style.item:
             return super()._is_damaged()
         text = "".join(self.held)
@@ -441,7 +440,7 @@ class XmlScanner(RawScanner):
 
 
 def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
-    """Return the inside of an element as JSON text."""
+    """Return the JSON text for the content of an element."""
     elements = _elements(text, style) if style.item and depth < MAX_PARSED_DEPTH // 8 else []
     match _kind([name for name, _ in elements], style, types, schema):
         case "array":
@@ -455,22 +454,22 @@ def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | 
             ]
             return "{" + ", ".join(pairs) + "}"
     allowed = types.types_of(schema)
-    # `<tags></tags>`: nothing at all is the empty list where a list is wanted.
+    # An empty element, e.g. `<tags></tags>`, is an empty list or object if the schema allows one but no string.
     if not text.strip() and "string" not in allowed and not allowed.isdisjoint(_STRUCTURED):
         return "[]" if "array" in allowed else "{}"
     return coerce(text, allowed)
 
 
 def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape | None) -> str:
-    """Return the JSON type of elements with these names; "" for text.
+    """Return "array" or "object" for elements with these names; "" for text.
 
-    Several items are a list: an object could hold one of them. Where tags are like anybody's markup, and the schema allows
-    a string, elements are text unless it allows a list of items as well, or an object that has them.
+    Several items make a list, because an object has each key only once. If tags look like HTML and the schema allows a string, elements are
+    text. The exceptions are a list of items, and an object with these keys, if the schema allows it.
     """
     if not names:
         return ""
     allowed = types.types_of(schema)
-    # `<b>bold</b>` may be HTML that somebody wants to send.
+    # `<b>bold</b>` may be HTML in a string.
     may_be_text = style.open == "<" and "string" in allowed
     items = all(name == style.item for name in names)
     if items and ("array" in allowed or not allowed or (len(names) > 1 and not may_be_text)):
@@ -482,14 +481,14 @@ def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape
 
 
 def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
-    """Split `text` into its top elements (name, inside); empty when it is not made of elements alone."""
+    """Split `text` into its top-level elements (name, content). Empty if `text` contains anything else."""
     opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
     elements: list[tuple[str, str]] = []
     at = 0
     while (at := end_of(_SPACE, text, at)) < len(text):
         found = opener.match(text, at)
         end = _matching(text, style, found.group(1), found.end()) if found else -1
-        # `a <b>c</b>`: with text beside the elements, all of it is text.
+        # In `a <b>c</b>`, the `a` makes everything text.
         if not found or end < 0:
             return []
         elements.append((found.group(1), text[found.end() : end]))
@@ -498,11 +497,11 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
 
 
 def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
-    """Return where the closing tag of `name` begins, -1 when it is missing. Its opening tag ends at `at`."""
+    """Return the start of the closing tag of `name`, or -1 if it is missing. The opening tag ends at `at`."""
     opener, closer = style.open + name + style.end, style.close + name + style.end
     depth = 1
     while (found := text.find(closer, at)) >= 0:
-        # `<a><a></a></a>`: the first closer belongs to the inner element.
+        # In `<a><a></a></a>`, the first closing tag belongs to the inner element.
         depth += text.count(opener, at, found) - 1
         if depth == 0:
             return found

@@ -1,4 +1,4 @@
-"""Defines readers of text in chunks: they suspend at the end of a chunk, resume with the next one, and can be copied."""
+"""Base classes for readers of chunked text. They suspend at the end of a chunk, resume with the next one, and can be copied."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from enum import IntEnum
 from typing import Any, ClassVar, Protocol, Self
 
 _OWN = frozenset((list, set, dict, deque))
-"""Types that are changed in place, so that each copy needs its own."""
+"""Mutable types, which each copy needs its own instance of."""
 
 
 class Resumable:
-    """A reader that can be copied in the middle of its work. All of its state is in `__slots__`."""
+    """A reader that can be copied at any point. Its complete state is in `__slots__`."""
 
     __slots__ = ()
     _names: ClassVar[tuple[str, ...]]
@@ -20,8 +20,8 @@ class Resumable:
         cls._names = tuple(name for part in cls.__mro__ for name in getattr(part, "__slots__", ()))
 
     def copy(self) -> Self:
-        """Return an independent copy, which shares immutable parts."""
-        # Reading the text again would need no such method, but costs 4 to 150 times as much (fifty calls: 8 ms, not 50 µs).
+        """Return an independent copy that shares immutable parts."""
+        # Reading the text again would cost 4 to 150 times as much: 8 ms instead of 50 µs for fifty calls.
         other = object.__new__(type(self))
         for name in self._names:
             value: Any = getattr(self, name)
@@ -30,7 +30,7 @@ class Resumable:
 
 
 class Status(IntEnum):
-    """The status that a scanner returns after each piece of text."""
+    """Status returned by a scanner after each piece of text."""
 
     MORE = 0
     DONE = 1
@@ -38,17 +38,16 @@ class Status(IntEnum):
 
 
 MORE, DONE, FAILED = Status
-"""The same as module constants: to look a member up in its enum costs as much as to scan a few characters."""
+"""Module constants, because an enum lookup takes as long as scanning a few characters."""
 
 
 class Taker(Protocol):
-    """The fast path for the current text, which bypasses the machine."""
+    """Fast path for the current text, which bypasses the machine."""
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Take `text`; return its meaning, and the number of its characters that are decided.
+        """Consume `text`; return the resulting text, and the number of characters that were consumed.
 
-        The other characters have to be given again, before the text that follows. Returns None when the machine has to
-        read all of `text` itself.
+        Pass the remaining characters again, followed by new text. Returns None if the machine has to read all of `text`.
         """
         ...
 
@@ -60,31 +59,31 @@ class Scanner(Resumable):
 
     @property
     def flow(self) -> Taker | None:
-        """The fast path from the present place in the value; None when there is none."""
+        """Fast path from the current position in the value; None if there is none."""
         return None
 
     @property
     def duplicate(self) -> str:
-        """A key that came twice in one object, in a value that is done; "" where none did."""
+        """A key that occurs twice in one object of a completed value; "" if there is none."""
         return ""
 
     @property
     def wanted(self) -> str:
-        """The text that was expected where a value failed."""
+        """The text that was expected where the value failed."""
         return "a JSON value"
 
     @property
     def behind(self) -> int:
-        """Number of characters before the present place that may have to be read again."""
+        """Number of characters before the current position that may have to be read again."""
         return 0
 
     def passed(self, text: str) -> None:
-        """Note text that took the fast path."""
+        """Record text that took the fast path."""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come.
+        """Read `text` from `start` as far as it can be decided. With `final`, no more text will come.
 
-        Returns the place up to which it was read, the JSON text of that, and the status. A value that ends before text that
-        was read already, no more than `behind` characters, is done there, and that text is read again.
+        Returns the new position, the JSON text of the part that was read, and the status. The end of a value may turn out to be up to
+        `behind` characters before `start`. The value is then done, and the text after its end is read again.
         """
         raise NotImplementedError

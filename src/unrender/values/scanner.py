@@ -1,9 +1,9 @@
-"""Reads argument values of any codec as they stream, as JSON text.
+"""Converts argument values of any codec to JSON text as they stream.
 
-Strategy: a scanner is a small automaton that can stop anywhere. It gets the buffer and a position, and consumes as much as it can decide.
-It returns the new position, the JSON text of the consumed part, and whether the value is complete. What it cannot decide yet, such
-as half an escape or a word that may go on, stays in the buffer: never more than a few characters. Well-formed JSON goes
-through unchanged, in slices (`json_fast_path`). The single steps here read what is broken, cut off, or not JSON.
+Strategy: a scanner is a small automaton that can suspend at any character. It gets the buffer and a position, and consumes as much as it
+can decide. It returns the new position, the JSON text of the consumed part, and whether the value is complete. Undecided text, such as half
+an escape or an incomplete word, stays in the buffer. It is never longer than a few characters. Well-formed JSON passes unchanged, in slices
+(`json_fast_path`). The single steps here read broken, truncated and non-JSON text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from unrender.values.json_text import (
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 
 _REPEATED = 24
-"""Characters of a text that may come again in the same place: a few of a model's tokens."""
+"""Maximum length of text that often recurs in the same place: a few tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,40 +50,40 @@ class LiteralStyle:
     """The notations that a `LiteralScanner` reads in addition to JSON."""
 
     strict: bool = False
-    """Nothing but JSON."""
+    """True if only JSON is allowed."""
     quote_open: str = ""
-    """Another string delimiter, its text verbatim; inside lists and objects only where keys are bare as well, e.g. `<|"|>`."""
+    """Another string delimiter with verbatim text, e.g. `<|"|>`. In lists and objects it is allowed only if `bare_keys` is set."""
     quote_close: str = ""
     marks: Finder | None = None
-    """Finds the other delimiter's end, and the forms of escaped characters; None where none are escaped."""
+    """Finds `quote_close` and the escaped forms of characters; None if no characters are escaped."""
     escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are escaped in such a string, with their forms."""
+    """Characters that are escaped before `quote_close`, with their escaped forms."""
     bare_keys: bool = False
-    """Keys may be without quotes."""
+    """True if keys may be unquoted."""
     loose_keys: bool = False
-    """Keys of JSON objects may be without quotes, as in JavaScript."""
+    """True if keys of JSON objects may be unquoted, as in JavaScript."""
     stops: tuple[str, ...] = ()
     """Texts that end a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
     ends: tuple[str, ...] = ()
-    """First characters of the text that may follow the value. A delimiter of one character closes a string only before them."""
+    """First characters of text that may follow the value. A one-character delimiter closes a string only before them."""
     in_code: bool = False
-    """The value is an argument in code: what may follow is `)`, or a comma, a name and `=`."""
+    """True for an argument in code, which is followed by `)`, or by a comma, a name and `=`."""
     names: tuple[str, ...] = ()
-    """In code: the names of arguments that are no words."""
+    """Argument names in code that are not plain words."""
     glued: bool = False
-    """The next argument's name may follow a number or a word at once, as in `f(a=3b=4)`."""
+    """True if the next argument's name may directly follow a number or a word, as in `f(a=3b=4)`."""
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
-"""A number or a word with a letter after it; of `3e` more has to be there to know that."""
+"""A number or a keyword followed by a letter. Deciding about `3e` takes more text."""
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
 class LiteralScanner(Scanner):
-    """Reads one JSON value (and, unless strict, Python literals and other notations) and gives its JSON text."""
+    """Reads one JSON value and returns its JSON text. Unless strict, it also reads Python literals and other notations."""
 
     __slots__ = ("comma", "keys", "quote", "stack", "state", "style")
 
@@ -91,26 +91,26 @@ class LiteralScanner(Scanner):
         self.style: LiteralStyle = style
         self.state: int = VALUE
         self.stack: str = ""
-        """The brackets that are open."""
+        """Open brackets."""
         self.quote: str = ""
         self.comma: str = ""
-        """A comma and the space after it, held until the next item is seen: a trailing one leaves no trace."""
+        """A comma and the space after it, held until the next item. A trailing comma is dropped."""
         self.keys: str = ""
-        """The keys of the outermost object, as JSON writes them, without their first quotation marks."""
+        """Keys of the outermost object as JSON text, without their opening quotes."""
 
     @property
     def flow(self) -> LiteralScanner | None:
-        """The fast path of well-formed JSON, up to the end of the value."""
+        """Fast path for well-formed JSON, up to the end of the value."""
         return self if self._may_be_json() else None
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Take text that is well-formed JSON and does not end the value, with the result of `scan`.
+        """Consume well-formed JSON that doesn't end the value, with the same result as `scan`.
 
         Returns None for any other text.
         """
         if self.state == STRING and (found := JSON_STRING.take(text)):
             return found
-        # Short chunks such as `, ` come again and again; longer ones would only fill the cache.
+        # Short chunks such as `, ` recur often. Longer ones would only fill the cache.
         read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
         if read is None:
             return None
@@ -122,7 +122,7 @@ class LiteralScanner(Scanner):
 
     @property
     def duplicate(self) -> str:
-        """A key that comes twice in the outermost object; "" where none does."""
+        """A key that occurs twice in the outermost object; "" if there is none."""
         return duplicate_of(self.keys)
 
     @property
@@ -135,11 +135,11 @@ class LiteralScanner(Scanner):
         at, before, status = start, -1, MORE
         while before < at < len(text) and status is MORE:
             before = at
-            # The regexes of `json_fast_path` take what is plain JSON; whatever they leave is read sign by sign, to the same result.
+            # The regexes of `json_fast_path` read plain JSON. All other text is read character by character, with the same result.
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
-                at = end  # `{"a": [1, 2], ` in one step; the single steps below go on with `b: 3}`.
+                at = end  # `{"a": [1, 2], ` in one step; the single steps below continue with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):
-                # Only keys of the outermost object are compared: they are the call's arguments.
+                # Compare only keys of the outermost object, which are the call's arguments.
                 size = len(pieces) if self.state == KEY_STRING and len(self.stack) == 1 else -1
                 at, status = self._string(text, at, pieces, final)
                 self.keys += "".join(pieces[size:]) if size >= 0 else ""
@@ -156,7 +156,7 @@ class LiteralScanner(Scanner):
             return False
         if self.state in (STRING, KEY_STRING):
             return self.quote == '"' and self.style.quote_open != '"'
-        # Outside of brackets nothing closes a value: `12` may go on, so `_word` reads it.
+        # Outside brackets, a value has no closer: `12` may continue, so `_word` reads it.
         return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
@@ -166,7 +166,7 @@ class LiteralScanner(Scanner):
             return start
         self.keys += keys
         if self.comma:
-            # `[1, ]`: a comma before the end is left out, which no step of `well_formed` does.
+            # An item follows the held comma. `well_formed` never reads a comma before a closing bracket, as in `[1, ]`.
             pieces.append(self.comma)
             self.comma = ""
         if comma >= 0:
@@ -179,7 +179,7 @@ class LiteralScanner(Scanner):
         end = end_of(_SPACE, text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
-        # Space before a value says nothing; inside of brackets it is passed on as it is.
+        # Drop space before a value, but keep it inside brackets.
         elif end > at and self.stack:
             pieces.append(text[at:end])
         return end
@@ -195,7 +195,7 @@ class LiteralScanner(Scanner):
             self.state = FIRST_KEY if char == "{" else FIRST_ITEM
             pieces.append(char)
             return at + 1, MORE
-        # The format's own quote, e.g. `<|"|>`. One that is cut off (`<|"`) waits for its rest.
+        # The format's own quote, e.g. `<|"|>`. If it is incomplete (`<|"`), wait for the rest.
         verbatim = style.quote_open and (style.bare_keys or not self.stack)
         if verbatim and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
             size = len(style.quote_open)
@@ -214,7 +214,7 @@ class LiteralScanner(Scanner):
 
     def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         end = end_of(WORD, text, at)
-        # `3|` in `k=3|`: outside of brackets the format's own marker ends a word.
+        # Outside brackets, a marker of the format ends a word, e.g. the `|` of `k=3|`.
         if self.style.stops and not self.stack:
             end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
         if self.style.glued and not self.stack and (whole := _GLUED.match(text, at, end)):
@@ -224,7 +224,7 @@ class LiteralScanner(Scanner):
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
-        if end == len(text) and not final:  # `tr` may become `true`, and the `3--` of `3-->` may be a 3.
+        if end == len(text) and not final:  # `tr` may become `true`, and `3--` may be a 3 before `-->`.
             return at, MORE if may_be_word(word) or self._may_stop(word) else FAILED
         written = json_word(word, strict=self.style.strict)
         if not written:
@@ -234,7 +234,7 @@ class LiteralScanner(Scanner):
         return end, self._after_value()
 
     def _may_stop(self, word: str) -> bool:
-        """Return whether the buffer may hold the start of a stop, so that the word may already be over."""
+        """Return whether the word ends with the start of a stop, so that it may already be complete."""
         begun = (stop[:size] for stop in self.style.stops for size in range(1, len(stop)))
         return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
 
@@ -253,7 +253,7 @@ class LiteralScanner(Scanner):
         return self._value(text, at, pieces, final)
 
     def _may_end(self, first: int) -> bool:
-        """A comma may be before the closing bracket unless strict."""
+        """Return whether a closing bracket is allowed. Unless strict, it may follow a comma."""
         return self.state == first or not self.style.strict
 
     def _key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
@@ -275,7 +275,7 @@ class LiteralScanner(Scanner):
         end = end_of(_BARE_KEY, text, at)
         if end == at or end - at > MAX_WORD:
             return at, FAILED
-        # `first` may go on as `first name`, which is one key.
+        # `first` may continue as `first name`, which is one key.
         if not final and MAY_GO_ON.match(text, end):
             return at, MORE
         self._flush_comma(pieces)
@@ -289,13 +289,13 @@ class LiteralScanner(Scanner):
         if text[at] != ":":
             return at, FAILED
         self.state = VALUE
-        # `{city:1}` is a notation of its own, and is written as `{"city": 1}`; of JSON the white space stays.
+        # `{city:1}` becomes `{"city": 1}`. JSON keeps its own white space.
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, MORE
 
     def _next(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
         char = text[at]
-        # Held until the next item is there: `[1, ]` is written as `[1]`.
+        # Hold the comma until the next item: `[1, ]` becomes `[1]`.
         if char == ",":
             self.comma = char
             self.state = KEY if self.stack[-1] == "{" else ITEM
@@ -311,7 +311,7 @@ class LiteralScanner(Scanner):
         return at + 1, self._after_value()
 
     def _string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        # `'` may be the format's own quote, without escapes, for a value; inside of `{…}` it is JSON's or Python's again.
+        # `'` may be the format's own quote for a value, without escapes. Inside `{…}` it is a quote of JSON or Python again.
         is_nested = bool(self.stack) and not self.style.bare_keys
         if self.quote in _PLAIN and (self.quote != self.style.quote_open or is_nested):
             return self._escaped_string(text, at, pieces, final)
@@ -335,7 +335,7 @@ class LiteralScanner(Scanner):
                 pieces.append(decoded)
             elif self.style.strict:
                 return end, FAILED
-            else:  # A line break inside the quotes, or the other kind of quote: JSON escapes it.
+            else:  # A line break, or the other kind of quote: escape it for JSON.
                 pieces.append(escape(char))
                 at = end + 1
 
@@ -343,7 +343,7 @@ class LiteralScanner(Scanner):
         close, marks = self.style.quote_close, self.style.marks
         if marks is not None:
             characters = {form: character for character, form in self.style.escapes}
-            # Of `'it''s'`, the second quote may be the end, or the first half of an escape.
+            # The second quote of `'it''s'` may be the end, or the first half of an escape.
             find = marks.find if final else partial(marks.decided, whole=True)
             end, literal = find(text, at)
             while literal in characters:
@@ -381,13 +381,12 @@ _STEPS = {
 }
 
 
-# What a model writes decides nothing about later requests, and these texts are short: they are no part of the shared cache,
-# which would take as long as reading them anew.
+# The shared cache is for request data, not for model output. Looking up such short texts there would take as long as reading them.
 @lru_cache(maxsize=4096)
 def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
-    """Return the JSON that `text` is, how much of it is decided, and state, brackets and comma after it.
+    """Return the JSON form of `text`, its decided length, and the state, brackets, comma and keys after it.
 
-    Models write the same few characters between their values again and again, in the same places.
+    Models repeat the same few characters between their values, in the same places.
     """
     at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_PARSED_DEPTH - LEVELS)
     if state == END:
@@ -399,12 +398,12 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
         end = end_of(_SPACE, text, at)
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
         at = end
-    # What is left is the beginning of a word, as `tru`, or not JSON: then the machine reads all of it.
+    # The rest is the start of a word, e.g. `tru`, or not JSON. If it isn't JSON, the machine reads all of `text`.
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
     return (taken, at, state, stack, comma, keys) if begun else None
 
 
-# An object inside of a JSON string.
+# An object inside a JSON string.
 
 _UNESCAPED = re.compile(r'[^"\\]*')
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
@@ -412,11 +411,11 @@ _LONGEST_ESCAPE = len(r"\ud83c\udf0d")
 
 
 class QuotedScanner(Scanner):
-    r"""Reads a JSON string that holds a JSON object, and gives the object. An empty string means no arguments: `{}`.
+    r"""Reads a JSON string that contains a JSON object, and returns the object. An empty string means no arguments: `{}`.
 
-    The inside (`{\"city\": …`) is decoded piece by piece, and a scanner of its own reads what comes out. Text that this scanner
-    cannot decide yet stays in the buffer. So positions say where in the output a value breaks, at every chunking. There is
-    no fast path: every character may be half of an escape.
+    The content (`{\"city\": …`) is decoded piece by piece and read by an inner scanner. Text that is still undecided stays in the buffer.
+    So the position of an error in the output is exact for every chunking. There is no fast path, because every character may be half of an
+    escape.
     """
 
     __slots__ = ("done", "inner", "opened")
@@ -425,23 +424,23 @@ class QuotedScanner(Scanner):
         self.inner: LiteralScanner = LiteralScanner(style)
         self.opened: bool = False
         self.done: bool = False
-        """The value is complete; only white space may follow."""
+        """True once the value is complete; only white space may follow."""
 
     @property
     def duplicate(self) -> str:
-        """A key that comes twice in one object inside; "" where none does."""
+        """A key that occurs twice in one object inside the string; "" if there is none."""
         return self.inner.duplicate
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         at = start if self.opened else start + 1
         self.opened = True
-        # Decoded anew with each chunk, but never much: what the inner scanner has taken has left the buffer.
+        # Decode the buffer again for each chunk. It is short, because text that the inner scanner has read leaves the buffer.
         inside = _Inside(text, at, final=final)
-        # `_Inside` stops at a quotation mark without a backslash: the string itself ends there.
+        # `_Inside` stops at an unescaped quotation mark, which ends the string.
         ended = text.startswith('"', inside.end)
         used, result = 0, ""
         head = inside.decoded.lstrip()
-        # `"hello"` is a string without an object in it, known at its first character.
+        # The first character shows that `"hello"` contains no object.
         if self.inner.untouched and head and not head.startswith("{"):
             return inside.place(len(inside.decoded) - len(head)), "", Status.FAILED
         if not self.done:
@@ -451,7 +450,7 @@ class QuotedScanner(Scanner):
             if status is not Status.DONE:
                 return inside.place(used), result, Status.FAILED if ended else status
             self.done = True
-        # `"{} x"`: after the object only white space may come before the closing quote.
+        # In `"{} x"`, only white space is allowed between the object and the closing quote.
         rest = inside.decoded[used:].lstrip()
         if rest:
             return inside.place(len(inside.decoded) - len(rest)), result, Status.FAILED
@@ -459,7 +458,7 @@ class QuotedScanner(Scanner):
 
 
 class _Inside:
-    """The inside of a JSON string as far as it is there: decoded, and where each piece of it is in the text."""
+    """The available content of a JSON string: decoded, with the position of each piece in the text."""
 
     __slots__ = ("decoded", "end", "starts")
 
@@ -479,16 +478,16 @@ class _Inside:
         self.end = at
 
     def place(self, index: int) -> int:
-        """Return where in the text the decoded character at `index` is."""
+        """Return the position in the text of the decoded character at `index`."""
         if index >= len(self.decoded):
             return self.end
         size, at = next((size, at) for size, at in reversed(self.starts) if size <= index)
-        # Only a piece without escapes is longer than one character, or stays as it is.
+        # Only pieces without escapes are longer than one character, and they keep their length.
         return at + index - size
 
 
 def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
-    """Read plain text or one escape: where it ends (`at` when it is not all there) and what it says."""
+    """Read plain text or one escape; return its end (`at` if it is incomplete) and its decoded text."""
     end = end_of(_UNESCAPED, text, at)
     if end > at:
         return end, text[at:end]
@@ -508,6 +507,6 @@ def _certain(text: str, at: int) -> bool:
     kind = text[at + 1 : at + 2]
     if kind != "u":
         return bool(kind)
-    # `\ud83c` wants its second half; `\u00e9` is all there.
+    # `\ud83c` needs its second half; `\u00e9` is complete.
     surrogate = text[at + 2 : at + 3] in ("d", "D", "")
     return not surrogate and len(text) - at >= len(r"\u0000")

@@ -102,7 +102,7 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
     request = Request(tools=TOOLS, tool_choice=choice)
     answer = Turn(prompt="", format=FORMAT, request=request, prefill=prefill)
     for write in (partial(gbnf, answer), partial(lark, answer), partial(structural_tag, answer)):
-        with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
+        with pytest.warns(SchemaWarning, match=r"prompt: the prefill .* is not enforced: no answer of the format"):
             write()
     for seed in range(5):
         parser = Parser(FORMAT, request, prefill=prefill, strict=len(prefill) < 2)

@@ -45,7 +45,7 @@ def test_a_chain_without_an_end_fails(project):
     result = project("chat('template.jinja').output('Hi')")
 
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*1 of the cases begun never reached expect*"])
+    result.stdout.fnmatch_lines(["*cases that never called expect*: 1;*"])
 
 
 def test_a_test_that_failed_before_is_not_blamed_twice(project):

@@ -1,10 +1,10 @@
-"""Lowers a grammar to context-free rules that a dialect can write, and that a lexer can read where the dialect has one.
+"""Lowers a grammar to context-free rules that a dialect can write and its lexer, if it has one, can read.
 
-In comes an expanded grammar (a PEG with "text up to a stop"); out go rules of literals, characters, sequences, choices,
-repetitions, and `Stopped` at the top of a rule. Open `context_free` first: `lower` is what the dialects call.
+The input is an expanded grammar (a PEG with "text up to a stop"). The output is rules of literals, characters, sequences, choices and
+repetitions, with `Stopped` only at the top of a rule. Start with `context_free`: dialects call its `lower`.
 
-- `stops` finds which stop comes first after free text, and what follows it.
-- `lexer_conflicts` finds which ways to go on a lexer would confuse, and takes them apart.
+- `stops` finds the first stop after free text, and the continuation after it.
+- `lexer_conflicts` finds alternatives that a lexer would confuse, and rewrites them.
 
 Rule: lowering is exact, and linear in the source's rules. Never copy a continuation into each rule that leads to it.
 """

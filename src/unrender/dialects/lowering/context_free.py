@@ -1,12 +1,12 @@
-"""Turns a PEG into context-free rules, which all dialects can express.
+"""Converts a PEG to context-free rules, which all dialects can express.
 
-Strategy: roles and cuts fall away. "All text up to a stop" is not a context-free operator. So each `Until` is
-joined with what follows it, and both become one `Stopped`: text up to the first stop, the stop itself, and the
-continuation that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule, but only up
-to the literal that surely stops it. So a call is one rule, whatever may follow it.
+Strategy: roles and cuts are dropped. "All text up to a stop" is not a context-free operator. So each `Until` is joined with its
+continuation into one `Stopped`: text up to the first stop, the stop itself, and the continuation after this stop. If an `Until` ends its
+rule, the continuation is moved into the rule, but only up to the literal that certainly stops it. So a call is one rule for all
+continuations.
 
-Rules: the result is exact: a text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot
-be decided from the literals after it is refused by name, never dropped. Rules are linear in the source's rules.
+Rules: results are exact. Text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot be decided from the
+literals after it raises an error, and is never dropped. The number of rules is linear in the source's rules.
 
 >>> lowered = lower(nodes.Grammar(nodes.Sequence((nodes.Until(("</a>",)), nodes.Literal("</a>!")))))
 >>> lowered.rules["text"]
@@ -37,11 +37,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Text up to the first of `stops`, which are not part of it.
+    """Text up to the first of `stops`, which is not part of it.
 
-    `branches` says which stops may follow, and gives the rule after each; a text that any other stop would cut is not
-    in the language. `at_end`: the text may also run to the end of the output, without any stop. `exact` are whole texts
-    up to and with a stop, each with the rule after it; they take the place of that stop's branch.
+    `branches` contains the stops that may follow, with the rule after each. Text that any other stop would cut is not in the language. With
+    `at_end`, the text may also run to the end of the output without a stop. `exact` contains complete texts up to and including a stop,
+    with the rule after each. They replace that stop's branch.
     """
 
     stops: tuple[str, ...]
@@ -51,10 +51,10 @@ class Stopped:
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return, for each stop that other stops end with, those others: where they are in the text, they win."""
+    """Return, for each stop that is a suffix of other stops, those longer stops. They take precedence."""
     found: dict[str, tuple[str, ...]] = {}
     known = frozenset(stops)
-    # `>>f` is the end of `>>>f`: text that ends in the longer one ends in the shorter one as well.
+    # `>>f` is a suffix of `>>>f`, so text that ends in the longer stop also ends in the shorter one.
     for other in stops:
         for at in range(1, len(other)):
             if other[at:] in known:
@@ -64,37 +64,35 @@ def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Context-free rules, all of them reachable from `root`; `Stopped` occurs only at the top of a rule.
+    """Context-free rules that are all reachable from `root`. `Stopped` occurs only at the top of a rule.
 
-    Other rules are made of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref`
-    and `JsonValue`.
+    Other rules consist of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref` and `JsonValue`.
     """
 
     root: str
     rules: Mapping[str, nodes.Node | Stopped]
     unsure: bool = False
-    """More ways to go on are beside each other than are compared: a lexer may lose one of them."""
+    """True if there were too many alternatives to compare, so that a lexer may miss one of them."""
 
 
 def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDARD.grammar_steps) -> Lowered:
-    """Return the context-free form of a grammar that `expand` has freed of calls.
+    """Return the context-free form of an expanded grammar, which contains no call nodes.
 
-    `for_lexer`: literals at the same place are made distinct for a lexer that prefers the longest.
+    `for_lexer` makes literals in the same place distinct for a lexer that prefers the longest.
 
-    Raises `GrammarError` for a lookahead that no context-free rule can express, and for a grammar that takes more than
-    `steps` steps.
+    Raises `GrammarError` for a lookahead that no context-free rule can express, and for a grammar that takes more than `steps` steps.
     """
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
     lowering.finish()
     unsure = lowering.first_sets is not None and (lowering.first_sets.unsure or lowering.apart > MAX_PIECES)
-    # These two hold its methods: in that circle a whole grammar would wait for the garbage collector.
+    # Both hold bound methods of `lowering`. This cycle would keep the grammar in memory until the garbage collector runs.
     del lowering.places, lowering.beginnings
     return Lowered(root.rule, reachable(root.rule, lowering.table, lowering.below), unsure)
 
 
 def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
-    """Return `write` with a `GrammarError` in place of the recursion error for nodes that are nested too deep."""
+    """Return `write` with a `GrammarError` instead of a `RecursionError` for nodes that are nested too deeply."""
 
     @wraps(write)
     def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -109,7 +107,7 @@ def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
 def reachable(
     root: str, table: Mapping[str, nodes.Node | Stopped], below: Mapping[str, list[str]] = MappingProxyType({})
 ) -> Mapping[str, nodes.Node | Stopped]:
-    """Return the rules of `table` that `root` needs, with `root` first; `below` has what is known of their references."""
+    """Return the rules of `table` that `root` needs, with `root` first. `below` contains references that are already known."""
     found: dict[str, nodes.Node | Stopped] = {}
     queue = [root]
     for name in queue:
@@ -130,7 +128,7 @@ Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 
 
 class _Lowering:
-    """Rules are named when they are first referred to and written later, so that long chains need no deep recursion."""
+    """Names rules on their first reference and writes them later, so that long chains need no deep recursion."""
 
     def __init__(self, source: Mapping[str, nodes.Node], steps: int, *, for_lexer: bool) -> None:
         self.source = source
@@ -140,15 +138,15 @@ class _Lowering:
         self.places = RulePlaces(self.rule, self.step)
         self.beginnings = Beginnings(self.looked_into)
         self.ends_itself = False
-        """The rule that is written now holds no free text."""
+        """True if the current rule contains no free text."""
         self.first_sets = FirstSets(self.links, self.openness) if for_lexer else None
-        # A rule on a circle has an endless path along its references and against them; so has one between two circles.
+        # A rule in a cycle has an endless path along its references and against them. So has a rule between two cycles.
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
         self.bounded = frozenset(name for name in source if not self.openness.endings(nodes.Ref(name)))
-        """The rules that bring their own stops."""
-        # Without a lexer, such a rule means the same wherever it is: it keeps its name, mostly its node.
+        """Rules that don't end in free text."""
+        # Without a lexer, such a rule means the same everywhere, so it keeps its name and usually its node.
         own = frozenset[str]() if for_lexer else self.bounded
         self.own = own if "root" not in own and all(map(nodes.RULE_NAME.fullmatch, own)) else frozenset[str]()
         self.rules = nodes.Rules(dict.fromkeys(self.own, nodes.EMPTY))
@@ -162,21 +160,21 @@ class _Lowering:
         self.apart = 0
 
     def step(self) -> None:
-        # Rules are linear in the source; what a step costs is bounded, so a request is refused before it takes minutes.
+        # The number of rules is linear in the source, and the cost of a step is bounded. So a request fails before it takes minutes.
         self.steps += 1
         if self.steps > self.most:
             raise GrammarError(f"grammar: more than {self.most} steps to write it; offer fewer tools, or simpler ones")
 
     def finish(self) -> None:
-        """Write the rules that are pending."""
+        """Write the pending rules."""
         while self.pending:
             self.step()
             name, write = self.pending.popleft()
             self.table[name] = write()
 
     def later(self, key: object, hint: str, write: Callable[[], nodes.Node | Stopped]) -> nodes.Ref:
-        """Return the rule for `key`; if it is new, it gets a name like `hint`, and will be written."""
-        # Every continuation is one rule, however many ways lead there: this keeps rules linear.
+        """Return the rule for `key`. A new rule gets a name like `hint`, and is written later."""
+        # Every continuation is one rule, regardless of the number of paths to it. This keeps rules linear.
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = nodes.Ref(self.rules.reserve(hint))
@@ -187,28 +185,28 @@ class _Lowering:
         return self.looped.get(name) or self.source[name]
 
     def looked_into(self, name: str) -> nodes.Node | None:
-        """Return a rule that may be taken apart to see how it begins."""
+        """Return the node of a rule, if it may be expanded to find its starts; otherwise None."""
         node = self.rule(name)
         return None if name in self.recursive or isinstance(node, nodes.JsonValue) else node
 
     def rest(self, parts: Rest) -> nodes.Ref:
-        """Return the rule of `parts`, one after the other, which run to the end of the output if they end open."""
+        """Return the rule of `parts` in sequence. If they end in free text, it runs to the end of the output."""
         first = parts[0] if parts else nodes.EMPTY
-        # What is one rule that brings its own stops needs no rule with nothing but a reference to it.
+        # A single rule that doesn't end in free text needs no other rule that only refers to it.
         if len(parts) == 1 and self.known and isinstance(first, nodes.Ref) and not self.openness.endings(first):
             return self.named(first.rule)
         hint = "root" if not self.known else first.rule if isinstance(first, nodes.Ref) else "rest"
         return self.later(("rest", parts), hint, lambda: self.joined(parts))
 
     def joined(self, parts: Rest) -> nodes.Node:
-        """Return `parts` in sequence; what ends open is joined with as much after it as surely stops it.
+        """Return `parts` in sequence. A part that ends in free text is joined with the parts up to a certain stop.
 
-        So is what may go on with text that a lexer would confuse with what follows.
+        A part is also joined if a lexer would confuse its continuation with the parts after it.
         """
-        # Without a lexer, and where no part ends in free text, each part is written for itself.
+        # Without a lexer, and if no part ends in free text, each part is written separately.
         if self.first_sets is None and (self.ends_itself or not any(map(self.openness.endings, parts))):
             return nodes.sequence_of([self.closed(part) for part in parts])
-        # `Until("</a>"), name, "</a>"`: text may run on into the name, so all three become one `Stopped`.
+        # In `Until("</a>"), name, "</a>"`, the text may run into the name, so all three become one `Stopped`.
         done: list[nodes.Node] = []
         plain = flat(parts)
         at = 0
@@ -219,25 +217,25 @@ class _Lowering:
         return nodes.sequence_of(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
-        """Return the end of what a part has to be joined with; `at` where it is alone."""
+        """Return the end of the parts that a part has to be joined with; `at` if there are none."""
         if isinstance(parts[at], (nodes.Literal, nodes.Chars)):
             return at
         if not self.ends_itself and (endings := self.openness.endings(parts[at])):
             return _closed_at(endings, parts, at + 1)
         if self.first_sets is None or at + 1 == len(parts):
             return at
-        # `(", " entry)?` before `", and"`: a lexer cannot know after `, ` whether the option was taken.
+        # With `(", " entry)?` before `", and"`, a lexer that has read `, ` can't know whether the option was taken.
         ends = self.first_sets.ends(parts[at])
         return len(parts) if ends and self.first_sets.clash(ends, self.first_sets.first_of(parts[at + 1 :])) else at
 
     def chosen(self, options: Rest) -> nodes.Node:
-        """Return one of several that bring their own stops; those that a lexer would confuse are taken apart."""
+        """Return a choice of options that don't end in free text. Options that a lexer would confuse are rewritten."""
         if self.first_sets is not None and self.first_sets.confused(options):
             return self.factored([flat((option,)) for option in options])
         return any_pattern([self.closed(option) for option in options])
 
     def continued(self, node: nodes.Node, rest: Rest) -> nodes.Node:
-        """Return `node`, which may end in text without a stop, together with `rest`, which brings the stop."""
+        """Return `node`, which may end in free text, joined with `rest`, which contains the stop."""
         match node:
             case nodes.Until(stops):
                 return self.text(stops, rest)
@@ -250,15 +248,15 @@ class _Lowering:
                 return self.rest(flat((self.loop(node), *rest)))
             case nodes.Ref(name):
                 return self.rest(flat((self.rule(name), *rest)))
-        raise GrammarError(f"{type(node).__name__} cannot stand before other text")
+        raise GrammarError(f"{type(node).__name__} cannot be followed by other text")
 
     def loop(self, node: nodes.Repeat) -> nodes.Node:
-        """Return a repetition as rules that refer to the next round."""
+        """Return a repetition as rules that each refer to the next round."""
         if node not in self.loops:
             again = () if node.separator is None else (node.separator,)
             name = f"loop {len(self.loops)}"
             rounds = max(node.minimum, 1) if node.maximum is None else node.maximum
-            # Two to three rounds are `a a (a)?`, each a rule; an endless one ends in a rule that refers to itself.
+            # Two to three rounds are `a a (a)?`, with one rule each. An unbounded repetition ends in a rule that refers to itself.
             for count in range(rounds, 0, -1):
                 more = nodes.Sequence((*again, nodes.Ref(f"{name} {min(count + 1, rounds)}")))
                 tail = more if count < node.minimum else nodes.Optional(more)
@@ -267,20 +265,20 @@ class _Lowering:
                 self.openness.add(f"{name} {count}", body)
                 if self.first_sets is not None:
                     self.first_sets.add(f"{name} {count}", body)
-            # `{0,0}` is nothing at all, and `{0,…}` is the first round, or nothing.
+            # `{0,0}` is empty, and `{0,…}` is the first round or nothing.
             first = nodes.Ref(f"{name} 1")
             self.loops[node] = nodes.EMPTY if node.maximum == 0 else first if node.minimum else nodes.Optional(first)
         return self.loops[node]
 
     def text(self, stops: tuple[str, ...], rest: Rest) -> nodes.Ref:
-        """Join `Until(stops)` with `rest`."""
+        """Return the rule for `Until(stops)` joined with `rest`."""
         key = ("text", stops, rest, ())
         return self.later(key, "text", lambda: self.stopped(stops, self.places.place(stops, rest)))
 
     def stopped(self, stops: tuple[str, ...], place: RulePlace, exact: Exact = ()) -> Stopped:
-        """Return text up to one of `stops`; each way to go on from `place` belongs to one of them, or to an exact text."""
-        # Text up to `</x>` before `\n</x>!` has the stops `</x>` and `\n</x>`. Only the second has a branch, to `!`; so
-        # `a</x>!` is refused, as the parser would cut it at a stop without the line break.
+        """Return text up to one of `stops`. Each continuation from `place` belongs to a stop or to an exact text."""
+        # Text up to `</x>` before `\n</x>!` has the stops `</x>` and `\n</x>`. Only the second has a branch, to `!`. So `a</x>!` is
+        # rejected, because the parser would cut it at a stop without the line break.
         branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
         others = tuple((text, self.either(options)) for text, options in exact)
         return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
@@ -288,7 +286,7 @@ class _Lowering:
     def mixed(self, mixture: TextMix) -> nodes.Node:
         """Return free text and the options next to it."""
         stops, rests = mixture.stops, mixture.rests
-        # "Any text up to `</a>`, or exactly `<b>x</a>` with what may follow that": the exact texts win over the stop.
+        # Any text up to `</a>`, or exactly `<b>x</a>` with its own continuation: exact texts take precedence over the stop.
         rest = rests[0] if len(rests) == 1 else (nodes.Choice(tuple(map(nodes.Sequence, rests))),)
         beside = TextSplit(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)
@@ -297,12 +295,12 @@ class _Lowering:
         return any_pattern([text, *([self.factored(beside.left)] if beside.left else [])])
 
     def either(self, options: tuple[Rest, ...]) -> nodes.Ref:
-        """Return the rule of one of `options`, taken apart where they begin alike."""
+        """Return the rule for one of `options`, with common prefixes factored out."""
         return self.later(("options", options), "branch", lambda: self.factored(list(options)))
 
     def branch(self, place: RulePlace, stop: str) -> nodes.Ref:
         """Return the rule for the text after `stop`."""
-        # In a chain of optional arguments, most places only hand a stop on to the next: they get no rule of their own.
+        # In a chain of optional arguments, most places only pass a stop on to the next. They get no rule of their own.
         place = self.firstchoice(place, stop)
         own, below = place.after(stop)
         if len(own) == 1 and not below:
@@ -310,8 +308,8 @@ class _Lowering:
         return self.later((id(place), stop), "branch", lambda: self.branched(place, stop))
 
     def firstchoice(self, place: RulePlace, stop: str) -> RulePlace:
-        """Return the place to which only one way leads from `place`, and from which there are several, or an end."""
-        # Each place remembers where the way ends, or a chain of a thousand would be walked a thousand times.
+        """Return the first place on the way from `place` that has several continuations, or an end."""
+        # Cache the end of the path for each place, or a chain of a thousand places would be walked a thousand times.
         passed: list[RulePlace] = []
         while (id(place), stop) not in self.choices:
             passed.append(place)
@@ -326,26 +324,26 @@ class _Lowering:
 
     def branched(self, place: RulePlace, stop: str) -> nodes.Node:
         own, below = place.after(stop)
-        # What a lexer would confuse is listed here, option by option; all else stays in the rules of the places below.
+        # Options that a lexer would confuse are listed here. All others stay in the rules of the places below.
         if not below or self.is_confused(options := followers(place, stop)):
             return self.factored(list(map(flat, own)) if not below else options)
         return any_pattern([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
     def is_confused(self, options: list[Rest]) -> bool:
-        """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
+        """Return whether a lexer would confuse some of `options`. Long lists are not compared."""
         if self.first_sets is None:
             return False
-        # A hundred and fifty optional arguments in any order: comparing each with all others is left out, and said.
+        # Comparing 150 optional arguments in any order with each other would take too long. `unsure` reports this.
         self.first_sets.unsure |= len(options) > MAX_OPTIONS
         return len(options) <= MAX_OPTIONS and self.first_sets.confused(map(nodes.Sequence, options))
 
     def factored(self, options: list[Rest]) -> nodes.Node:
-        """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
+        """Return a choice of `options`, with common prefixes factored out, and with free text combined."""
         options = list(dict.fromkeys(options))
-        # `(a|b)*a(a|b){18}`, told apart character by character, is an automaton of a quarter of a million states.
+        # Distinguishing the options of `(a|b)*a(a|b){18}` by character takes an automaton with 250,000 states.
         if self.first_sets is None or len(options) == 1 or self.apart > MAX_PIECES:
             return any_pattern([self.rest(option) for option in options])
-        # Taking apart copies what is shared, so only what a lexer would confuse is taken apart.
+        # Factoring copies shared rules, so apply it only to options that a lexer would confuse.
         if not self.first_sets.confused(map(nodes.Sequence, options)):
             return any_pattern([self.rest(option) for option in options])
         self.apart += len(options)
@@ -363,13 +361,13 @@ class _Lowering:
         )
 
     def closed(self, node: nodes.Node) -> nodes.Node:
-        """Return a node that brings its own stops."""
+        """Return the context-free form of a node that doesn't end in free text."""
         match node:
             case nodes.Ref(name):
                 return self.named(name)
             case nodes.Sequence(parts):
                 return self.joined(parts)
-            # `[a-z]{0}` is a pattern that users write; no dialect has a class that is there no times.
+            # Users write patterns such as `[a-z]{0}`, but no dialect supports zero repetitions.
             case nodes.Chars(maximum=0):
                 return nodes.EMPTY
             case nodes.Literal() | nodes.Chars() | nodes.JsonValue():
@@ -396,7 +394,7 @@ class _Lowering:
         return found
 
     def kept(self, name: str) -> nodes.Ref:
-        """Return a rule under its own name; with its own node if that is made of nothing but what dialects write."""
+        """Return a rule under its own name. It also keeps its node if that contains only nodes that dialects can write."""
         waiting = [name]
         for here in waiting:
             if here in self.known:
@@ -411,9 +409,9 @@ class _Lowering:
         return self.known[name]
 
     def ruled(self, name: str) -> nodes.Node:
-        """Return the node of a rule of the grammar, closed."""
+        """Return the context-free form of a rule of the grammar."""
         below = self.links.below.get(name, [])
-        # What is made of rules that bring their own stops does not end in free text anywhere.
+        # A rule never ends in free text if it consists only of such rules.
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below
@@ -430,7 +428,7 @@ class _Lowering:
                 if (low, high) == (0, 1) and _at_least_once(node)
                 else nodes.Repeat(node, low, high)
             )
-        # `a{2,4}` with separator `, ` is `a (", " a){1,3}`; with a minimum of 0, the whole is optional: `(a (", " a){0,3})?`.
+        # `a{2,4}` with separator `, ` is `a (", " a){1,3}`. With a minimum of 0, all of it is optional: `(a (", " a){0,3})?`.
         again = nodes.sequence_of([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
         whole = nodes.sequence_of([node, more])
@@ -438,8 +436,8 @@ class _Lowering:
 
 
 def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
-    """Return the end of the first literal from `start` on in which one stop of each of `endings` is complete."""
-    # `text, name, "</x>", rest`: up to `</x>` it is one rule, and what comes after is another that all calls share.
+    """Return the end of the first literal from `start` on that contains one stop of each of `endings`."""
+    # In `text, name, "</x>", rest`, everything up to `</x>` is one rule. The rest is another rule, which all calls share.
     for at in range(start, len(parts)):
         part = parts[at]
         if isinstance(part, nodes.Literal) and all(any(stop in part.text for stop in stops) for stops in endings):

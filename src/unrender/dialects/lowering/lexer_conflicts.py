@@ -1,18 +1,18 @@
-"""Finds where a lexer could confuse two ways to go on, and takes such options apart so that it can tell them apart.
+"""Finds alternatives that a lexer could confuse, and rewrites them so that it can distinguish them.
 
-A lexer that prefers the longest literal loses `</a` beside `</ab`: it has read the longer one before it looks further.
-`FirstSets` says how a node may begin, and how it may go on at places where it might also have ended. A text is told apart from
-others by its first literal, and free text, which may be anything, by its stops.
+A lexer that prefers the longest literal misses `</a` next to `</ab`, because it tries the longer one first. `FirstSets` contains the
+possible starts of a node, and its possible continuations at places where it might also have ended. A text is identified by its first
+literal. Free text may be anything, so it is identified by its stops.
 
-- Options that begin with literals are put into groups, each with the text that it shares (`Beginnings.groups`). All other
-  options stay as they are, so that the rules that they name stay shared.
-- Free text beside literals is longer than any of them, and a lexer reads it on up to a stop. So what begins with a literal
-  is followed until a stop is complete in it (`TextSplit`). That text is a lexeme of its own (`exact`). After it goes on what
-  follows the literal, or what follows the same free text. What free text covers as well is left out.
+- Options that start with literals are grouped by their common prefix (`Beginnings.groups`). All other options stay unchanged, so the rules
+  that they refer to stay shared.
+- Free text is longer than any literal next to it, and a lexer reads it up to a stop. So an option that starts with a literal is followed
+  until it contains a complete stop (`TextSplit`). The text up to there becomes a separate lexeme (`exact`). Either the rest of the option
+  follows it, or the continuation of the free text. Options that the free text also covers are dropped.
 
-Rules: exact. A node with more than `MAX_OPTIONS` beginnings is not looked into, and clashes with nothing; nor are more than
-`MAX_COMPARED` beginnings compared: `FirstSets.unsure` says that either was met. What meets something other than literal text
-before a stop is handed back (`TextSplit.left`).
+Rules: results are exact. A node with more than `MAX_OPTIONS` starts is not examined, and conflicts with nothing. At most `MAX_COMPARED`
+starts are compared. `FirstSets.unsure` is set if either limit is exceeded. `TextSplit.left` contains the options in which something other
+than literal text comes before a stop.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequenc
 
 
 class FirstLiteral(NamedTuple):
-    """The first literal of a node; `origin` is the rule that holds it, or the number of what follows it."""
+    """The first literal of a node. `origin` is the rule that contains it, or the number of its continuation."""
 
     text: str
     origin: int | str
 
 
 Heads = frozenset[FirstLiteral | Until]
-"""The first literals of a node, and the free text that it may begin with."""
-# `<call><name>f` beside `<call><name>g` and `<call><id>`: markers that begin alike differ after a few.
+"""First literals of a node, and free text that it may start with."""
+# Markers with a common start differ after a few literals: `<call><name>f`, `<call><name>g` and `<call><id>`.
 DEPTH = 3
-"""Literals that are looked through to see where two ways part."""
+"""Maximum number of literals to compare before two alternatives differ."""
 _NONE: Heads = frozenset()
-# No literal is empty, so no node has these heads by itself.
+# No literal is empty, so no node has these heads otherwise.
 _MANY: Heads = frozenset((FirstLiteral("", 0),))
 
 
 class FirstSets:
-    """The beginnings and continuations of some rules; `add` includes another rule."""
+    """Possible starts and continuations of rules. `add` includes another rule."""
 
     def __init__(self, links: Links, openness: Openness) -> None:
         self.unsure: bool = False
-        """True when there were too many beginnings to compare."""
+        """True if there were too many starts to compare."""
         self._openness = openness
         self._rules = dict(links.rules)
         self._continuations: dict[FirstLiteral, Heads] = {}
@@ -77,13 +77,13 @@ class FirstSets:
         self._settle(links)
 
     def add(self, name: str, node: Node) -> None:
-        """Include a rule that refers only to included ones and to itself."""
+        """Include a rule that refers only to included rules and to itself."""
         self._rules[name] = node
         self._settle(linked_alone(name, node))
 
     def _settle(self, links: Links) -> None:
         self._headed = self._settled = False
-        # What begins with a word and ends with one, as most rules do, need not be asked.
+        # Most rules start and end with a literal, and are skipped.
         words = {name: word for name, node in links.rules.items() if (word := _first_word(node))}
         self._heads.update((name, frozenset((FirstLiteral(word, name),))) for name, word in words.items())
         others = {name: node for name, node in links.rules.items() if name not in words}
@@ -96,14 +96,14 @@ class FirstSets:
         self._settled = True
 
     def _once(self, known: dict[int, tuple[Node, Heads]], node: Node, find: Callable[[Node], Heads]) -> Heads:
-        """Return what `find` finds, by identity as in `Openness`; nothing is kept while what rules have may still grow."""
+        """Return the result of `find`, cached by identity as in `Openness`. Nothing is cached while the sets of rules may still grow."""
         found = known.get(id(node)) or (node, find(node))
         if self._settled:
             known[id(node)] = found
         return found[1]
 
     def heads(self, node: Node) -> Heads:
-        """Return how `node` may begin."""
+        """Return the possible starts of `node`."""
         if type(node) is Ref:
             return self._heads.get(node.rule, _NONE)
         return self._once(self._known_heads, node, self._find_heads)
@@ -117,7 +117,7 @@ class FirstSets:
             case Optional(inner):
                 return self.heads(inner)
             case Repeat(inner, _, _, separator):
-                # A round is a lexeme of its own: it is not joined with the separator after it.
+                # Each round is a separate lexeme, which isn't joined with the separator after it.
                 again: Rest = () if separator is None else (Optional(Sequence((separator, inner))),)
                 return self.first_of((inner, *again))
             case Choice(options):
@@ -126,11 +126,11 @@ class FirstSets:
                 return _NONE
 
     def first_of(self, parts: Rest) -> Heads:
-        """Return how `parts`, one after the other, may begin."""
+        """Return the possible starts of `parts` in sequence."""
         found: list[Heads] = []
         plain = flat(parts)
         for at, part in enumerate(plain):
-            # Most begin with a word, and after it nothing more is asked.
+            # Most sequences start with a literal, so the parts after it are irrelevant.
             if isinstance(part, Literal) and part.text:
                 found.append(frozenset((FirstLiteral(part.text, self._number(plain[at + 1 :])),)))
                 break
@@ -140,22 +140,22 @@ class FirstSets:
         return _union(found)
 
     def confused(self, options: Iterable[Node]) -> bool:
-        """Return whether a lexer would confuse any of several nodes that are at one place."""
+        """Return whether a lexer would confuse any of the nodes in one place."""
         if self._compared > MAX_COMPARED:
             return False
         by_text: dict[str, list[set[FirstLiteral]]] = {}
-        # The work is counted over the whole grammar: beyond that, options are written as they are, and `unsure` says so.
+        # The work is limited for each grammar. Beyond the limit, options are written unchanged, and `unsure` is set.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
         self.unsure |= self._compared > MAX_COMPARED or (_MANY in every and len(every) > 1)
-        # Free text may read on over any literal beside it, and `</a` is lost beside `</ab`.
+        # Free text may consume any literal next to it, and a lexer misses `</a` next to `</ab`.
         free = any(isinstance(head, Until) for heads in every for head in heads)
         for heads in every:
             for text, found in _by_text(heads).items():
                 by_text.setdefault(text, []).append(found)
         if (free and len(every) > 1) or any(b.startswith(a) for a, b in pairwise(sorted(by_text)) if a):
             return True
-        # Of `", "` in two options only one lexeme is made; what follows it then has to tell the two apart.
+        # `", "` in two options is only one lexeme, so the parts after it have to distinguish the options.
         return any(
             self._part_ways(group[at], set().union(*group[:at]), DEPTH)
             for group in by_text.values()
@@ -165,14 +165,14 @@ class FirstSets:
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
         """Return whether a lexer may confuse nodes with these heads.
 
-        It does when a literal begins with another one, or is beside free text. The same literal in both is one lexeme,
-        after which both ways are open; then what follows it must not clash.
+        It does if one literal is a prefix of another, or is next to free text. A literal in both is one lexeme, after which both
+        alternatives remain. In this case, their continuations must not clash.
         """
-        # What begins with a class of characters or with JSON has no head, and is not compared.
+        # A node that starts with a character class or with JSON has no heads, and isn't compared.
         if not some or not others:
             return False
         self._compared += len(some) + len(others)
-        # `_MANY` stands for more beginnings than were kept, so nothing can be said of it.
+        # `_MANY` stands for more starts than were kept, so the result is unknown.
         if _MANY in (some, others) or self._compared > MAX_COMPARED:
             self.unsure = True
             return False
@@ -184,15 +184,15 @@ class FirstSets:
         return any(self._part_ways(mine[text], theirs[text], depth) for text in mine.keys() & theirs.keys())
 
     def _part_ways(self, some: set[FirstLiteral], others: set[FirstLiteral], depth: int) -> bool:
-        """Return whether what follows the same literal may be confused; only `DEPTH` literals are looked through."""
-        if others <= some:  # The same rules, or the same continuations: there is one way on, not two.
+        """Return whether continuations of the same literal may be confused. At most `DEPTH` literals are compared."""
+        if others <= some:  # The same rules or continuations: there is only one alternative.
             return False
         mine, theirs = (_union(list(map(self._following, heads))) for heads in (some, others - some))
         return not mine or not theirs or depth == 0 or self.clash(mine, theirs, depth - 1)
 
     def _following(self, head: FirstLiteral) -> Heads:
         """Return the possible starts of the nodes after a literal."""
-        # In a rule, what follows the literal is in the rule: `name` = `"<", word, ">"` goes on with `word`, wherever it is.
+        # In a rule, the continuation of the literal is part of the rule: `name` = `"<", word, ">"` always continues with `word`.
         if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
             inner = [one for one in body if isinstance(one, FirstLiteral) and one.text == head.text]
@@ -202,7 +202,7 @@ class FirstSets:
         return self._continuations[head]
 
     def _number(self, rest: Rest) -> int:
-        # Heads are hashed often, and a rest may be long: its number stands for it. A rule's own heads need none (`_within`).
+        # Heads are hashed often, and a rest may be long, so a number represents it. The heads of a rule need no number (`_within`).
         if not self._headed:
             return 0
         number = self._numbers.setdefault(rest, len(self._rests))
@@ -211,7 +211,7 @@ class FirstSets:
         return number
 
     def ends(self, node: Node) -> Heads:
-        """Return how `node` may continue at places where it might also have ended."""
+        """Return the possible continuations of `node` at places where it might also have ended."""
         if type(node) is Literal:
             return _NONE
         if type(node) is Ref:
@@ -225,7 +225,7 @@ class FirstSets:
             case Optional(inner):
                 return _union([self.heads(inner), self.ends(inner)])
             case Repeat(inner, _, high, separator):
-                # After a round of `("," a)*` there may be another one, or its end: `,` is how it may continue.
+                # A round of `("," a)*` is followed by another round or by the end, so `,` is a possible continuation.
                 again = () if high == 1 else (separator, inner) if separator else (inner,)
                 may_end = (self.heads(inner),) if node.minimum == 0 else ()
                 return _union([self.first_of(again), self.ends(inner), *may_end])
@@ -239,7 +239,7 @@ class FirstSets:
 
     def _ends_of(self, parts: tuple[Node, ...]) -> Heads:
         found: list[Heads] = []
-        # `"a" b?` may have ended after `a`: so what b begins with is a way to continue.
+        # `"a" b?` may end after `a`, so the starts of b are possible continuations.
         for part in reversed(parts):
             found.append(self.ends(part))
             if not self._openness.nullable(part):
@@ -257,16 +257,16 @@ def _by_text(heads: Heads) -> dict[str, set[FirstLiteral]]:
 
 
 def _longer(some: Iterable[str], others: Iterable[str]) -> bool:
-    """Return whether one of `others` begins with one of `some`, and goes on."""
+    """Return whether one of `some` is a proper prefix of one of `others`."""
     texts = sorted(others)
-    # What is longer than a text and begins with it sorts directly after it: `</a` before `</ab`.
+    # A longer text sorts directly after its prefix: `</a` before `</ab`.
     return any((at := bisect_right(texts, one)) < len(texts) and texts[at].startswith(one) for one in some)
 
 
 def _first_word(node: Node) -> str:
-    """Return the word with which a node begins, where that is seen at once; else ""."""
+    """Return the literal that a node starts with, if its top level shows that; otherwise ""."""
     parts = node.parts if type(node) is Sequence else (node,)
-    # `"<", "call>"` is one word, and so is what is in a sequence or a tag after a word.
+    # `"<", "call>"` is one literal. A sequence or a tag may also extend the literal before it.
     alone = len(parts) == 1 or (parts and isinstance(parts[1], _NO_WORD))
     return parts[0].text if alone and type(parts[0]) is Literal else ""
 
@@ -280,7 +280,7 @@ _NO_WORD = (Ref, Until, Choice, Optional, Repeat, nodes.Chars, nodes.JsonValue)
 
 
 def _within(rule: str, head: FirstLiteral | Until) -> FirstLiteral | Until:
-    """Return `head` as it is seen from outside of `rule`."""
+    """Return `head` as seen from outside `rule`."""
     return head if isinstance(head, Until) or isinstance(head.origin, str) else FirstLiteral(head.text, rule)
 
 
@@ -293,9 +293,9 @@ def _union(found: list[Heads]) -> Heads:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way in which an option begins: literal text, then `rest`.
+    """One possible start of an option: literal text, then `rest`.
 
-    `at` is the number of the option; `rule` is the rule that holds the text.
+    `at` is the index of the option; `rule` is the rule that contains the text.
     """
 
     text: str
@@ -311,9 +311,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Options that begin with the same text: the text they share, and the rest of each.
+    """Options with a common prefix: the shared text, and the rest of each option.
 
-    A group may also be one option, unchanged.
+    A group may also be one unchanged option.
     """
 
     shared: str
@@ -322,7 +322,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TextMix:
-    """Free text up to `stops` with one of `rests` after it, and the other options at the same place."""
+    """Free text up to `stops` with one of `rests` after it, and the other options in the same place."""
 
     stops: tuple[str, ...]
     rests: tuple[Rest, ...]
@@ -331,9 +331,9 @@ class TextMix:
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """Finds how options begin.
+    """Finds the possible starts of options.
 
-    `rule` returns the node of a rule; None for a rule that is not looked into.
+    `rule` returns the node of a rule; None if the rule must not be expanded.
     """
 
     rule: Callable[[str], Node | None]
@@ -341,7 +341,7 @@ class Beginnings:
     def mixture(self, options: list[Rest]) -> TextMix | None:
         """Return free text and the options next to it.
 
-        None when no option is free text, or when two options have different stops.
+        Returns None if no option is free text, or if two options have different stops.
         """
         leads: list[Alternative] = []
         for at, option in enumerate(options):
@@ -357,13 +357,13 @@ class Beginnings:
         return TextMix(stops.pop(), rests, tuple(lead for lead in leads if lead not in texts))
 
     def groups(self, options: list[Rest]) -> list[Group]:
-        """Return the options in groups, no two of which begin alike."""
+        """Return the options in groups. No two groups start alike."""
         leads = [lead for at, option in enumerate(options) for lead in self.leads(option, at)]
         clashing: set[int] = set()
-        # Where an option begins with something other than a literal, all stay as they are: how it begins is not known.
+        # If any option starts with something other than a literal, leave all unchanged, because their starts are unknown.
         if all(lead.text or not lead.rest for lead in leads):
             found = _grouped(lead for lead in leads if lead.text)
-            # Two options that begin with the same rule are one way to begin: a lexer has nothing to tell apart.
+            # Options that start with the same rule are one alternative to a lexer.
             differing = (group for group in found if len({(lead.text, lead.rule or lead.rest) for lead in group}) > 1)
             clashing.update(lead.at for group in differing for lead in group)
         groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]
@@ -373,16 +373,16 @@ class Beginnings:
         return groups
 
     def leads(self, option: Rest, at: int) -> list[Alternative]:
-        """Return the ways in which an option begins; an empty list when there are too many.
+        """Return the possible starts of an option; empty if there are too many.
 
-        A way that begins with free text has no text of its own.
+        Starts with free text have an empty `text`.
         """
         found: list[Alternative] = []
         rests: list[tuple[Rest, str | None]] = [(option, None)]
         seen: set[Rest] = set()
         while rests and len(found) <= MAX_OPTIONS:
             rest, rule = rests.pop()
-            # `list = list? "x"` begins with itself: it is unfolded once.
+            # `list = list? "x"` starts with itself, and is expanded once.
             if rest in seen:
                 continue
             seen.add(rest)
@@ -410,8 +410,8 @@ class Beginnings:
 
 
 def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
-    """Return leads in groups: those that begin with the text of the first one."""
-    # Sorted by text, what begins with `</a` comes right after it: `</a`, `</ab`, `</abc>`.
+    """Return leads in groups. All members of a group start with the text of its first member."""
+    # Sorted by text, a prefix comes directly before longer texts: `</a`, `</ab`, `</abc>`.
     groups: list[list[Alternative]] = []
     for lead in sorted(leads, key=lambda lead: lead.text):
         if groups and groups[-1][0].text and lead.text.startswith(groups[-1][0].text):
@@ -423,9 +423,9 @@ def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
 
 @dataclass(slots=True)
 class TextSplit:
-    """Free text up to `stops` and after it one of `rests`; and other options that may begin at the same place.
+    """Free text up to `stops` followed by one of `rests`, and other options that may start in the same place.
 
-    `place` is where the rests begin; `exact` and `left` are the results of `take`.
+    `place` is where the rests start. `take` stores its results in `exact` and `left`.
     """
 
     stops: Stops
@@ -437,7 +437,7 @@ class TextSplit:
 
     @property
     def all_stops(self) -> Stops:
-        """The stops of the free text, and the stops with which the rests begin."""
+        """The stops of the free text, and the stops at the start of the rests."""
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
     def take(self, leads: Iterable[Alternative]) -> None:
@@ -450,7 +450,7 @@ class TextSplit:
             if (text, rest) in seen:
                 continue
             seen.add((text, rest))
-            # Beside text up to `</a>`, the literal `<b>` and its content `x</a>` are the exact text `<b>x</a>`.
+            # Next to text up to `</a>`, the literal `<b>` and its content `x</a>` become the exact text `<b>x</a>`.
             if stopped := first_stop(text, every):
                 left_over = text[len(stopped) :]
                 self.exact.setdefault(stopped, []).append(flat((Literal(left_over), *rest)))
@@ -479,10 +479,10 @@ class TextSplit:
     def is_said(self, text: str, rest: Rest) -> bool:
         """Return whether free text covers `text` and the text after it.
 
-        It does if `text` is at the end, or if more free text with the same continuation follows.
+        It does if the output may end after `text`, or if more free text with the same continuation follows.
         """
-        # Text up to `</x>` may begin with `<b>` as well, so beside it `"<b>", text` says nothing new. But after `</`, a
-        # text that goes on with `x>` would be cut there, so `"</", text` is not the same.
+        # Text up to `</x>` may also start with `<b>`, so it covers `"<b>", text`. It doesn't cover `"</", text`: a text that continues with
+        # `x>` would be cut there.
         if not rest:
             return self.place.at_end
         head = rest[0]
@@ -491,8 +491,8 @@ class TextSplit:
         )
 
     def straddled(self, text: str) -> bool:
-        """Return whether a stop may begin in `text` and end in what follows, where it counts as another stop."""
-        # For the stop `</a>`, a text that ends in `</` is no part of free text yet: `a>` may follow.
+        """Return whether a stop may start in `text` and end in its continuation, where it counts as a different stop."""
+        # With the stop `</a>`, free text doesn't cover text that ends in `</`, because `a>` may follow.
         own = frozenset(self.stops)
         for stop in self.all_stops:
             cuts = (at for at in range(1, len(stop)) if text.endswith(stop[:at]))
@@ -503,10 +503,10 @@ class TextSplit:
     def settle(self) -> None:
         """Add the continuations of the free text to each exact text.
 
-        Exact texts that allow no more than the free text are left out.
+        Exact texts that allow nothing more than the free text are dropped.
         """
-        # Beside text before `</x>!`, the literal `<b></x>?` makes `<b></x>` an exact text, after which `?` may follow, and
-        # `!` too, since the text before `</x>` may be `<b>`. With `!` in place of `?` it would allow nothing more.
+        # Next to text before `</x>!`, the literal `<b></x>?` makes `<b></x>` an exact text. `?` may follow it, but also `!`, since the text
+        # before `</x>` may be `<b>`. With `!` instead of `?`, it would allow nothing more.
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))
@@ -518,9 +518,9 @@ class TextSplit:
 
 
 def followers(place: RulePlace, stop: str) -> list[Rest]:
-    """Return what may follow `stop`; with more than `MAX_OPTIONS` options, only about that many."""
+    """Return the continuations after `stop`. If there are more than `MAX_OPTIONS`, only about that many are returned."""
     found: list[Rest] = []
-    # Places may refer to each other in circles: each is asked once.
+    # Places may refer to each other in cycles, so visit each once.
     waiting = [place]
     seen = {id(place)}
     while waiting and len(found) <= MAX_OPTIONS:

@@ -1,16 +1,15 @@
-"""Finds which stop comes first after free text, what may follow that stop, and which nodes end in free text.
+"""Finds the first stop after free text, the continuation after that stop, and the nodes that end in free text.
 
-Strategy: a continuation is taken apart only until a stop is complete. Where it goes on with a rule, that is a place of its
-own (`RulePlace`), worked out once, however many continuations lead there. So the places form a graph, and the stops that
-can be met are handed up along its edges. A chain of a thousand optional arguments costs a thousand places, not a thousand
-lists of a thousand arguments. `Openness` is a least fixed point over the rules: a rule is looked at again only when one
-that it refers to has changed.
+Strategy: a continuation is expanded only until a stop is complete. If it continues with a rule, that is a separate place (`RulePlace`),
+which is computed once for all continuations that lead to it. Places form a graph, and possible stops are passed up along its edges. A chain
+of a thousand optional arguments needs a thousand places, not a thousand lists of a thousand arguments. `Openness` is a least fixed point
+over the rules. A rule is recomputed only if a rule that it refers to has changed.
 
-The small tools of lowering are here too: `unfoldings` takes one step into a node, `flat` puts nodes
-together, and `linked`, `inverted`, `leaves_first` and `until_settled` go through rules that refer to each other.
+This module also contains the helpers of lowering. `unfoldings` takes one step into a node, and `flat` flattens sequences. `linked`,
+`inverted`, `leaves_first` and `until_settled` traverse rules that refer to each other.
 
-Rules: exact. Of several stops, the one that is complete first counts. What begins with something other than literal text
-cannot be told from the text before it, and is refused.
+Rules: results are exact. The stop that is complete first counts. A continuation must start with literal text, because it can't be
+distinguished from the text before it otherwise.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ T = TypeVar("T")
 Rest = tuple[Node, ...]
 Stops = tuple[str, ...]
 Sight = tuple[int, str, bool]
-"""A lookahead: where it looks, for which text, and whether that has to be there."""
+"""A lookahead: its position, its text, and whether that text is required or forbidden."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """The text of a continuation read since the free text ended, the lookaheads not yet decided, and the rest."""
+    """The text of a continuation read since the free text ended, the undecided lookaheads, and the remaining nodes."""
 
     read: str
     sights: tuple[Sight, ...]
     rest: Rest
 
     def settled(self) -> Lookahead | None:
-        """Return the state without the lookaheads that can be decided; None when one of these fails."""
+        """Return the state without the lookaheads that can be decided; None if one of these fails."""
         if not self.sights:
             return self
-        # `</a` is too short to tell whether `</abc>` is there.
+        # `</a` is too short to decide about `</abc>`.
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
         decided = (sight for sight in self.sights if sight not in open_ones)
         met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
@@ -58,28 +57,28 @@ class Lookahead:
 
 
 Key = tuple[Stops, Lookahead]
-"""The stops that are looked for, and the state where; each place has its own key."""
+"""Key of a place: its stops, and its state."""
 
 
 @dataclass(slots=True, eq=False)
 class RulePlace:
-    """The continuations of one state: its `own`, by the stop they begin with, and those of the places `below`."""
+    """The continuations of one state: `own` by their first stop, and those of the places `below`."""
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
     below: list[RulePlace] = field(default_factory=list)
     found: dict[str, None] = field(default_factory=dict)
-    """Every stop that can be met, here or below."""
+    """All possible stops, here or below."""
     at_end: bool = False
     """True if the output may end here, without any stop."""
 
     def after(self, stop: str) -> tuple[list[Rest], list[RulePlace]]:
-        """Return the continuations after `stop`: those of this place, and places below with more."""
+        """Return the continuations after `stop`: those of this place, and the places below with more of them."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
 @dataclass(slots=True)
 class RulePlaces:
-    """All places made so far; `rule` returns the node of a rule, `step` counts the work."""
+    """All places created so far. `rule` returns the node of a rule; `step` counts the work."""
 
     rule: Callable[[str], Node]
     step: Callable[[], None]
@@ -97,21 +96,21 @@ class RulePlaces:
     def _place(self, key: Key, fresh: list[tuple[Key, RulePlace]]) -> RulePlace:
         known = self.known.get(key)
         if known is None:
-            # It is known before it is filled: the items of a list lead back to their own place.
+            # Register the place before filling it: the items of a list lead back to their own place.
             known = self.known[key] = RulePlace()
             fresh.append((key, known))
         return known
 
     def _explore(self, key: Key, place: RulePlace, fresh: list[tuple[Key, RulePlace]]) -> None:
-        """Fill `place`; places below it that are new are put into `fresh`."""
+        """Fill `place`, and add new places below it to `fresh`."""
         stops, start = key
         seen: set[Lookahead] = set()
-        # Where a rule comes next, its own node is in its place.
+        # If the state starts with a rule, continue with the node of that rule.
         head = self._next_rule(start)
         states = [start if head is None else replace(start, rest=(self.rule(head.rule), *start.rest[1:]))]
         while states:
             self.step()
-            # For the stop `</think>`, the continuation `</`, then `think>`, is read on until the stop is complete.
+            # With the stop `</think>`, the continuation `</`, then `think>`, is read until the stop is complete.
             state = states.pop().settled()
             if state is None or state in seen:
                 continue
@@ -124,21 +123,21 @@ class RulePlaces:
                 states.extend(reversed(following))
             else:
                 _end(state, stops, place)
-        # What places below know is handed up later, when all of them have been explored.
+        # Stops of the places below are added later, after all of these have been explored.
         place.found = dict.fromkeys(place.own)
 
     def _next_rule(self, state: Lookahead) -> Ref | None:
         head = state.rest[0] if state.rest else None
-        # A JSON value is never looked into: its rule stays a rule, which engines read by the schema.
+        # Never expand a JSON value: its rule stays a rule, which engines read by its schema.
         return head if isinstance(head, Ref) and not isinstance(self.rule(head.rule), JsonValue) else None
 
 
 def _met(state: Lookahead, stops: Stops) -> str:
-    """Return the text up to the first stop that is complete; all of it when it is longer than any two stops."""
-    # A literal so long that holds no stop serves as a stop itself.
+    """Return the text up to the first complete stop, or all of it if it is longer than any two stops."""
+    # A long literal without a stop serves as a stop itself.
     if state.sights or not state.read:
         return ""
-    # It has to follow the text, so the text ends where it begins, whatever comes after it.
+    # The literal must follow the free text, so the free text ends where the literal starts.
     return first_stop(state.read, stops) or (
         state.read if len(state.read) > 2 * max(map(len, stops), default=1) else ""
     )
@@ -161,25 +160,27 @@ def _following(state: Lookahead) -> list[Lookahead] | None:
 
 
 def _end(state: Lookahead, stops: Stops, place: RulePlace) -> None:
-    """Take what has been read for a stop of its own, where nothing more can be told."""
+    """Treat the text read so far as a stop, because no more literal text follows."""
     if any(wanted for _, _, wanted in state.sights):
-        return  # A lookahead wants text that does not come.
-    # Text up to `</x>`, then `ab`, then any letters: `ab` is all that tells where the text ends, so it is a stop.
+        return  # A lookahead requires text that doesn't come.
+    # Text up to `</x>`, then `ab`, then any letters: only `ab` shows where the text ends, so it becomes a stop.
     if state.read:
         place.own.setdefault(state.read, []).append(state.rest)
     elif not state.rest:
         place.at_end = True
     else:
-        raise GrammarError(f"text up to {stops} cannot be told from what follows: {state.rest[:1]!r:.120}")
+        raise GrammarError(
+            f"text up to {stops} cannot be distinguished from the text after it: {state.rest[:1]!r:.120}"
+        )
 
 
 def _hand_up(fresh: list[RulePlace]) -> None:
-    """Hand the stops that can be met below up to the places above."""
+    """Pass the possible stops of places below up to the places above."""
     users: dict[int, list[RulePlace]] = {}
     for place in fresh:
         for below in place.below:
             users.setdefault(id(below), []).append(place)
-    # Places may refer to each other in circles, as a list's items do: handing up ends when nobody learns anything new.
+    # Places may refer to each other in cycles, like the items of a list. Stop when no place changes.
     queue = list(fresh)
     while queue:
         place = queue.pop()
@@ -192,7 +193,7 @@ def _hand_up(fresh: list[RulePlace]) -> None:
 
 
 def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
-    """Return the options into which `head` unfolds, each followed by `tail`; None when `head` is text or a rule."""
+    """Return the expansions of `head`, each followed by `tail`; None if `head` is text or a rule."""
     match head:
         case Sequence(parts):
             return [(*parts, *tail)]
@@ -213,7 +214,7 @@ def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
 
 
 def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
-    # `a{2,5}` by `,` is `a`, then `("," a){1,4}`: the separator goes into each round but the first.
+    # `a{2,5}` separated by `,` is `a`, then `("," a){1,4}`. Every round except the first starts with the separator.
     if node.maximum != 0:
         less = None if node.maximum is None else node.maximum - 1
         again = node.node if node.separator is None else Sequence((node.separator, node.node))
@@ -224,11 +225,11 @@ def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
 
 
 def first_stop(text: str, stops: Stops) -> str:
-    """Return `text` up to the end of the first stop to be complete in it; "" when it holds none.
+    """Return `text` up to the end of the first stop that is complete in it; "" if there is none.
 
     Marks in the text are ignored in the search, and kept in the result.
     """
-    # The sampler marks where roles begin and end, also within a marker: of `</\ufdd0x>` the stop is `</x>`.
+    # The sampler marks the start and end of roles, even within a marker: in `</\ufdd0x>`, the stop is `</x>`.
     plain = text.translate(_UNMARKED)
     end = min((plain.index(stop) + len(stop) for stop in stops if stop in plain), default=0)
     if len(plain) == len(text) or not end:
@@ -238,9 +239,9 @@ def first_stop(text: str, stops: Stops) -> str:
 
 
 def flat(parts: Rest) -> Rest:
-    """Return `parts` as a flat list.
+    """Return `parts` as a flat sequence.
 
-    Sequences and tags are taken apart, neighbouring literals are joined, and nodes without text are left out.
+    Sequences and tags are flattened, adjacent literals are joined, and nodes without text are dropped.
     """
     if len(parts) == 1 and isinstance(inside := parts[0], Sequence):
         return flat(inside.parts)
@@ -254,7 +255,7 @@ def flat(parts: Rest) -> Rest:
             case Ref():
                 found.append(part)
             case Literal(text) | nodes.Layout(text):
-                # `"</", "x>"` is `"</x>"`: a stop that is complete in several literals is complete in one.
+                # `"</", "x>"` becomes `"</x>"`: a stop that spans several literals counts.
                 if found and isinstance(last := found[-1], Literal):
                     found[-1] = Literal(last.text + text)
                 elif text:
@@ -273,7 +274,7 @@ def flat(parts: Rest) -> Rest:
 
 
 def _is_flat(parts: Rest) -> bool:
-    """Return whether `flat` has nothing to do, as for most parts: they are written as rules and as words between them."""
+    """Return whether `parts` are already flat. Most are: rules, with literals between them."""
     before: type[Node] = Ref
     for part in parts:
         kind = type(part)
@@ -290,7 +291,7 @@ _CLOSED: frozenset[Stops] = frozenset()
 
 
 class Openness:
-    """The rules that may be empty, and the free text in which each may end; `add` includes another rule."""
+    """Rules that may be empty, and the free text that each rule may end in. `add` includes another rule."""
 
     def __init__(self, links: Links) -> None:
         self._empty: dict[str, bool] = {}
@@ -299,19 +300,19 @@ class Openness:
         self._settle(links)
 
     def add(self, name: str, node: Node) -> None:
-        """Include a rule that refers only to included ones and to itself."""
+        """Include a rule that refers only to included rules and to itself."""
         self._settle(linked_alone(name, node))
 
     def _settle(self, links: Links) -> None:
-        # What holds a word is never empty, and what ends by itself does not end in free text: most rules need not be asked.
+        # A rule with a literal is never empty, and a rule without free text doesn't end in it. So most rules are skipped.
         uncertain = {name: node for name, node in links.rules.items() if not _holds_word(node)}
         until_settled(uncertain, links.users, self._empty, lambda _, node: self.nullable(node))
         free = {name: node for name, node in links.rules.items() if name in links.free}
         until_settled(free, links.users, self._endings, lambda _, node: self._unsettled(node))
 
     def nullable(self, node: Node) -> bool:
-        """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
-        # The kinds that nearly all nodes are of come first; it is asked of every node.
+        """Return whether `node` generates the empty text. Text up to a stop doesn't count as empty."""
+        # The most common kinds come first, because this is called for every node.
         if type(node) is Ref:
             return self._empty.get(node.rule, False)
         if type(node) is Literal:
@@ -342,14 +343,14 @@ class Openness:
             return _CLOSED
         if type(node) is Ref:
             return self._endings.get(node.rule, _CLOSED)
-        # By identity, with the node kept so that no other gets its number: comparing nodes compares all below them.
+        # Cached by identity, because comparing nodes compares all nodes below them. Keeping the node prevents reuse of its id.
         known = self._known.get(id(node))
         if known is None:
             known = self._known[id(node)] = (node, self._find(node, self.endings))
         return known[1]
 
     def _unsettled(self, node: Node) -> frozenset[Stops]:
-        """Return the endings while those of the rules may still grow; so none of them is kept in `_known`."""
+        """Return the endings while those of rules may still grow. They are not cached in `_known`."""
         return self._find(node, self._unsettled)
 
     def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
@@ -370,7 +371,7 @@ class Openness:
                 return _CLOSED
 
     def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
-        # `Until("</a>"), Optional("!")` may end in the free text, since the mark may be missing.
+        # `Until("</a>"), Optional("!")` may end in the free text, since `!` is optional.
         found = _CLOSED
         for part in reversed(parts):
             found |= below(part)
@@ -381,21 +382,21 @@ class Openness:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Some rules, the names that each refers to, and the rules that refer to each name."""
+    """Rules, the names that each refers to, and the rules that refer to each name."""
 
     rules: Mapping[str, Node]
     below: Mapping[str, list[str]]
     users: Mapping[str, list[str]]
     free: frozenset[str]
-    """The rules that hold free text, or refer to one that does: what is in any other rule ends by itself."""
+    """Rules that contain free text, or refer to a rule that does. No other rule ends in free text."""
     texts: frozenset[str]
-    """The rules that hold free text themselves."""
+    """Rules that contain free text themselves."""
     plain: frozenset[str] = frozenset()
-    """The rules made of nothing but what dialects write, in the shortest way."""
+    """Rules that dialects can write as they are, in the shortest way."""
 
 
 def linked(rules: Mapping[str, Node]) -> Links:
-    """Return rules with the rules that each refers to."""
+    """Return rules with their references to each other."""
     below: dict[str, list[str]] = {}
     texts: list[str] = []
     plain: set[str] = set()
@@ -411,7 +412,7 @@ def linked(rules: Mapping[str, Node]) -> Links:
 
 
 def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
-    """Return the rules that `node` refers to, whether it holds no free text, and whether it is plain as in `Links`."""
+    """Return the rules that `node` refers to, whether it contains no free text, and whether it is plain as in `Links`."""
     found: dict[str, None] = {}
     ends_itself = plain = True
     waiting: list[Node] = [node]
@@ -428,7 +429,7 @@ def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
             waiting.append(here.node)
         else:
             waiting += nodes.children(here)[::-1]
-            # What is there no times falls away, with what it refers to: as with free text, such a rule is looked at again.
+            # A node that repeats zero times is dropped, with its references. Such a rule is processed again, like one with free text.
             ends_itself = ends_itself and type(here) is not Until and getattr(here, "maximum", None) != 0
             plain = plain and type(here) in _PLAIN and (type(here) is not Repeat or here.separator is None)
     return list(found), ends_itself, plain and ends_itself
@@ -438,12 +439,12 @@ _PLAIN = frozenset((Choice, Repeat, Chars, JsonValue))
 
 
 def linked_alone(name: str, node: Node) -> Links:
-    """Return one rule that refers to itself, and to none that is not known yet."""
+    """Return the links of one rule that refers to itself, and to no unknown rule."""
     return Links({name: node}, {name: [name]}, {name: [name]}, frozenset((name,)), frozenset((name,)))
 
 
 def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the names, each after those below it; names from which a way leads to a circle are left out."""
+    """Return the names, each after those below it. Names that lead to a cycle are left out."""
     above = inverted(below)
     left = {name: len(set(others)) for name, others in below.items()}
     order = [name for name in {**left, **above} if not left.get(name)]
@@ -456,7 +457,7 @@ def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Return, for each name, the names that it is below."""
+    """Return the reverse mapping: for each name, the names that refer to it."""
     above: dict[str, list[str]] = {}
     for name, others in below.items():
         for other in dict.fromkeys(others):
@@ -467,11 +468,11 @@ def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 def until_settled(
     rules: Mapping[str, Node], users: Mapping[str, list[str]], found: dict[str, T], compute: Callable[[str, Node], T]
 ) -> None:
-    """Set what is `found` of each of `rules`, and again of the users of each rule that changed, until none does.
+    """Compute the `found` value of each rule. If a value changes, recompute those of its users.
 
-    A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
+    A rule comes after the rules that it refers to, so one round is enough for a chain of rules.
     """
-    # Mostly there are no circles but in JSON values: nearly all rules are settled when they are looked at once.
+    # Cycles are rare outside JSON values, so nearly all rules are computed once.
     order = _nearly_sorted(rules, users)
     waiting = set(order)
     while waiting:
@@ -485,17 +486,17 @@ def until_settled(
 
 
 def _holds_word(node: Node) -> bool:
-    """Return whether a word is in every text of `node`, at sight."""
+    """Return whether each text of `node` clearly contains a literal. Only the top level is examined."""
     parts = node.parts if type(node) is Sequence else (node,)
     return any(type(part) is Literal and part.text for part in parts)
 
 
 def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
-    """Return the rules, each after those that it refers to; those of a circle in any order."""
+    """Return the rules, each after those that it refers to. The order within a cycle is arbitrary."""
     order: dict[str, None] = {}
     seen: set[str] = set()
     for root in rules:
-        # By hand, not by recursion: a thousand optional arguments are a path of a thousand rules.
+        # Iterative, because a thousand optional arguments are a path of a thousand rules.
         path = [] if root in seen else [(root, iter(users.get(root, ())))]
         seen.add(root)
         while path:
