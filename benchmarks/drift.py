@@ -1,25 +1,24 @@
 """Counts the calls that each reader finds in damaged answers of real models, and the calls among them that nobody wrote.
 
-python benchmarks/drift.py [--write]    (in the environment of `python3 scripts/run.py drift`)
+python benchmarks/drift.py [--json FILE]    (in the environment of `python3 scripts/run.py drift`)
 
 Strategy: each row of `drift.jsonl` is an answer of a model in which a person sees calls, or sees that none was meant. unrender reads it by the
 template alone; vLLM and SGLang by the parser that each registers for the family, on the whole text, as their servers do without
 streaming. A row counts as *given* if the reader returns the calls that the row wants, as *no call* if it returns none, and as *wrong* if
 it returns calls with other names or arguments, or calls that nobody meant. If a parser raises, its server returns no call, so none
-is counted. `--write` updates the table in `docs/explanation/why.md` and its picture.
+is counted.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import logging
-import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "scripts", "benchmarks")]
 
-from coverage import Tokenizer  # noqa: E402
+from parser_coverage import Tokenizer  # noqa: E402
 from vendor import all_vendor_templates, vendor_cases  # noqa: E402
 
 from unrender import ChatTemplate, Policy  # noqa: E402
 
-PAGE = ROOT / "docs" / "explanation" / "why.md"
-PICTURE = ROOT / "docs" / "images" / "drift.svg"
 PARSERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "Qwen3-Coder": (("qwen3_coder", "qwen3_xml"), ("qwen3_coder",)),
     "Qwen": (("hermes",), ("qwen25", "qwen")),
@@ -62,7 +59,10 @@ Read = Callable[[Mapping[str, Any]], Calls | None]
 
 
 def main() -> None:
-    """Print the table; with `--write`, put it into its page."""
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     rows = vendor_cases("drift")
@@ -72,16 +72,9 @@ def main() -> None:
     if importlib.util.find_spec("sglang"):
         readers[f"SGLang {version('sglang')}"] = _sglang()
     counts = {name: Counter(map(_judged, rows, [read] * len(rows))) for name, read in readers.items()}
-    table = "".join(_lines(counts))
-    print(table)
-    if "--write" in sys.argv:
-        text = PAGE.read_text(encoding="utf-8")
-        when = datetime.now(UTC).date().isoformat()
-        body = f"<!-- drift:begin -->\n{table}\nMeasured on {when}.\n<!-- drift:end -->"
-        PAGE.write_text(
-            re.sub(r"<!-- drift:begin -->.*<!-- drift:end -->", lambda _: body, text, flags=re.DOTALL), encoding="utf-8"
-        )
-        PICTURE.write_text(_picture(counts), encoding="utf-8")
+    print(*_lines(counts), sep="\n")
+    if asked.json:
+        asked.json.write_text(json.dumps({"readers": counts}, indent=1) + "\n", encoding="utf-8")
 
 
 def _judged(row: Mapping[str, Any], read: Read) -> str:
@@ -99,34 +92,11 @@ def _calls(said: Mapping[str, Any]) -> Calls:
     return [(call["name"], call["arguments"]) for call in said.get("calls", ())]
 
 
-def _lines(counts: Mapping[str, Counter[str]]) -> Sequence[str]:
-    lines = [
-        "| reader | calls given | no call | rightly no call | wrong or invented | no parser |\n|---|--:|--:|--:|--:|--:|\n"
-    ]
+def _lines(counts: Mapping[str, Counter[str]]) -> Iterator[str]:
     order = ("given", "no call", "rightly none", "wrong", "no parser")
+    yield f"{'':30}" + "".join(f"{word:>14}" for word in order)
     for name, count in counts.items():
-        lines.append(f"| {name} | " + " | ".join(str(count[word]) for word in order) + " |\n")
-    return lines
-
-
-def _picture(counts: Mapping[str, Counter[str]]) -> str:
-    """Return a drawing: a bar for each reader, of the calls that it gives and of those that nobody wrote."""
-    parts, left, scale = [], 230, 3.0
-    for i, (name, count) in enumerate(counts.items()):
-        y = 20 + 40 * i
-        given, wrong = count["given"] * scale, count["wrong"] * scale
-        parts.append(
-            f'<text x="{left - 8}" y="{y + 17}" text-anchor="end">{name.replace("`", "").replace(chr(34), "")}</text>'
-        )
-        parts.append(f'<rect x="{left}" y="{y}" width="{given:g}" height="24" fill="#2a7"/>')
-        parts.append(f'<rect x="{left + given:g}" y="{y}" width="{wrong:g}" height="24" fill="#c33"/>')
-        label = f"{count['given']} given" + (f", {count['wrong']} wrong" if count["wrong"] else "")
-        parts.append(f'<text x="{left + given + wrong + 6:g}" y="{y + 17}">{label}</text>')
-    height = 30 + 40 * len(counts)
-    title = "Calls that each reader finds in drifted answers of real models"
-    style = 'font-family="sans-serif" font-size="14" fill="currentColor"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" role="img" {style}>'
-    return "\n".join([head, f"<title>{title}</title>", *parts, "</svg>"]) + "\n"
+        yield f"{name:30}" + "".join(f"{count[word]:14}" for word in order)
 
 
 def _own(repair: str) -> Read:

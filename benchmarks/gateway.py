@@ -1,6 +1,6 @@
 """Many streams at once through a gateway: what a chunk costs it, what a stream holds, and how late text arrives.
 
-python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--vllm PYTHON] [--only NAME]
+python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--vllm PYTHON] [--only NAME] [--json FILE]
 
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this one). The servers are `relay`, which copies
 bytes and understands nothing, the floor for anything that is written with asyncio; `libraries`, which copies bytes as well, with the
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import math
 import os
 import re
@@ -27,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import uvicorn
@@ -51,6 +53,7 @@ _SETTLED = 2.0
 """Seconds after the first token of the last stream."""
 _RAMP = 300
 """Requests a second, until all streams have begun."""
+_SLOW = ("litellm", "vllm")
 _FIRSTS = 60
 """Requests, one after the other, whose first byte is timed."""
 
@@ -139,6 +142,7 @@ def main() -> None:
     parser.add_argument(
         "--only", choices=["relay", "libraries", "unrender", "litellm", "vllm", "gguf"], action="append"
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
     parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--relay", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--libraries", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -159,12 +163,15 @@ def _measure(asked: argparse.Namespace) -> None:
         assert other.stdout is not None
         engine_port = int(other.stdout.readline())
         relay: dict[int, float] = {}
+        rows: list[dict[str, Any]] = []
         try:
             for name, command in _servers(asked, engine_port, Path(folder)).items():
                 if not asked.only or name in asked.only:
-                    _measured(name, command, asked, engine_port, relay)
+                    rows += _measured(name, command, asked, engine_port, relay)
         finally:
             other.kill()
+    if asked.json:
+        asked.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
     if not asked.only or "gguf" in asked.only:
         import gateway_gguf  # noqa: PLC0415 - wants an engine
 
@@ -173,8 +180,11 @@ def _measure(asked: argparse.Namespace) -> None:
 
 def _measured(
     name: str, command: list[str], asked: argparse.Namespace, engine_port: int, relay: dict[int, float]
-) -> None:
-    """Print the figures of one server; `relay` keeps what a chunk costs the relay, by the number of streams."""
+) -> Iterator[dict[str, Any]]:
+    """Print and yield the figures of one server; `relay` keeps what a chunk costs the relay, by the number of streams.
+
+    LiteLLM's proxy and vLLM's front end can't keep up with the largest number of streams on two cores, so they don't get it.
+    """
     with (
         _free() as port,
         subprocess.Popen(
@@ -186,13 +196,17 @@ def _measured(
     ):
         try:
             asyncio.run(_warm(port))
-            print(name, _figures(asyncio.run(first(port, engine_port))), flush=True)
-            for streams in sorted({1, asked.streams // 10 or 1, asked.streams}):
+            start = asyncio.run(first(port, engine_port))
+            print(name, _figures(start), flush=True)
+            yield {"server": name, **start}
+            counts = sorted({1, asked.streams // 10 or 1, asked.streams})
+            for streams in counts[:-1] if name in _SLOW else counts:
                 kind = Worded if name == "vllm" else Heard
                 found = asyncio.run(run(port, server.pid, streams, asked, kind))
                 if streams in relay or name == "relay":
                     found["of_relay"] = found["us_per_chunk"] / relay.setdefault(streams, found["us_per_chunk"])
                 print(name, _figures(found), flush=True)
+                yield {"server": name, **found}
         finally:
             server.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

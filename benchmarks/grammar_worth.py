@@ -101,12 +101,11 @@ def _multiple(draw: random.Random) -> Task:
     offered = [WEATHER, LIGHT, ADD, MAIL]
     draw.shuffle(offered)
     a, b, person = draw.randint(2, 99), draw.randint(2, 99), draw.choice(PEOPLE)
-    question, call = draw.choice(
-        [
-            (f"What is {a} plus {b}?", ("add", {"a": a, "b": b})),
-            (f"Send a mail to {person}.", ("send_mail", {"to": person})),
-        ]
-    )
+    options: list[tuple[str, Call]] = [
+        (f"What is {a} plus {b}?", ("add", {"a": a, "b": b})),
+        (f"Send a mail to {person}.", ("send_mail", {"to": person})),
+    ]
+    question, call = draw.choice(options)
     return Task(question, offered, [call])
 
 

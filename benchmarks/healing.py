@@ -19,6 +19,7 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from grammar_worth import ATTEMPT, CATEGORIES, Tally, Task
 from served import Server, llama_cpp
@@ -146,7 +147,7 @@ def figures(tally: Tally, cut: int) -> dict[str, float]:
 def read_prefill(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
     """Return the turn of a task in which the prompt has begun a call, as the model does under a grammar: up to the first key."""
     messages = [{"role": "user", "content": task.question}]
-    more = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}
+    more: dict[str, Any] = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}
     bound, turn = (template.prepare(messages, tool_choice=choice, **more) for choice in ("required", "auto"))
     text, _ = engine.answer(bound, BOUND)
     calls = bound.parse(text).tool_calls

@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal
@@ -225,8 +226,8 @@ def _steps(chat: ChatTemplate, turns: Sequence[int]) -> Iterator[tuple[int, dict
             yield (
                 number,
                 {
-                    "Turn.next": lambda last=last, text=text, news=news: last.next(text, news),
-                    "prepare": lambda said=said: chat.prepare(said, tools=[TOOL]),
+                    "Turn.next": partial(last.next, text, news),
+                    "prepare": partial(chat.prepare, said, tools=[TOOL]),
                 },
             )
 

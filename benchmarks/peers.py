@@ -1,6 +1,6 @@
 """The needs of others for the same text: each parser that can be imported, side by side, in one run.
 
-python benchmarks/peers.py [--quick]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
+python benchmarks/peers.py [--quick] [--json FILE]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
 
 Strategy: the cases and texts of `streaming`, cut into tokens, the same for all. A parser's messages of 1k
 and 16k are compared with ours before it is timed; one that is wrong gets no figure. `arguments` says how a call's arguments
@@ -15,15 +15,16 @@ import gc
 import json
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from readers import OURS, PEERS, Piece, Reader, Run, tokens
-from streaming import CASES, CHUNK, Case, best
+from streaming import AS_WRITTEN, CASES, CHUNK, Case, best
 
 LENGTHS = (1_000, 4_000, 16_000, 64_000)
 COMMON = 16_000
@@ -120,23 +121,44 @@ def _worthwhile(known: dict[int, float], size: int) -> bool:
     return not known or known[last] * (size / last) ** 2 < PATIENCE
 
 
-def table(peers: list[Reader], lengths: tuple[int, ...], rounds: int) -> Iterator[str]:
-    """Yield the lines of the table: µs for each length; growth and cost over ours for the great ones; arrival."""
-    heads = [f"{_k(size):>9}" for size in lengths]
-    heads += [f"  growth to {_k(size)}  × ours at {_k(size)}" for size in lengths if size >= COMMON]
-    yield f"{'µs per 4 characters at':42}{''.join(heads)}  arguments"
-    for case in CASES:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Results of a case: for each reader, its µs per four characters by length (none if its message differs from ours)."""
+
+    title: str
+    costs: dict[str, dict[int, float]]
+    arrival: dict[str, str]
+    """For each reader, whether arguments come in pieces or whole."""
+
+    def lines(self, lengths: tuple[int, ...]) -> Iterator[str]:
+        """Yield the row of each reader: µs for each length, growth, cost over ours, and arrival."""
+        for name, costs in self.costs.items():
+            line = f"{self.title:28} {name:13}"
+            if costs:
+                yield f"{line}{_cells(costs, self.costs[OURS.name], lengths)}  {self.arrival[name]}".rstrip()
+            else:
+                yield f"{line} its message differs from ours: not timed"
+
+
+def measured(peers: list[Reader], lengths: tuple[int, ...], rounds: int) -> Iterator[Row]:
+    """Yield the results of each case."""
+    for case in (case for case in CASES if case.policy != AS_WRITTEN):
         answers = {reader: _answers(reader, case, lengths) for reader in (OURS, *peers)}
         expected = [answer.meaning for answer in answers[OURS]]
         right = [reader for reader in answers if [answer.meaning for answer in answers[reader]] == expected]
         found = costs(right, case, lengths, rounds)
-        for reader in answers:
-            line = f"{case.title:28} {reader.name:13}"
-            if reader in right:
-                line += _cells(found[reader.name], found[OURS.name], lengths)
-                yield f"{line}  {answers[reader][-1].arrival}".rstrip()
-            else:
-                yield f"{line} its message is not ours: not timed"
+        yield Row(
+            title=case.title,
+            costs={reader.name: found.get(reader.name, {}) for reader in answers},
+            arrival={reader.name: given[-1].arrival for reader, given in answers.items()},
+        )
+
+
+def heading(lengths: tuple[int, ...]) -> str:
+    """Return the first line of the table."""
+    heads = [f"{_k(size):>9}" for size in lengths]
+    heads += [f"  growth to {_k(size)}  × ours at {_k(size)}" for size in lengths if size >= COMMON]
+    return f"{'µs per 4 characters at':42}{''.join(heads)}  arguments"
 
 
 def _answers(reader: Reader, case: Case, lengths: tuple[int, ...]) -> list[Answer]:
@@ -173,12 +195,19 @@ def main() -> None:
     """Print the versions, and the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only 1k and 16k, one round")
-    quick = parser.parse_args().quick
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
+    asked = parser.parse_args()
     peers = list(importable())
     # Torch and the engines are a great heap, which no parser's figure shall hold; vLLM's server does the same.
     gc.freeze()
-    for line in table(peers, (LENGTHS[0], COMMON) if quick else LENGTHS, 1 if quick else 7):
-        print(line, flush=True)
+    lengths = (LENGTHS[0], COMMON) if asked.quick else LENGTHS
+    print(heading(lengths))
+    rows = []
+    for row in measured(peers, lengths, 1 if asked.quick else 7):
+        rows.append(asdict(row))
+        print(*row.lines(lengths), sep="\n", flush=True)
+    if asked.json:
+        asked.json.write_text(json.dumps({"cases": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

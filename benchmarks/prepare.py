@@ -30,7 +30,7 @@ TOOL = {
     },
 }
 CALL = {"id": "call00001", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'}}
-MESSAGES = [
+MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "What is the weather in Rome? " * 20},
     {"role": "assistant", "content": "", "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "call00001", "content": "sunny, 27 degrees"},

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from streaming import Case, chunked
+from streaming import AS_WRITTEN, Case, chunked
 
 from unrender.export import response_template_of
 from unrender.format import ToolMode
@@ -59,12 +59,13 @@ def tokens(text: str) -> list[str]:
 
 
 def _tools(case: Case) -> list[dict[str, Any]]:
-    return [tool.to_openai() for tool in case.request.tools or ()]
+    return [{**tool.to_openai()} for tool in case.request.tools or ()]
 
 
 def _prepare_unrender(case: Case, tokens: list[str]) -> Run:
     def run() -> Iterator[list[Event]]:
-        parser = Parser(case.format, case.request)
+        # The others send arguments as they come, too.
+        parser = Parser(case.format, case.request, policy=AS_WRITTEN)
         for token in tokens:
             yield parser.feed(token)
         yield parser.finish()

@@ -1,6 +1,6 @@
 """The time with a real engine and many tools, by where it goes: the gateway, and llama.cpp's own chat endpoint, in one run.
 
-python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263]
+python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263] [--json FILE]
 
 Strategy: two processes with the same model, by default the example one, are asked the same in turns. Each count of tools is asked for
 cold, with tools that neither has ever seen, and then again, warm; `tool_choice` is required, so that a grammar binds each token. So
@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import os
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,9 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=60)
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 50, 263])
     parser.add_argument("--quick", action="store_true", help="one round of 24 tokens")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
     given = parser.parse_args()
+    found: list[dict[str, Any]] = []
     rounds, tokens = (1, 24) if given.quick else (given.rounds, given.tokens)
     path = given.file or example_model()
     with ExitStack() as stack:
@@ -109,15 +112,18 @@ def main() -> None:
             f"load {os.getloadavg()[0]:.1f}, {rounds} rounds, medians; ratios are over the same prompt without tools\n"
         )
         print(
-            "| tools | | prompt | first token, s | plain | ratio | tokens a second | plain | slower | CPU ms a token | plain | calls |"
+            "| tools | | | prompt | first token, s | plain | ratio | tokens a second | plain | slower | CPU ms a token | plain | calls |"
         )
-        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+        print("|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
         for count in given.counts:
             for row in _rows(servers, count, tokens, rounds):
-                print(row, flush=True)
+                found.append(row)
+                print("| " + " | ".join(_cells(row)) + " |", flush=True)
+    if given.json:
+        given.json.write_text(json.dumps({"rounds": rounds, "rows": found}, indent=1) + "\n", encoding="utf-8")
 
 
-def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[str]:
+def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Yield what a count of tools costs, a row for each server and temperature."""
     found: dict[tuple[str, str], list[tuple[Said, Said]]] = {}
     refused: dict[str, str] = {}
@@ -130,23 +136,33 @@ def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -
                 except OSError as error:
                     refused[name] = str(error)
     for (name, state), said in found.items():
-        yield f"| {count} | {name}, {state} | {said[0][0].prompt_tokens} | {_cells(said)} |"
+        yield {"tools": count, "server": name, "state": state, **_figures(said)}
     for name, why in refused.items():
-        yield f"| {count} | {name} | refused: {why} |"
+        yield {"tools": count, "server": name, "refused": why}
 
 
-def _cells(said: list[tuple[Said, Said]]) -> str:
-    def middle(*values: float) -> float:
-        return statistics.median(values)
+def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
+    """Return medians over the rounds. A ratio is computed in each round, since other work slows both requests of a pair alike."""
 
-    first, plain_first = (middle(*(pair[at].first for pair in said)) for at in (0, 1))
-    rate, plain_rate = (middle(*(pair[at].rate for pair in said)) for at in (0, 1))
-    cpu, plain_cpu = (middle(*(1e3 * pair[at].cpu / max(pair[at].tokens, 1) for pair in said)) for at in (0, 1))
-    calls = sum(bool(pair[0].message["tool_calls"]) for pair in said)
-    # Ratios of one round first, and then their median: whatever else the machine does meets both of a pair alike.
-    later = middle(*(pair[0].first / pair[1].first for pair in said))
-    slower = middle(*(pair[1].rate / pair[0].rate if pair[0].rate else math.inf for pair in said))
-    return f"{first:.2f} | {plain_first:.2f} | {later:.1f} | {rate:.0f} | {plain_rate:.0f} | {slower:.2f} | {cpu:.0f} | {plain_cpu:.0f} | {calls}"
+    def middle(of: Callable[[Said, Said], float]) -> float:
+        return round(statistics.median(of(*pair) for pair in said), 3)
+
+    return {
+        "prompt": said[0][0].prompt_tokens,
+        "first": middle(lambda bound, _: bound.first),
+        "plain_first": middle(lambda _, plain: plain.first),
+        "later": middle(lambda bound, plain: bound.first / plain.first),
+        "rate": middle(lambda bound, _: bound.rate),
+        "plain_rate": middle(lambda _, plain: plain.rate),
+        "slower": middle(lambda bound, plain: plain.rate / bound.rate if bound.rate else math.inf),
+        "cpu": middle(lambda bound, _: 1e3 * bound.cpu / max(bound.tokens, 1)),
+        "plain_cpu": middle(lambda _, plain: 1e3 * plain.cpu / max(plain.tokens, 1)),
+        "calls": sum(bool(bound.message["tool_calls"]) for bound, _ in said),
+    }
+
+
+def _cells(row: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import argparse
 import importlib
 import itertools
 import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -40,6 +39,8 @@ NEVER_SEEN = 20
 """The number of tools for which the bar of cold grammars holds."""
 COLD_BAR, KNOWN_BAR = 0.5, 0.4
 """Milliseconds of a grammar for each tool: with schemas never seen, and with known ones."""
+ANSWER_BARS = {"turn.parse, 500 characters": 60, "turn.parser()": 30, "parser.copy()": 10}
+"""Microseconds."""
 ANALYSIS_BAR = 60
 """Milliseconds for all but a handful of templates."""
 HELLO = [{"role": "user", "content": "What is the weather in Rome? " * 20}]
@@ -124,8 +125,8 @@ def prepares(name: str, template: ChatTemplate, runs: int) -> Iterator[str]:
     for count in (1, 50):
         offered = tools(count)
         template.prepare(HELLO, tools=offered)
-        alone = median(lambda offered=offered: render(offered), runs)
-        spent = median(lambda offered=offered: template.prepare(HELLO, tools=offered), runs)
+        alone = median(partial(render, offered), runs)
+        spent = median(partial(template.prepare, HELLO, tools=offered), runs)
         bar = 3 * alone + 0.2
         yield f"{name[:28]:28}{count:>4} tools {spent:8.3f} ms{alone:10.3f} ms{spent / alone:7.1f} ×{bar:10.3f} ms {spent <= bar}"
 
@@ -162,11 +163,6 @@ class Written:
         yield f"{self.dialect + ', warm':30}{'':27}{self.warm:9.4f}{'':27}   {against(self.warm, 0.1)}"
 
 
-def result(rows: list[Written], command: str) -> dict[str, Any]:
-    """Return what was measured of the dialects as JSON data, for `scripts/drawings.py`."""
-    return {"command": command, "python": platform.python_version(), "dialects": [asdict(row) for row in rows]}
-
-
 def _grammar_alone(template: ChatTemplate, count: int, engine: Engine, runs: int, *, schemas: bool) -> float:
     """Return the median processor time of a grammar for tools never seen, without that of the prompt that shows them."""
     spent = []
@@ -180,14 +176,15 @@ def _written(template: ChatTemplate, count: int, engine: Engine) -> str:
     return template.prepare(HELLO, tools=tools(count, new=True)).constraint(engine).grammar
 
 
-def answers(turn: Turn, runs: int) -> Iterator[str]:
-    """Yield what it takes to read an answer, and to get a parser."""
+def answers(turn: Turn, runs: int) -> dict[str, float]:
+    """Return the µs that it takes to parse an answer, and to get a parser."""
     parser = turn.parser()
-    works: list[Callable[[], object]] = [lambda: turn.parse(PROSE), turn.parser, parser.copy]
-    read, made, copied = (median(work, runs * 5) * 1e3 for work in works)
-    yield f"turn.parse, 500 characters      {read:8.1f} µs   {against(read, 60)}"
-    yield f"turn.parser()                   {made:8.1f} µs"
-    yield f"parser.copy()                   {copied:8.1f} µs   {against(copied, 10)}"
+    works: dict[str, Callable[[], object]] = {
+        "turn.parse, 500 characters": lambda: turn.parse(PROSE),
+        "turn.parser()": turn.parser,
+        "parser.copy()": parser.copy,
+    }
+    return {name: median(work, runs * 5) * 1e3 for name, work in works.items()}
 
 
 def starts(source: str) -> Iterator[str]:
@@ -207,16 +204,17 @@ def _started(code: str) -> float:
     return (end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime) * 1e3
 
 
-def others(template: ChatTemplate, runs: int) -> Iterator[str]:
-    """Yield what engines and libraries take for one tool, and for fifty, of ours or their own making."""
+def others(template: ChatTemplate, runs: int) -> Iterator[tuple[str, list[float]]]:
+    """Yield the milliseconds that engines and libraries take for one tool, and for fifty, of ours or their own making."""
     for name, make in OTHERS.items():
         try:
             work = make(template)
             spent = [median(partial(work, count), max(3, runs // 3)) for count in (1, 50)]
         except ImportError as error:
-            yield f"{name:52} NOT MEASURED: {error}"
+            print(f"{name:52} NOT MEASURED: {error}")
         else:
-            yield f"{name:52}{spent[0]:9.2f} ms{spent[1]:9.2f} ms"
+            print(f"{name:52}{spent[0]:9.2f} ms{spent[1]:9.2f} ms", flush=True)
+            yield name, spent
 
 
 def _schema(count: int) -> dict[str, Any]:
@@ -267,9 +265,13 @@ OTHERS: dict[str, Callable[[ChatTemplate], Callable[[int], object]]] = {
 }
 
 
-def analyses(templates: Sequence[ChatTemplate], runs: int) -> str:
-    """Return what the analysis of the templates takes."""
-    spent = [median(partial(analyze, each._with_tools), max(2, runs // 10)) for each in templates]
+def analyses(templates: Sequence[ChatTemplate], runs: int) -> list[float]:
+    """Return the milliseconds that the analysis of each template takes."""
+    return [median(partial(analyze, each._with_tools), max(2, runs // 10)) for each in templates]
+
+
+def analysed(spent: Sequence[float]) -> str:
+    """Return the line of the analyses."""
     middle, slow = statistics.median(spent), sum(each > ANALYSIS_BAR for each in spent)
     rest = f"the slowest {max(spent):.0f} ms, {slow} of {len(spent)} over the bar"
     return f"analysis, cold, median          {middle:8.1f} ms   {against(middle, ANALYSIS_BAR)}   ({rest})"
@@ -301,15 +303,24 @@ def main() -> None:
     for row in grammars(template, runs):
         rows.append(row)
         print(*row.lines(), sep="\n", flush=True)
-    if asked.json:
-        found = result(rows, "python benchmarks/request.py --json benchmarks/results/request.json")
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"\n{'beside it':52}{'one tool':>12}{'fifty':>12}")
-    for line in others(template, runs):
-        print(line, flush=True)
+    beside = dict(others(template, runs))
     print()
-    print(*answers(template.prepare(HELLO, tools=tools(10)), runs), sep="\n", flush=True)
-    print(analyses([each for _, each in loaded], runs))
+    read = answers(template.prepare(HELLO, tools=tools(10)), runs)
+    for name, spent in read.items():
+        print(f"{name:32}{spent:8.1f} µs   {against(spent, ANSWER_BARS[name])}", flush=True)
+    analysis = analyses([each for _, each in loaded], runs)
+    print(analysed(analysis))
+    if asked.json:
+        found = {
+            "command": "python benchmarks/request.py",
+            "template": path.stem,
+            "dialects": [asdict(row) for row in rows],
+            "others": beside,
+            "answers": read,
+            "analyses": analysis,
+        }
+        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(*starts(template._with_tools.source), sep="\n")
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import time
@@ -237,8 +236,17 @@ def measured(case: Case, lengths: tuple[int, ...], runs: int) -> Row:
 
 def result(rows: list[Row], command: str) -> dict[str, Any]:
     """Return what was measured as JSON data, for `scripts/drawings.py`."""
-    found = [{"title": row.case.title, "bar": row.case.bar, "costs": row.costs, "nothing": row.nothing} for row in rows]
-    return {"command": command, "python": platform.python_version(), "cases": found}
+    found = [
+        {
+            "title": row.case.title,
+            "bar": row.case.bar,
+            "ratio": row.ratio,
+            "costs": row.costs,
+            "nothing": row.nothing,
+        }
+        for row in rows
+    ]
+    return {"command": command, "cases": found}
 
 
 def whole(size: int, runs: int) -> Iterator[str]:
@@ -287,7 +295,7 @@ def main() -> None:
         rows.append(measured(case, lengths, runs))
         print(rows[-1].line(), flush=True)
     if asked.json:
-        found = result(rows, "python benchmarks/streaming.py --json benchmarks/results/streaming.json")
+        found = result(rows, "python benchmarks/streaming.py")
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print()
     for line in whole(lengths[-1], runs):

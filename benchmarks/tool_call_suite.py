@@ -1,6 +1,6 @@
 """Counts the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender reads as the suite expects.
 
-python benchmarks/tool_call_suite.py [--failures] [--special] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
+python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
 
 Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so that it can be offered to that project. The suite's worker runs it,
 in the suite's chunkings, and the suite's checks judge it. `ChatTemplate.prepare_rendered` reads each output after the fixture's generation prompt. Where
@@ -12,7 +12,9 @@ ids: there each marker that the format wants preserved is one.
 
 from __future__ import annotations
 
+import argparse
 import functools
+import json
 import re
 import sys
 import warnings
@@ -37,6 +39,7 @@ from unrender import (  # noqa: E402
     Format,
     Parser,
 )
+from unrender.openai import deltas  # noqa: E402
 
 TEMPLATES = {
     "Qwen/Qwen3-Coder": "Qwen3-Coder",
@@ -66,7 +69,7 @@ DECLARED = {"deepseek-ai/DeepSeek-V4.1": "dsml-calls", "deepseek-ai/DeepSeek-V4"
 _PIECE = re.compile(r"\s?\w{1,5}|\s+|[^\w\s]")
 
 
-class UnrenderAdapter(Adapter):
+class UnrenderAdapter(Adapter):  # type: ignore[misc, unused-ignore]  # a class of a package that mypy may not find
     """Replays outputs through unrender, which reads them by the model's chat template alone."""
 
     name: ClassVar[str] = "unrender"
@@ -133,12 +136,12 @@ class UnrenderAdapter(Adapter):
     def parse_stream(self, raw: ReplayInput, chunks: Sequence[Sequence[int]], tools: Sequence[ToolSpec]) -> ParseResult:
         texts = [[self._texts[unit] for unit in chunk] for chunk in chunks]
         # A token id is known by itself; of a text, only what it says.
-        deltas = [text for chunk in texts for text in chunk] if self._special else ["".join(chunk) for chunk in texts]
-        return self.parse_stream_text(raw, deltas, tools)
+        pieces = [text for chunk in texts for text in chunk] if self._special else ["".join(chunk) for chunk in texts]
+        return self.parse_stream_text(raw, pieces, tools)
 
-    def parse_stream_text(self, raw: ReplayInput, deltas: Sequence[str], tools: Sequence[ToolSpec]) -> ParseResult:
+    def parse_stream_text(self, raw: ReplayInput, pieces: Sequence[str], tools: Sequence[ToolSpec]) -> ParseResult:
         parser, client = self._parser(raw, tools), StreamAccumulator()
-        told = self._told(raw, deltas)
+        told = self._told(raw, pieces)
         fed = (parser.feed(text, special=special) for text, special in told)
         for events in (*fed, parser.finish("length" if raw.truncated else "stop")):
             for delta in deltas(events):
@@ -163,22 +166,26 @@ def _template(model: str) -> ChatTemplate | None:
     path = all_vendor_templates().get(_named(TEMPLATES, model))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        template = None if path is None else ChatTemplate.from_file(path)
-        return template if template is None or template.format else None
+        return None if path is None else ChatTemplate.from_file(path)
 
 
 def main() -> None:
     """Print how many fixtures of each family pass, and those that do not."""
-    wanted = {word for word in sys.argv[1:] if not word.startswith("-")}
-    adapter, families = UnrenderAdapter(special="--special" in sys.argv), load_families()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("families", nargs="*", metavar="FAMILY")
+    arguments.add_argument("--special", action="store_true", help="tell the parser which texts are special tokens")
+    arguments.add_argument("--failures", action="store_true", help="list the fixtures that don't pass")
+    arguments.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
+    asked = arguments.parse_args()
+    adapter, families = UnrenderAdapter(special=asked.special), load_families()
     counts: dict[str, Counter[str]] = {}
     for fixture in load_fixtures():
-        if wanted and fixture.family not in wanted:
+        if asked.families and fixture.family not in asked.families:
             continue
         family = families[fixture.family]
         case = evaluate(fixture, family, replay(adapter, fixture, family, DEFAULT_STRATEGIES))
         counts.setdefault(fixture.family, Counter())[case.status.value] += 1
-        if "--failures" in sys.argv and case.status.value != "pass":
+        if asked.failures and case.status.value != "pass":
             print(fixture.id, *dict.fromkeys(check.check for check in case.checks if check.status.value != "pass"))
     for name, count in counts.items():
         print(
@@ -186,6 +193,8 @@ def main() -> None:
         )
     total = sum(counts.values(), Counter())
     print(f"{total['pass']} of {sum(total.values())} pass")
+    if asked.json:
+        asked.json.write_text(json.dumps({"families": counts, "total": total}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -370,6 +370,27 @@ def next_kept() -> str:
     return drawing.text()
 
 
+def drift() -> str:
+    """Return the bars of the calls that each reader finds in answers with mistakes, and of wrong or invented ones."""
+    readers = json.loads((RESULTS / "drift.json").read_text(encoding="utf-8"))["readers"]
+    title = "Calls found in answers with mistakes"
+    drawing = Drawing(title=title, width=840, height=100 + (LINE + 8) * len(readers))
+    drawing.run(20, 24, (title, ""))
+    drawing.row(20, 52, [("given", "reasoning"), ("wrong or invented", "malformed")], gap=COLUMN * 2)
+    y = 88.0
+    for name, counts in readers.items():
+        drawing.run(20, y, (name.replace("`", ""), "quiet"))
+        x = 290.0
+        for part, role in (("given", "reasoning"), ("wrong", "malformed")):
+            width = 3.0 * counts.get(part, 0)
+            if width:
+                drawing.box(x, y - 7, width, 14, f"u-{role}")
+            x += width
+        drawing.run(700, y, ("".join(f"{counts.get(part, 0):4}" for part in ("given", "wrong")), "quiet"))
+        y += LINE + 8
+    return drawing.text()
+
+
 def plot(title: str, curves: list[Curve], *, unit: str, said: str) -> str:
     """Return a picture of curves, each with its name beside it, and `said` below."""
     sizes = sorted({size for curve in curves for size in curve.points})
@@ -552,6 +573,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "next-cost.svg": next_cost,
     "next-kept.svg": next_kept,
     "next-first.svg": next_first,
+    "drift.svg": drift,
 }
 """The file of each picture, and what draws it."""
 

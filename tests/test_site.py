@@ -7,8 +7,10 @@ import json
 import posixpath
 import re
 import zlib
+from pathlib import Path
 
 import drawings
+import figures
 import pytest
 import reference
 import website
@@ -26,6 +28,13 @@ LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)
 WRITTEN = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
 GENERATED = set(website.pages())
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+
+
+@pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.stem)
+def test_tables_are_those_of_the_results(page: Path) -> None:
+    """The tables of measurements are what benchmarks/figures.py writes from benchmarks/results."""
+    text = page.read_text(encoding="utf-8")
+    assert text == figures.written(text, figures.results()), "run `python3 scripts/run.py figures --tables`"
 
 
 @pytest.mark.parametrize("name", drawings.PICTURES)

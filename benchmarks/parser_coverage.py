@@ -1,6 +1,6 @@
 """The number of templates whose answers vLLM's and SGLang's parsers read: each template with the best of all that a system registers.
 
-python benchmarks/coverage.py [TEMPLATE ...]    (in the environment of `python3 scripts/run.py peers`; all vendors' templates by default)
+python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]    (in the environment of `python3 scripts/run.py peers`; all vendors' templates by default)
 
 Strategy: the template writes up to six answers, with and without reasoning, content and one or two calls; what comes with and after the end of
 the turn is cut off, as an engine does. A system reads a template if for each of its answers some pair of its parsers, one for reasoning
@@ -12,6 +12,7 @@ Templates that write no call are left out.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
@@ -76,14 +77,17 @@ class System:
 
 def main() -> None:
     """Print how many answers of each template nothing of a system reads, and how many templates are read."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("templates", nargs="*", metavar="TEMPLATE")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    wanted = sys.argv[1:]
     systems = [sglang(), vllm()]
     counts = dict.fromkeys(("unrender", *(system.name for system in systems)), 0)
     seen = 0
     for name, path in sorted(all_vendor_templates().items()):
-        if wanted and name not in wanted:
+        if asked.templates and name not in asked.templates:
             continue
         try:
             candidate = Candidate.of(ChatTemplate.from_file(path))
@@ -103,6 +107,8 @@ def main() -> None:
         said = ", ".join(f"{reader} {unread}" for reader, unread in missed.items())
         print(f"{name}: {len(answers)} answers; not read: {said}", flush=True)
     print(f"\n{seen} templates that write calls; read: {counts}; vLLM {version('vllm')}, SGLang {version('sglang')}")
+    if asked.json:
+        asked.json.write_text(json.dumps({"templates": seen, "read": counts}, indent=1) + "\n", encoding="utf-8")
 
 
 def _shown(candidate: Candidate) -> Iterator[CutOut]:
