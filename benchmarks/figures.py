@@ -189,8 +189,8 @@ def _read(found: Mapping[str, Found]) -> Iterator[str]:
     yield f"| outputs of CanIToolCall that pass, of {number} | {suite['pass']} (with token ids {ids['pass']}) | {BEST_IN_SUITE} |"
     given = f"{drift['unrender']['given']} (repair by the offered tools: {_offered(drift)['given']})"
     yield f"| calls found in answers with mistakes, of {calls} | {given} | {peers[best]['given']} ({best}) |"
-    invented = ", ".join(f"{counts['wrong']} ({name})" for name, counts in peers.items())
-    yield f"| wrong or invented calls in them | {drift['unrender']['wrong']} | {invented} |"
+    invented = ", ".join(f"{counts.get('wrong', 0)} ({name})" for name, counts in peers.items())
+    yield f"| wrong or invented calls in them | {drift['unrender'].get('wrong', 0)} | {invented} |"
     systems = ", ".join(f"{count} ({name})" for name, count in read.items() if name != "unrender")
     yield f"| templates whose answers are read, of {templates} | {read['unrender']} | {systems} |"
     yield f"| templates that keep all prompts of an agent, of {sum(kept[0][it] for it in ('all', 'some', 'none'))} | {after} | {before} (rendered anew) |"
