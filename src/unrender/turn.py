@@ -329,17 +329,20 @@ class Turn(Constrained):
             return None
         # Positions count from the start of the answer, which includes the prefill.
         prefill = len(self.prefill)
-        span = (prefill + start, prefill + broken.stop)
         output = self.prefill + text
-        try:
-            good = good_beginning(
-                self._generated, self.request, output, span, prefill + broken.end, broken.name, self.limits
-            )
-        except GrammarError:
-            return None
+        good = None
+        # A call at the start of the model's text may have begun in the prefill: `{"room": {` after `<call>`.
+        for begin in dict.fromkeys([prefill + start, 0] if start <= 0 else [prefill + start]):
+            span = (begin, prefill + broken.stop)
+            try:
+                good = good or good_beginning(
+                    self._generated, self.request, output, span, prefill + broken.end, broken.name, self.limits
+                )
+            except GrammarError:
+                return None
         cut = good.cut - prefill if good else 0
         # A grammar may allow more than the schema, including the broken call itself.
-        if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
+        if good is None or cut < 0 or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
         remainder = replace(self._remainder, request=good.request, prefill=good.text, in_call=True)

@@ -174,6 +174,20 @@ def test_call_that_the_prompt_began(begun):
     assert healing.prompt == turn.prompt + text[: healing.cut]
 
 
+@pytest.mark.parametrize("wrong", [' {"kitchen",', " [1", ' {"a" 1}', " nonsense"])
+def test_value_that_breaks_right_after_the_prompt(wrong):
+    """If the model's first characters break a call that the prompt began, the call continues from the prompt."""
+    turn, whole = prepared("json"), WHOLE["json"][1]
+    begun = whole.index("12")
+    head = whole[:begun].rstrip()
+    turn = replace(turn, prompt=turn.prompt + head, prefill=head)
+    healing = turn.heal(wrong + whole[begun + 2 :])
+
+    assert healing is not None
+    assert not wrong[: healing.cut].strip()
+    assert not completed(turn, wrong[: healing.cut] + healing.sample(1))[0].problems()
+
+
 @cases
 def test_nothing_to_mend(text, how):
     """A whole answer, a repaired call, a call that may not be made and one that is only shown are left as they are."""
