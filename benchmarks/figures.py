@@ -162,7 +162,8 @@ def _run(found: Mapping[str, Found]) -> Iterator[str]:
     kept = found["run"]
     dates = sorted(set(kept["dates"].values()))
     versions = ", ".join(f"{name} {number}" for name, number in sorted(kept["versions"].items()))
-    yield f"Measured on {' and '.join(dates)} on {kept['machine']}. Versions: {versions}."
+    yield f"Measured on {' and '.join(dates)} on {kept['machine']}."
+    yield f"Versions: {versions}."
     yield f"When a step began, other processes used at most {max(kept['busy'].values()):.0%} of the processors."
 
 

@@ -221,13 +221,17 @@ def main() -> None:
                     _ask(server, task, found[mode], parallel=name == "parallel")
             for mode, tally in found.items():
                 print(f"| {name} | {tally.tasks} | {mode} | {tally.row()} |", flush=True)
-                rows.append({"category": name, "mode": mode, **tally.shares()})
+                rows.append(
+                    {"category": name, "mode": mode, **tally.shares(), "tokens": round(tally.tokens / tally.tasks)}
+                )
                 sums[mode].add(tally)
                 for text in tally.wrong if given.show else ():
                     print(f"    {text}", file=sys.stderr)
         for mode, tally in sums.items():
             print(f"| all | {tally.tasks} | {mode} | {tally.row()} |")
-            rows.append({"category": "all", "mode": mode, **tally.shares()})
+            rows.append(
+                {"category": "all", "mode": mode, **tally.shares(), "tokens": round(tally.tokens / tally.tasks)}
+            )
     if given.json:
         command = f"python benchmarks/grammar_worth.py --tasks {given.tasks}"
         given.json.write_text(json.dumps({"command": command, "rows": rows}, indent=1) + "\n", encoding="utf-8")

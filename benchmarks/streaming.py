@@ -142,7 +142,7 @@ CASES = (
     Case(title="(e) nested JSON argument", format=JSON_FORMAT, request=TEN_TOOLS, write=nested, bar=ARGUMENTS_BAR),
     Case(title="(f) fifty calls", format=JSON_FORMAT, request=TEN_TOOLS, write=fifty_calls, bar=ARGUMENTS_BAR),
     Case(
-        title="(g) as (c), as written",
+        title="(g) JSON string, streamed",
         format=JSON_FORMAT,
         request=TEN_TOOLS,
         write=long_string,
@@ -150,7 +150,7 @@ CASES = (
         policy=AS_WRITTEN,
     ),
     Case(
-        title="(h) as (d), as written",
+        title="(h) tagged string, streamed",
         format=TAGGED_FORMAT,
         request=TEN_TOOLS,
         write=long_tagged,

@@ -342,7 +342,11 @@ class Turn(Constrained):
                 return None
         cut = good.cut - prefill if good else 0
         # A grammar may allow more than the schema, including the broken call itself.
-        if good is None or cut < 0 or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
+        if (
+            good is None
+            or cut < 0
+            or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken)
+        ):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
         remainder = replace(self._remainder, request=good.request, prefill=good.text, in_call=True)
