@@ -11,10 +11,10 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import unrender
+from unrender.cache import kept
 from unrender.gateway.answers.turns import grammar_of
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
 from unrender.gateway.surfaces.surface import Outcome
@@ -28,7 +28,7 @@ _HALF = "\ufffd"
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
 
 
-@lru_cache(128)
+@kept(1_000)
 def _one_of(texts: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern with one group that matches any of the texts, the longest first. Without texts, it matches nothing."""
     return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})" if texts else r"((?!))")

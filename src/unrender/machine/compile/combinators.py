@@ -149,9 +149,7 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(
-                    node, self.known
-                )  # Raises `GrammarError`, because handwritten grammars can't contain such a node.
+                start_of(node, self.known)  # Raises `GrammarError`: handwritten grammars can't contain it.
             case _:
                 assert_never(node)
         return at
