@@ -62,7 +62,7 @@ class Remainder:
 
     - the tool, path and keyword of a tool's schema
     - a prefill that no answer of the format starts with
-  XX
+    - a tool that exceeds the limits on its own (its arguments may then violate its schema)
     - Lark that may make a lexer reject valid answers
     """
 
