@@ -60,7 +60,7 @@ def good_beginning(
     found: Begun | None = None
     for opened in _openings(runs[0], output, start):
         cut = _good(runs[0], grammar, opened, output[start:stop], end - start)
-        # Keep the name. Without it, the model could write another call.
+        # Keep the name. Without it, the model could call another tool.
         if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
             continue
         found = Begun(start + cut, opened + output[start : start + cut], named)

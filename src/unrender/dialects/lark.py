@@ -57,7 +57,7 @@ class Uncompared(Unsupported):
 UNCOMPARED = Uncompared(
     path="#",
     keyword="Lark",
-    reason="there are too many alternatives to compare, so llguidance's lexer may reject some valid answers; "
+    reason="too many alternatives to compare, so llguidance's lexer may reject some valid answers; "
     "other dialects accept all of them",
 )
 
@@ -173,9 +173,9 @@ def _lexemes(
 
     A lexer takes the longest lexeme. So it would read the following rules where a shorter lexeme is meant:
 
-    - A separator and a rule that is a lexeme elsewhere, as in `(", " entry)?`. It is longer than the separator.
-    - A rule that starts with a lexeme from elsewhere. Arguments in another order may be far from the choice.
-    - A rule that may end or continue with another lexeme, if the text after it starts alike.
+    - A separator and a rule that is a lexeme elsewhere, as in `(", " entry)?`. The separator alone is shorter.
+    - A rule that starts with a lexeme that is also used elsewhere, e.g. for another order of arguments.
+    - A rule that may end or continue with another lexeme, if the text after the rule starts the same way.
     """
     # If a rule isn't one lexeme, its parts become lexemes, which affects other rules. Repeat until nothing changes.
     kept = {name for name in regular if not _may_go_on(rules[name])}
@@ -183,7 +183,7 @@ def _lexemes(
     users = inverted(below)
     queue = [name for name in rules if name not in kept]
     alone: set[str] = set()
-    for name in queue:  # The rules that it refers to are lexemes now, and the rules that refer to it are not.
+    for name in queue:  # Rules that it refers to become lexemes, and rules that refer to it can't be lexemes.
         fresh = [other for other in below[name] if other not in alone]
         alone.update(fresh)
         steps = [user for other in fresh for user in users[other] if _is_step(rules[user])]
@@ -218,7 +218,7 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
         case Optional(inner) | Repeat(inner):
             yield from _first_rules(inner)
         case Sequence(parts):
-            # `a? b c` starts with a or b. Parts after the first required part don't count.
+            # `a? b c` starts with a or b, because b is the first required part.
             for part in parts:
                 yield from _first_rules(part)
                 if not (isinstance(part, Optional) or (isinstance(part, Repeat) and part.minimum == 0)):

@@ -62,7 +62,7 @@ class Remainder:
 
     - the tool, path and keyword of a tool's schema
     - a prefill that no answer of the format starts with
-    - a tool that exceeds the limits alone, so that its arguments may violate its schema
+    - a tool that exceeds the limits on its own (its arguments may then violate its schema)
     - Lark that may make a lexer reject valid answers
     """
 
@@ -262,7 +262,7 @@ def grammar_for(answer: Remainder, engine: str) -> str:
     """Return the grammar of the rest of an answer in the engine's dialect.
 
     Raises `RequestError` for an unknown engine, and `GrammarError` as `Remainder` does. Emits a `SchemaWarning` for each keyword that is
-    not enforced. Its location is the line that called the caller.
+    not enforced. The warning points to the line that called the calling function.
     """
     if engine not in DIALECT_OF:
         raise RequestError(f"engine: expected one of {', '.join(DIALECT_OF)}; found {engine!r:.60}")

@@ -210,7 +210,7 @@ class _Walk:
         return self.words(stops, stop.translate(_UNMARKED)) + stop, (following,)
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
-        """Return free text in which, with `ending` after it, no stop is complete before the end."""
+        """Return free text. Together with `ending`, it contains no complete stop before the end."""
         text = ""
         for _ in range(self.count(0, 12)):
             piece = self.word(stops)

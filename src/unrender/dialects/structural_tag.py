@@ -55,7 +55,7 @@ def write_ebnf(spelled: Expansion) -> TagFormat:
 def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
     """Return an expanded grammar as a structural tag in plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
-    `spelled` is the same grammar with JSON spelled out. It is used if that is better.
+    `spelled` is the same grammar with JSON spelled out, used where that is better.
     """
     lowered = lower(native.grammar, for_lexer=False, steps=native.limits.grammar_steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))

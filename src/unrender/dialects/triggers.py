@@ -70,7 +70,7 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
 def _marker(opener: str, format: Format) -> str:
     """Return the part of `opener` that identifies a call: its special token, or all of it; "" if there is none.
 
-    Ordinary text and the start of any JSON don't identify a call. Neither does text that other parts of an answer contain.
+    Ordinary text, the start of any JSON, and text of other parts of an answer don't identify a call.
     """
     wrappers = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]

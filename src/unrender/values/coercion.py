@@ -100,7 +100,7 @@ class ArgumentTypes:
         return OddNames(self.declared)
 
     def knows(self, key: str) -> bool:
-        """Return whether the schema contains the argument `key`, or no arguments."""
+        """Return whether the schema contains the argument `key`. Also true if the schema contains no arguments."""
         return key in self.declared or not self.declared
 
     def fit(self, arguments: str) -> bool:
@@ -159,11 +159,11 @@ class ArgumentTypes:
 def agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
     """Return the possible types of a value whose type is written in the call (`named`), given the types that its schema allows.
 
-    Models often name the wrong type. A value named a string may have another type if the schema allows no strings. If the schema allows
-    only strings, the value is a string under any name. Without a schema, the name decides.
+    Models often name the wrong type. A value marked as a string may have another type if the schema allows no strings. If the schema allows
+    only strings, the value is always a string. Without a schema, the named type is used.
     """
     known = isinstance(allowed, Kinds) and bool(allowed)
-    # For `type="string"` on `3`: if the schema requires a number, the schema is right. If it allows a string, both are.
+    # For `type="string"` on `3`, a schema that requires a number wins. If the schema allows a string, `3` is a string.
     if "string" in named:
         return STRING | allowed if known and "string" not in allowed else STRING
     return STRING if known and allowed == STRING else named or ANY
@@ -229,7 +229,7 @@ def coerce(text: str, types: frozenset[str]) -> str:
         for found in filter(None, readings):
             if types.admits(_value(found)):
                 return found
-    # The schema allows no reading. `7` for an integer below 5 is still a number rather than text.
+    # The schema allows none of these values. For an integer below 5, `7` is still a number rather than text.
     if kind and _fits(kind, value, types):
         return value
     # `yes` for a boolean stays text, and so does `12` for a string. But `12` for an object stays a number, so that a validator reports a

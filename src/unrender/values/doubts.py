@@ -1,7 +1,12 @@
 """Decides from the text of a value whether a marker around it was damaged.
 
-Text of such a value contains part of its surroundings: the last part of its opener at its start, the first part of its closer at its end,
-or the start of another argument or call. A value that looks like this by chance is rejected too.
+Such a value contains a part of its surroundings:
+
+- the last part of its opener, at its start
+- the first part of its closer, at its end
+- the start of another argument or call
+
+A value that looks like this by chance is rejected too.
 
 Rules: only markers that don't occur in prose count. A quoted value is checked with its quotes.
 """
@@ -51,7 +56,7 @@ class Doubts:
         between: str = "",
         equals: str = "",
     ) -> Doubts:
-        """Return the doubts about values between `before` and `after`, in an argument that starts with `opener`.
+        """Return an instance for values between `before` and `after`, in an argument that starts with `opener`.
 
         `nested` means that lists and objects are written as tags of the same kind.
         """

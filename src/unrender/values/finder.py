@@ -80,7 +80,7 @@ def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
 
 
 def _branches(node: dict[str, Any]) -> list[str]:
-    # In `</a`, after `<`: the end of the text, or `/` and so on. A prefix counts only at the end of the text.
+    # After the `<` of `</a`, match the end of the text, or `/` and so on. A prefix counts only at the end of the text.
     return [
         re.escape(character) + ("" if "" in below else f"(?:{'|'.join([chr(92) + 'Z', *_branches(below)])})")
         for character, below in sorted(node.items())

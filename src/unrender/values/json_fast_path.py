@@ -73,8 +73,8 @@ _CLOSES = {"]": "[", "}": "{"}
 def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int, str]:
     """Continue from `at` as long as the text is well-formed JSON.
 
-    `stack` contains the open brackets, at most `depth`. Returns the end of the well-formed text, and the state and open brackets there.
-    Then follow the position of a trailing comma (-1 if there is none), and the keys of the outermost object without their opening quotes.
+    `stack` contains the open brackets, at most `depth`. Returns the end of the well-formed text, and the state and open brackets there. The
+    other results are the position of a trailing comma (-1 for none), and the keys of the outermost object without their opening quotes.
     """
     comma, size, keys = -1, len(text), ""
     while at < size and (found := _STEPS[state].match(text, at)):

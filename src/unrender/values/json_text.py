@@ -140,7 +140,7 @@ def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple
     after, begun = _after_argument(names)
     found = text.find(close, at)
     while found >= 0:
-        # `f(a='it', b` may continue as `b=1` or as `b'`. Only the first makes the quote before the comma a closing quote.
+        # `f(a='it', b` may continue as `b=1` or as `b'`. In the first case, the quote before the comma closes the string.
         if not final and begun.match(text, found + 1):
             return -found - 1
         if after.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):

@@ -78,7 +78,7 @@ class ValueMark:
     doubtful: bool = False
     """True if it is uncertain that the value ends here."""
     idle: bool = False
-    """True for an opener whose argument can't come here. It is text unless it has a closer."""
+    """True for an opener whose argument can't come here. Such an opener is text unless it has a closer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +206,8 @@ class MarkedEnds:
             if not rest or (len(text) - end < self._reach and any(it.startswith(rest) for it in self._followers)):
                 return Kind.CLOSED
         after = text[end : end + 1]
-        # In `Close it with </a>, and` the closer is prose. In `</a>x` it ends the value. `</a>\nx` does too, if a line break follows
-        # closers in this format.
+        # `</a>` is prose in `Close it with </a>, and`, but ends the value in `</a>x`. It also ends the value in `</a>\nx` if the format has
+        # a line break after closers.
         in_line = "\n" in lead and core == at
         if after in _PROSE or (after.isspace() and (in_line or not (trail and text.startswith(trail, end)))):
             return Kind.MENTIONED
@@ -266,7 +266,7 @@ class MarkedEnds:
 
     @cached_property
     def _before_value(self) -> tuple[tuple[Part, ...], ...]:
-        """Texts between the key and the value, if a value can't start with them."""
+        """Markers between the key and the value that can't be confused with the start of a value."""
         opener = self.markers.opener
         after_key = opener[opener.index(Slot.KEY) + 1 :] if Slot.KEY in opener else ()
         rows = (after_key, after_key[-1:])
@@ -315,7 +315,7 @@ class MarkedEnds:
 
     @cached_property
     def _remains(self) -> tuple[str, ...]:
-        """Remainders of a closer whose start is missing, or more than the end of a word."""
+        """Suffixes and prefixes by which a damaged closer is recognized."""
         ends = {closer[at:] for closer in self.closers for at in range(1, len(closer)) if len(closer) - at >= _REMAINS}
         heads = {closer[:size] for closer in self.closers for size in range(2, len(closer))}
         short = {closer[1:] for closer in self.closers if len(closer) > 2}
@@ -386,7 +386,7 @@ class ValueMarks(Resumable):
         self.given: tuple[str, ...] = tuple(given)
         """Arguments that already have a value, including this one."""
         self.patient: bool = patient
-        """True if text after a mark may be read again. Otherwise the first mark decides."""
+        """True if text after a mark can be read again. If not, the first mark is final."""
         self.marks: list[ValueMark] = []
         self.held: list[str] = []
         self.size: int = 0

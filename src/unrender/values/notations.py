@@ -3,8 +3,8 @@
 `Notation` contains a codec's words, quotes and separators for grammars, instructions and exports. `encode_value` writes values. Analysis
 uses it to find the codec that reproduces the template's text.
 
-Rules: every `match` on a property of a codec ends in `assert_never`, here and in other modules. So mypy lists the places that a new member
-needs (docs/dev/contributing.md).
+Rules: every `match` on a property of a codec ends in `assert_never`, here and in other modules. So mypy reports every place that a new
+member affects (docs/dev/contributing.md).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ PYTHON_OR_JSON = (
     replace(PYTHON_LEXICON, keys_like_repr=True),
     replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
 )
-"""Notations for places that allow both. Flexible white space would make them ambiguous."""
+"""Notations for places that allow both Python and JSON. Flexible white space would make them ambiguous."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
@@ -107,7 +107,7 @@ class Notation:
     scalars: Lexicon
     """Tokens of values outside lists and objects. Strings are included only if they have quotes."""
     inside: Lexicon
-    """Tokens of lists and objects, and of the values in them. Unused if they are written as tags."""
+    """Tokens of lists and objects, and of the values in them. Unused if lists and objects are written as tags."""
     object_kind: str
     """Description of arguments that are one object, e.g. `one JSON object`."""
     sentences: tuple[str, ...]
@@ -257,7 +257,7 @@ def _bare(codec: Codec) -> Lexicon:
 
 
 def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
-    """Return the quotes of strings inside lists and objects. If strings elsewhere are unquoted, these are JSON's."""
+    """Return the quotes of strings inside lists and objects. These are JSON's if all other strings are unquoted."""
     match codec.strings:
         case Strings.JSON | Strings.RAW:
             return JSON_LEXICON.quotes

@@ -243,7 +243,7 @@ class RawScanner(Scanner):
         self.held.append(piece)
         if self.head[:1] in ("{", "[") or self._wants_container:
             return
-        # Only the head decides. `4` and ` 2` make `4 2`, which is not a number. The width of inner white space doesn't matter.
+        # `4` followed by ` 2` is `4 2`, which is not a number. The width of the space between them doesn't matter.
         core = piece.strip()
         apart = bool(core and self.head) and (self.blank or piece[0].isspace())
         self.head += " " + core if apart else core
@@ -267,7 +267,7 @@ class RawScanner(Scanner):
 class CodeValueScanner(Scanner):
     """Reads one value in code, up to (not including) its end.
 
-    The value is a quoted string if that fits. Otherwise `raw` reads it. `finder` finds the end of raw text.
+    The value is read as a quoted string if that fits, and by `raw` otherwise. `finder` finds the end of raw text.
     """
 
     __slots__ = ("closed", "finder", "held", "literal", "raw", "said", "settled", "size")
@@ -306,7 +306,7 @@ class CodeValueScanner(Scanner):
             return self.raw.scan(text, start, final=final)
         if not self.closed:
             end, said, status = self.literal.scan(text, start, final=final)
-            # Keep both the quoted and the raw reading until the text after it decides.
+            # Keep both the quoted and the raw form until the text after the quote decides.
             self.held.append(text[start:end])
             self.size += end - start
             self.said.append(said)
@@ -325,7 +325,7 @@ class CodeValueScanner(Scanner):
             return start, "", MORE
         quotation = "".join(self.held)
         mark = self.finder.decided(quotation, 0)[1]
-        # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote closes nothing. The value ends before it.
+        # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote closes nothing: the value ends before it.
         if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
             return self._read_again(text, start, final=final)
         # In `"a), f(x=b" and "c"`, the value may continue to the last quote or end at the bracket.
@@ -337,7 +337,7 @@ class CodeValueScanner(Scanner):
         return end, said + rest, status
 
     def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
-        """Decide about a quotation that the output doesn't close. If all calls end inside it, the value was raw text."""
+        """Resolve a quoted string that the output doesn't close. If all calls end inside it, the value was raw text."""
         quotation = "".join(self.held)
         at, mark = self.finder.decided(quotation, 0)
         if mark and self.finder.ends_calls(quotation, at):
@@ -481,7 +481,7 @@ def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape
 
 
 def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
-    """Split `text` into its top-level elements (name, content). Empty if `text` contains anything else."""
+    """Return the top-level elements of `text` (name, content); empty if `text` contains anything else."""
     opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
     elements: list[tuple[str, str]] = []
     at = 0

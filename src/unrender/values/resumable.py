@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, Protocol, Self
 
 _OWN = frozenset((list, set, dict, deque))
-"""Mutable types, which each copy needs its own instance of."""
+"""Mutable types. Each copy needs its own instances."""
 
 
 class Resumable:

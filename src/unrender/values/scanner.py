@@ -78,7 +78,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
-"""A number or a keyword followed by a letter. Deciding about `3e` takes more text."""
+"""A number or a keyword followed by a letter. `3e` needs more text to decide."""
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
@@ -110,7 +110,7 @@ class LiteralScanner(Scanner):
         """
         if self.state == STRING and (found := JSON_STRING.take(text)):
             return found
-        # Short chunks such as `, ` recur often. Longer ones would only fill the cache.
+        # Short chunks such as `, ` recur often. Longer chunks would only fill the cache.
         read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
         if read is None:
             return None
@@ -166,7 +166,7 @@ class LiteralScanner(Scanner):
             return start
         self.keys += keys
         if self.comma:
-            # An item follows the held comma. `well_formed` never reads a comma before a closing bracket, as in `[1, ]`.
+            # The held comma is followed by an item. `well_formed` never reads a comma before a closing bracket, as in `[1, ]`.
             pieces.append(self.comma)
             self.comma = ""
         if comma >= 0:

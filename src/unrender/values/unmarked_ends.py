@@ -65,7 +65,7 @@ class Follow:
 
     @cached_property
     def begins(self) -> Finder:
-        """Finds the start of a call, unless prose may contain that text. No value contains it."""
+        """Finds the start of a call, unless prose may contain that text. No value contains such a start."""
         heads = [text.strip() for text in map(text_of, self.further[1:3]) if text.strip()][:1]
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
@@ -95,13 +95,13 @@ class Follow:
         """
         found = self._ends.search(text, start)
         limit = self._begun_at(text, start)
-        # In `cats, li`, the end may already have started at the comma. The value is certain only up to there.
+        # In `cats, li`, the end may already have started at the comma, so only the text before it is certain.
         return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
 
     def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
         """Return whether an argument follows at `at`; None if that depends on the next chunk.
 
-        `first` means that it would be the first argument.
+        `first` means that no argument precedes it.
         """
         # The first argument has no separator before it.
         following = self._firsts if first else self._others
@@ -154,7 +154,7 @@ class Follow:
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
-        # `a == b` is an expression, so no argument starts before `==`. This needs the character after `=`.
+        # `a == b` is an expression, so no argument starts before `==`. The pattern therefore needs the character after `=`.
         following = [_whole(pieces) + ("(?=[^=])" if self.in_code else "") for pieces in self._next_arguments]
         return re.compile("|".join([*following, *map(_whole, self._closings)]))
 
@@ -211,7 +211,7 @@ class Follow:
 
     @property
     def _after_value(self) -> tuple[Part, ...]:
-        """Parts of an argument after its value. They have no marker, since the value would then have an end marker."""
+        """Parts of an argument after its value. A marker among them would be an end marker."""
         entry = self.entry
         return entry[entry.index(Slot.VALUE) + 1 :]
 
@@ -233,7 +233,7 @@ class Follow:
         entry = self.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, Slot.KEY, *named, name=name) for name in self._keys]
-        # If only white space separates key and value, it is required. Otherwise any word might be a name.
+        # If only white space separates key and value, it is required. Otherwise any word in the value might be a name.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
         # Layout between arguments must be complete, because a value may contain one of two line breaks.

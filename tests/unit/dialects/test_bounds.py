@@ -106,7 +106,7 @@ def test_length_is_linear_in_the_tools(syntax, write):
     assert twice < 2.3 * once
 
 
-UNCOMPARED = "Lark: too many ways to go on"
+UNCOMPARED = "Lark: too many alternatives to compare"
 """Prefix of the warning that Lark may refuse some texts; every schema is exact all the same."""
 
 

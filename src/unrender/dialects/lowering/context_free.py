@@ -51,7 +51,7 @@ class Stopped:
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return, for each stop that is a suffix of other stops, those longer stops. They take precedence."""
+    """Return, for each stop that is a suffix of other stops, those longer stops. A longer stop takes precedence."""
     found: dict[str, tuple[str, ...]] = {}
     known = frozenset(stops)
     # `>>f` is a suffix of `>>>f`, so text that ends in the longer stop also ends in the shorter one.
@@ -140,7 +140,7 @@ class _Lowering:
         self.ends_itself = False
         """True if the current rule contains no free text."""
         self.first_sets = FirstSets(self.links, self.openness) if for_lexer else None
-        # A rule in a cycle has an endless path along its references and against them. So has a rule between two cycles.
+        # A rule in a cycle, or between two cycles, has endless paths along its references and against them.
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
@@ -192,14 +192,14 @@ class _Lowering:
     def rest(self, parts: Rest) -> nodes.Ref:
         """Return the rule of `parts` in sequence. If they end in free text, it runs to the end of the output."""
         first = parts[0] if parts else nodes.EMPTY
-        # A single rule that doesn't end in free text needs no other rule that only refers to it.
+        # A single rule that doesn't end in free text is used directly.
         if len(parts) == 1 and self.known and isinstance(first, nodes.Ref) and not self.openness.endings(first):
             return self.named(first.rule)
         hint = "root" if not self.known else first.rule if isinstance(first, nodes.Ref) else "rest"
         return self.later(("rest", parts), hint, lambda: self.joined(parts))
 
     def joined(self, parts: Rest) -> nodes.Node:
-        """Return `parts` in sequence. A part that ends in free text is joined with the parts up to a certain stop.
+        """Return `parts` in sequence. A part that ends in free text is joined with the parts after it, up to one that always stops it.
 
         A part is also joined if a lexer would confuse its continuation with the parts after it.
         """
@@ -300,7 +300,7 @@ class _Lowering:
 
     def branch(self, place: RulePlace, stop: str) -> nodes.Ref:
         """Return the rule for the text after `stop`."""
-        # In a chain of optional arguments, most places only pass a stop on to the next. They get no rule of their own.
+        # In a chain of optional arguments, most places only pass a stop on to the next. Such places get no rule of their own.
         place = self.firstchoice(place, stop)
         own, below = place.after(stop)
         if len(own) == 1 and not below:
@@ -411,7 +411,7 @@ class _Lowering:
     def ruled(self, name: str) -> nodes.Node:
         """Return the context-free form of a rule of the grammar."""
         below = self.links.below.get(name, [])
-        # A rule never ends in free text if it consists only of such rules.
+        # If no part of a rule ends in free text, the rule doesn't either.
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below

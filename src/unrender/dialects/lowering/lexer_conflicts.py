@@ -51,9 +51,9 @@ Heads = frozenset[FirstLiteral | Until]
 """First literals of a node, and free text that it may start with."""
 # Markers with a common start differ after a few literals: `<call><name>f`, `<call><name>g` and `<call><id>`.
 DEPTH = 3
-"""Maximum number of literals to compare before two alternatives differ."""
+"""Maximum number of consecutive literals that are compared to distinguish two alternatives."""
 _NONE: Heads = frozenset()
-# No literal is empty, so no node has these heads otherwise.
+# Real literals are never empty, so these heads are unique.
 _MANY: Heads = frozenset((FirstLiteral("", 0),))
 
 
@@ -165,8 +165,8 @@ class FirstSets:
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
         """Return whether a lexer may confuse nodes with these heads.
 
-        It does if one literal is a prefix of another, or is next to free text. A literal in both is one lexeme, after which both
-        alternatives remain. In this case, their continuations must not clash.
+        A lexer confuses a literal with its prefix, and any literal with free text. The same literal in both nodes is one lexeme, after
+        which both alternatives remain. In this case, their continuations must not clash.
         """
         # A node that starts with a character class or with JSON has no heads, and isn't compared.
         if not some or not others:
@@ -375,7 +375,7 @@ class Beginnings:
     def leads(self, option: Rest, at: int) -> list[Alternative]:
         """Return the possible starts of an option; empty if there are too many.
 
-        Starts with free text have an empty `text`.
+        If an option starts with free text, `text` is empty.
         """
         found: list[Alternative] = []
         rests: list[tuple[Rest, str | None]] = [(option, None)]
@@ -506,7 +506,7 @@ class TextSplit:
         Exact texts that allow nothing more than the free text are dropped.
         """
         # Next to text before `</x>!`, the literal `<b></x>?` makes `<b></x>` an exact text. `?` may follow it, but also `!`, since the text
-        # before `</x>` may be `<b>`. With `!` instead of `?`, it would allow nothing more.
+        # before `</x>` may be `<b>`. With `!` instead of `?`, the exact text would add nothing.
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))
@@ -518,7 +518,7 @@ class TextSplit:
 
 
 def followers(place: RulePlace, stop: str) -> list[Rest]:
-    """Return the continuations after `stop`. If there are more than `MAX_OPTIONS`, only about that many are returned."""
+    """Return the continuations after `stop`, limited to about `MAX_OPTIONS`."""
     found: list[Rest] = []
     # Places may refer to each other in cycles, so visit each once.
     waiting = [place]

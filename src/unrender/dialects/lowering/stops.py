@@ -44,7 +44,7 @@ class Lookahead:
         """Return the state without the lookaheads that can be decided; None if one of these fails."""
         if not self.sights:
             return self
-        # `</a` is too short to decide about `</abc>`.
+        # `</a` is too short to tell whether `</abc>` follows.
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
         decided = (sight for sight in self.sights if sight not in open_ones)
         met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
@@ -274,7 +274,7 @@ def flat(parts: Rest) -> Rest:
 
 
 def _is_flat(parts: Rest) -> bool:
-    """Return whether `parts` are already flat. Most are: rules, with literals between them."""
+    """Return whether `parts` are already flat, as most are."""
     before: type[Node] = Ref
     for part in parts:
         kind = type(part)
@@ -382,7 +382,7 @@ class Openness:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Rules, the names that each refers to, and the rules that refer to each name."""
+    """Rules and the references between them, in both directions."""
 
     rules: Mapping[str, Node]
     below: Mapping[str, list[str]]
@@ -439,7 +439,7 @@ _PLAIN = frozenset((Choice, Repeat, Chars, JsonValue))
 
 
 def linked_alone(name: str, node: Node) -> Links:
-    """Return the links of one rule that refers to itself, and to no unknown rule."""
+    """Return the links of a single rule, which may refer to itself and to known rules."""
     return Links({name: node}, {name: [name]}, {name: [name]}, frozenset((name,)), frozenset((name,)))
 
 
@@ -468,7 +468,7 @@ def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 def until_settled(
     rules: Mapping[str, Node], users: Mapping[str, list[str]], found: dict[str, T], compute: Callable[[str, Node], T]
 ) -> None:
-    """Compute the `found` value of each rule. If a value changes, recompute those of its users.
+    """Compute a value for each rule and store it in `found`. If a value changes, recompute the rules that refer to this rule.
 
     A rule comes after the rules that it refers to, so one round is enough for a chain of rules.
     """
