@@ -1,6 +1,7 @@
-"""MLX-LM: a tool parser for any template, which the server loads by the name in `tool_parser_type`.
+"""MLX-LM: a tool parser and a response format for any template, which the server loads by name.
 
-The server finds the markers around calls, and passes the text between them when the end marker arrives. So arguments don't stream. If you
+The tool parser is loaded by the name in `tool_parser_type`. The response format, loaded by the name in `chat_template_type` since MLX-LM 0.32,
+contains the template's reasoning markers. The server finds the markers around calls, and passes the text between them when the end marker arrives. So arguments don't stream. If you
 need streaming arguments, put the gateway in front of the server.
 
 >>> from unrender import ChatTemplate
@@ -19,7 +20,7 @@ It's written for the interface of MLX-LM 0.32, and hasn't been run on a Mac.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -29,10 +30,14 @@ from unrender.format import Format, ToolMode
 from unrender.integrations.rendered import lenient_turn
 
 _PACKAGE = "mlx_lm.tool_parsers"
+_TEMPLATES = "mlx_lm.chat_templates"
 
 
 def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
     """Register the module `mlx_lm.tool_parsers.NAME` for `tokenizer_config={"tool_parser_type": NAME}`, and return it.
+
+    It also registers `mlx_lm.chat_templates.NAME` for `"chat_template_type": NAME`. That module renders the template, and its
+    `RESPONSE_FORMAT` tells the server the template's reasoning markers.
 
     Its `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`. It raises
     `ValueError` if there's no call, and the server then treats the text as content. Raises `ExportError` if calls have no start marker.
@@ -40,8 +45,41 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
     start, end = _markers(template.format)
     module = ModuleType(f"{_PACKAGE}.{name}", f"Calls as a chat template writes them: {start} … {end}")
     vars(module).update(tool_call_start=start, tool_call_end=end, parse_tool_call=_parser(template, start, end))
-    sys.modules[module.__name__] = module
+    chat = ModuleType(f"{_TEMPLATES}.{name}", "The chat template, and the reasoning markers of its answers")
+    vars(chat).update(apply_chat_template=_renderer(template), RESPONSE_FORMAT=_response_format(template.format))
+    sys.modules |= {one.__name__: one for one in (module, chat)}
     return module
+
+
+def _response_format(format: Format) -> dict[str, Any]:
+    """Return states and the markers that lead to other states, as MLX-LM's `TextStateMachine` takes them."""
+    start, end = format.reasoning.start.strip(), format.reasoning.end.strip()
+    if not start or not end or start == end:
+        return {"transitions": {}}
+    found: dict[str, Any] = {"transitions": {"normal": [(start, "reasoning")], "reasoning": [(end, "normal")]}}
+    prefill = format.turn.prefill
+    # If reasoning can be turned off, MLX-LM finds the state after each prompt itself.
+    if (
+        format.reasoning.opened_in(prefill)
+        and not format.reasoning.closed_in(prefill)
+        and not format.turn.prefill_no_thinking
+    ):
+        found["initial_state"] = "reasoning"
+    return found
+
+
+def _renderer(template: ChatTemplate) -> Callable[..., str]:
+    def apply_chat_template(
+        messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None, **variables: Any
+    ) -> str:
+        """Render the conversation. Raises `ValueError` if the template rejects it."""
+        source = template._with_tools if tools else template._default
+        rendered = source.render(messages, tools=tools, **variables)
+        if rendered.error:
+            raise ValueError(rendered.error)
+        return rendered.text
+
+    return apply_chat_template
 
 
 def _markers(format: Format) -> tuple[str, str]:

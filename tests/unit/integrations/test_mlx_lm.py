@@ -25,9 +25,13 @@ def package(monkeypatch):
     """Stand in for the package whose modules the server imports by name."""
     package = type(sys)("mlx_lm.tool_parsers")
     package.__path__ = []
-    for name, module in (("mlx_lm", type(sys)("mlx_lm")), ("mlx_lm.tool_parsers", package)):
+    templates = type(sys)("mlx_lm.chat_templates")
+    templates.__path__ = []
+    packages = (("mlx_lm", type(sys)("mlx_lm")), ("mlx_lm.tool_parsers", package), ("mlx_lm.chat_templates", templates))
+    for name, module in packages:
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delitem(sys.modules, "mlx_lm.tool_parsers.unrender", raising=False)
+    for name in ("mlx_lm.tool_parsers.unrender", "mlx_lm.chat_templates.unrender"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
 
 @pytest.mark.parametrize("name", ["json-tags", "json-array", "bracket-id"])
@@ -63,3 +67,32 @@ def test_formats_without_markers_are_refused(name):
     """A format without calls, or whose calls nothing opens, has no such parser."""
     with pytest.raises(ExportError, match="tool parser"):
         install(ChatTemplate.from_file(TEMPLATES / f"{name}.jinja"))
+
+
+@pytest.mark.parametrize("name", ["json-tags", "json-array", "bracket-id"])
+def test_the_response_format_has_the_reasoning_markers(name):
+    """MLX-LM's states follow the template's reasoning markers, and its prompts are those of the template."""
+    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
+    install(template)
+    module = sys.modules["mlx_lm.chat_templates.unrender"]
+    reasoning = template.format.reasoning
+    messages = [{"role": "user", "content": "Hi"}]
+
+    transitions = module.RESPONSE_FORMAT["transitions"]
+    states = {marker: state for edges in transitions.values() for marker, state in edges}
+    expected = {reasoning.start.strip(): "reasoning", reasoning.end.strip(): "normal"} if reasoning.start else {}
+    assert states == expected
+    rendered = module.apply_chat_template(messages, add_generation_prompt=True, enable_thinking=True)
+    assert rendered == template.prepare(messages).prompt
+    assert module.apply_chat_template(messages) in rendered
+
+
+def test_the_renderer_reports_what_the_template_rejects():
+    """The template's own error reaches the server."""
+    source = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}{{ raise_exception('only users') }}{% endif %}{% endfor %}<call>{}</call>"
+    template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
+    rejecting = ChatTemplate.from_string(source, format=template.format)
+    install(rejecting)
+
+    with pytest.raises(ValueError, match="only users"):
+        sys.modules["mlx_lm.chat_templates.unrender"].apply_chat_template([{"role": "tool", "content": "x"}])
