@@ -170,9 +170,12 @@ def _run(found: Mapping[str, Found]) -> Iterator[str]:
 def _chunk(found: Mapping[str, Found]) -> Iterator[str]:
     yield "| Case | growth, 16k to 256k | × a parser that does nothing, at 256k | bar |"
     yield "|---|--:|--:|--:|"
+    nothing = median(case["nothing"]["256000"] for case in found["streaming"]["cases"])
     for case in found["streaming"]["cases"]:
         growth = case["costs"]["256000"] / case["costs"]["16000"]
         yield f"| {case['title'][4:]} | {growth:.1f} | {case['ratio']:.1f} | {case['bar']:g} |"
+    yield ""
+    yield f"The parser that does nothing takes {nothing:.2f} µs for a chunk. The bars in milliseconds below were set on a machine where it takes 0.27 µs."
 
 
 def _read(found: Mapping[str, Found]) -> Iterator[str]:
