@@ -270,6 +270,8 @@ def lowest_versions(work: Path, wheel: Path) -> None:
         "hypothesis",
         "jsonschema",
         "openai>=3,<4",
+        "anthropic",
+        "llguidance",
     )
     bound = [need for extra in EXTRAS if extra != "testing" for need in project["optional-dependencies"][extra]]
     needs = [need for need in bound if not need.startswith("unrender")]
