@@ -1,9 +1,9 @@
 """Parses recorded answers in bulk into columns, for dataframe libraries and data engines.
 
-In: batches of tables (`columns`). Out: the same rows, each with its parsed message. Open `reader` first: it parses a batch row by row
+Input: tables in batches (`columns`). Output: the same rows, each with its parsed message. Open `reader` first: it parses a batch row by row
 (`rows`).
 
-Rules: no row raises. A row that can't be read gets a status and a reason. The data engine handles files and processes.
+Rules: no row raises. A row that can't be read gets a status and a reason. The data engine manages files and processes.
 """
 
 from unrender.batch.reader import Reader
