@@ -257,7 +257,9 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
 def _joints(
     turns: Turns, frame: TurnFrame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
 ) -> dict[str, Any]:
-    """Return the joints between the parts of a turn, and whether calls come first. `lead` is the white space before the content's wrapper.
+    """Return the joints between the parts of a turn, and whether calls come first.
+
+    `lead` is the white space before the content's wrapper.
     """
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
     empty = reasoning.reasoning.empty

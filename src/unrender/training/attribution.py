@@ -193,7 +193,9 @@ def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] |
 
 
 def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
-    """Return the ranges of the texts in `text`. None if replacing the placeholders in `skeleton` with the texts doesn't result in `text`.
+    """Return the ranges of the texts in `text`.
+
+    None if replacing the placeholders in `skeleton` with the texts doesn't result in `text`.
     """
     planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []

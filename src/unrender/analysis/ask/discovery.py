@@ -201,7 +201,9 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
 
 
 def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
-    """Yield forms of ids that the template may require. Their lengths come from its error messages, or else from comparisons in its source.
+    """Yield forms of ids that the template may require.
+
+    Their lengths come from its error messages, or else from comparisons in its source.
     """
     # The length is in the error, e.g. `ids must have 12 digits`, or in the source, e.g. `{% if call.id | length != 12 %}`.
     told = " ".join(text for text in dict.fromkeys(prober.complaints.values()) if _ID_WORD.search(text))

@@ -333,7 +333,9 @@ def split_opener(text: str) -> tuple[str, str]:
 
 
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
-    """Split the text after the arguments into the function's and the call's closers. A call has as many closing markers as opening markers.
+    """Split the text after the arguments into the function's closers and the call's closers.
+
+    A call has as many closing markers as opening markers.
     """
     # In `<call>` … `</f></call>`, the call has one opener, so only the last marker, `</call>`, closes it. `</f>` closes the function.
     size = sum(map(is_tag, lexemes(call_start)))
