@@ -53,7 +53,7 @@ _EXAMPLE = re.compile(
     rf"(?:{_PLACEHOLDER}|\{{[^{{}}]{{0,200}}\}}){_GAP}\}}",
     re.IGNORECASE,
 )
-"""All repetitions are bounded: prompts are untrusted, and a search can't be interrupted."""
+"""Matches an example call. All repetitions are bounded, because prompts are untrusted and a search can't be interrupted."""
 _FAR = 200
 """Maximum distance of a marker from the example, in characters."""
 

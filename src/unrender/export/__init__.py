@@ -151,7 +151,7 @@ def _delimited_content(format: Format) -> dict[str, Any]:
 
 
 def _calls_begin(format: Format) -> list[str]:
-    """Return a pattern that matches before a call; empty if there are no calls."""
+    """Return a lookahead pattern for the start of a call; empty if the format has no calls."""
     calls = own_calls(format)
     return [f"(?={calls_opener(format, calls)})"] if calls else []
 

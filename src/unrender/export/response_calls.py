@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _CONTROLS = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 ANYWHERE = r"\s*"
-"""Layout between two parts that aren't verbatim text."""
+"""Pattern for layout between two parts that aren't verbatim text."""
 
 
 def escaped_pattern(text: str) -> str:

@@ -124,7 +124,10 @@ def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Coll
 
 
 def _padded(found: Any, meant: Any) -> bool:
-    """Return whether a string in `found` has surrounding white space that `meant` lacks and a trimming template wouldn't write."""
+    """Return whether a string in `found` has different surrounding white space than in `meant`.
+
+    The same string without surrounding white space isn't reported, because a template may trim it.
+    """
     match found, meant:
         case str(), str():
             return found.strip() == meant.strip() and found not in (meant, meant.strip())
@@ -160,7 +163,7 @@ def with_and_without_end(format: Format, text: str) -> Iterator[str]:
 
 
 def _without_end(format: Format, text: str) -> str | None:
-    # A template that always adds a generation prompt writes a header after the end.
+    # Remove headers too, because a template that always adds a generation prompt writes one after the end.
     for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
         if end.strip() and text.rstrip().endswith(end.strip()):
             # If the end is `\n<end>`, remove the line break of `Hi\n<end>` too.

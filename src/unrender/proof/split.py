@@ -98,7 +98,7 @@ def closers_of(tag: str) -> tuple[str, ...]:
     >>> closers_of("<|START_THINKING|>")
     ('</|START_THINKING|>', '<|/START_THINKING|>', '<|END_THINKING|>')
     """
-    # `</think>` is a closer itself.
+    # `</think>` is itself a closer, so nothing closes it.
     if tag[1:2] == "/" or tag[1:3] == "|/":
         return ()
     if tag[:2] in ("<<", "[["):

@@ -207,7 +207,8 @@ def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | No
     planted = rendered.planted(index, message) if message is not None else None
     if message is None or planted is None or _NEEDLE not in planted:
         return None
-    # A call's name may be repeated in its result, as in `functions.f to=assistant`. Content is written only once.
+    # Accept several needles in a call's name, which may be repeated in its result, as in `functions.f to=assistant`. Content must occur
+    # only once.
     if planted.count(_NEEDLE) > 1 and message.calls == rendered.messages[index].calls:
         return None
     place = planted.index(_NEEDLE)

@@ -200,7 +200,7 @@ ANSWER_KINDS: Mapping[str, Any] = {
 
 
 def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
-    """Render an answer of every shape. `prefill` is the part that prompts already contain."""
+    """Render an answer of every shape. `prefill` is the part of the answer that prompts already contain."""
     said = {shape: answer for shape, (_, answer) in shapes().items()}
     said["long_call"] = assistant(calls=make_calls(1, 2))
     bodies = {name: body(prober.answer(message)) for name, message in said.items()}
@@ -240,7 +240,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
 
 
 def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
-    """Render calls that differ from `Answers.call` in one respect, by name. Empty if the format has no calls."""
+    """Render calls that each differ from `Answers.call` in one respect, and return them by name. Empty if the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
     (call,) = make_calls(1)

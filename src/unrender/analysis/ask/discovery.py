@@ -263,7 +263,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
 
 
 def _find_reasoning(prober: Prober) -> dict[str, Any]:
-    """Find the input of R1: the field whose reasoning appears in the rendering."""
+    """Find the input of R1: the message field for reasoning that the template renders."""
     for place, name in _reasoning_places(prober):
         changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
         trial = prober.with_capabilities(**changes)

@@ -220,7 +220,7 @@ class Prober:
 
     @property
     def words(self) -> str:
-        """Text to search for evidence: the template's source or, for a function, everything it has written so far."""
+        """Text to search for evidence: the template's source. If the template is a function, all text that it has returned so far."""
         return self.template.source or "\n".join(text for text in self.texts.values() if text)
 
     def with_capabilities(self, **changes: Any) -> Prober:

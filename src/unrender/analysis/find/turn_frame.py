@@ -199,7 +199,7 @@ def _lead(asked: Continuations) -> str:
 
 
 def _to_same_question(text: str | None, asked: Continuations) -> str | None:
-    """Replace the end of the question with thinking off by its end with thinking on, e.g. ` /think`."""
+    """Return `text` with the switch for thinking off replaced by the one for thinking on, e.g. ` /think`."""
     on, off = _ends_of_question(asked)
     return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
 
