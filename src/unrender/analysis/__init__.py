@@ -1,9 +1,9 @@
 """Derives a Format from a template by rendering probes and comparing the renderings, and verifies the result.
 
-Input: a `Template`. Output: an `Analysis` with the format, capabilities, evidence for both, and diagnostics. Open `derivation` first: its
-`analyze` runs all steps. `ask` renders conversations that contain needles, and `find` derives findings from the renderings. `proof`, which
-`verify` also uses, weakens the format until it can parse the template's own answers. `rebuilding` renders answers with the format,
-`additions` adds parts that no answer shows, `evidence` records the reasons, and `stored` caches analyses on disk.
+The result is an `Analysis` with the format, capabilities, evidence for both, and diagnostics. Open `derivation` first: its `analyze` runs
+all steps. `ask` renders conversations that contain needles, and `find` derives findings from the renderings. `proof`, which `verify` also
+uses, weakens the format until it can parse the template's own answers. `rebuilding` renders answers with the format, `additions` adds parts
+that no answer shows, `evidence` records the reasons, and `stored` caches analyses on disk.
 
 Invariants:
 - Decisions depend only on the positions of needles. No code path depends on a model's name or a marker's spelling.

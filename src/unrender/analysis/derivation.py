@@ -320,7 +320,7 @@ def _without_needles(part: Any) -> Any:
 def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
     """Yield messages about misread answers that suggest a more general error.
 
-    The following misread answers suggest one:
+    The following misread answers suggest a general error:
 
     - Three calls, unless shorter answers are misread too and some of the three calls are read. The template may write `<call args=2>`
       for them, and the syntax was derived from `<call args=1>`.

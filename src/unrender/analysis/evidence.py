@@ -80,7 +80,7 @@ def collect_evidence(
     `variants` maps names to answers whose calls differ in one respect. `rules` maps comparisons to the heuristics that decided them.
     """
     asked = turns.question
-    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Add the four other texts.
+    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Four names have no such field or key, so add their texts.
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
     texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)

@@ -47,7 +47,8 @@ def _squeeze(text: str) -> str:
 
 def calls_are_refuted(doubts: Collection[str], fmt: Format) -> bool:
     """Return whether the format reproduces neither one call nor two calls. Its call syntax is then useless."""
-    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax for either is useful.
+    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax that reproduces either form is
+    # useful.
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= {*doubts}
 

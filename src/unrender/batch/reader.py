@@ -163,8 +163,8 @@ class Reader:
         ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
-        # Only the end of a long prompt is needed, because it shows whether reasoning is open: `…<bot><think>\n`. Few distinct prefills
-        # occur.
+        # Only the end of a long prompt is needed, because it shows whether reasoning is open: `…<bot><think>\n`. Most rows have the same
+        # prefill.
         prefill = self.prefill if row.prompt is None else read_prefill(self.format, row.prompt[-MAX_CONTEXT:])
         key = (_tools_key(row.tools), prefill, row.prompt is None)
         # Reuse parsers: copying one is much cheaper than creating one, and thousands of rows share their tools.

@@ -48,8 +48,8 @@ def row_of(values: dict[str, Any]) -> Row:
     if isinstance(prompt, list | tuple):
         messages, prompt = _conversation(prompt), None
     if _missing(text) and messages:
-        # Some datasets store the answer as the last message, e.g. `[{"role": "user", …}, {"role": "assistant", "content": "<think>…"}]`.
-        # Use it if there is no text column.
+        # If there is no text column, the last message is the answer, e.g. `[{"role": "user", …}, {"role": "assistant", "content":
+        # "<think>…"}]`.
         *messages, last = messages
         text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     if not isinstance(text, str):

@@ -1,7 +1,7 @@
 """Converts a Format to a response template: plain data that other libraries use to parse answers, without unrender.
 
-Input: a Format. Output: the `response_template` of transformers, vLLM and SGLang. It is a JSON object with fields, and patterns that open
-and close them. This module creates the fields. `response_calls` creates the field for calls, and all patterns.
+The result is the `response_template` of transformers, vLLM and SGLang: a JSON object with fields, and patterns that open and close them.
+This module creates the fields. `response_calls` creates the field for calls, and all patterns.
 
 Strategy: text that belongs to no other field is content. If reasoning has no opener, such text is reasoning. Wrappers of content, joints
 and ends of turn *close* the field, which has no effect while it is empty. Openers and closers also match layout, because a second region of

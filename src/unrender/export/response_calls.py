@@ -356,7 +356,7 @@ def _entry(arguments: ArgumentsPart) -> str:
     at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, as_skeleton(arguments.entry)
     before = text_of(parts[at - 1])
     end = [part if isinstance(part, Slot) else part.rstrip() for part in parts[at + 2 :]]
-    # The layout before the first argument, as in `  <a>1</a>`, may already have been matched. Don't require it.
+    # Don't require the layout before the first argument, as in `  <a>1</a>`: another pattern may already have matched it.
     start = [part if isinstance(part, Slot) else part.lstrip() for part in parts[: at - 1]]
     opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
     value = "(?P<value>.*?)"

@@ -1,7 +1,7 @@
 """Verifies a format on a template's own answers: extracts them from renderings, parses them, and compares the messages.
 
-Input: answers and their renderings. Output: the misread answers, and a Format without the claims that they refute. `analysis` and `verify`
-use this package. `analysis` weakens a refuted format, and `verify` reports a counterexample.
+The package takes answers and their renderings. It returns the misread answers, and a Format without the claims that they refute. `analysis`
+uses it to weaken a format, and `verify` to report counterexamples.
 
 Open `cut` first. `reading` parses answers, `said` compares them, `claims` weakens a format, `split` compares two renderings.
 

@@ -76,7 +76,7 @@ def read(
     """Parse chunks after a prompt as an answer to a request."""
     parser = Parser(format, request, grammar=grammar, prompt=prompt, ids=numbered_id)
     begun = parser.message.reasoning
-    # The parser holds back the line break after `My steps:`. It is part of the prompt, so add it to the prefill's reasoning.
+    # The parser holds back the prompt's trailing white space, e.g. the line break after `My steps:`. Add it to the prefill's reasoning.
     begun += prompt[len(prompt.rstrip()) :] if begun else ""
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     events += parser.finish()
@@ -112,7 +112,7 @@ def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Coll
     if message.failed_calls or not misread_parts(meant, message) <= set(excused):
         return False
     # If the template renders one call of `f` and two calls of `f` identically, reading one instead of two is excused. Reading no call, or
-    # more calls than intended, isn't.
+    # more calls than intended, is never excused.
     if not bool(meant.calls) <= len(read.calls) <= len(meant.calls):
         return False
     pairs = list(zip(read.calls, meant.calls, strict=False))

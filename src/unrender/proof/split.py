@@ -157,7 +157,7 @@ def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
         return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
-    # In `\n[f]\n[g]\n`, a line break could belong to the prefix or to the suffix. Choose the least awkward border.
+    # The prefix and the suffix overlap if a line break could belong to either, as in `\n[f]\n[g]\n`. Choose the least awkward border.
     first = len(between) - len(prefix)
     borders = [first, *(at for at in accumulate(map(len, lexemes(between))) if first < at <= len(suffix))]
     border = min(borders, key=lambda at: _awkwardness(between, at))

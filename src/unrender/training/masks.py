@@ -4,8 +4,8 @@ Strategy: the model's text in a message starts after the message's prompt and st
 both positions are found by rendering the conversation up to that point. Otherwise, e.g. if reasoning of earlier turns is dropped, a needle
 in the message shows its position. The model's text is then between the header before the needle and the end of turn after it.
 
-Rules: the generation prompt isn't the model's text. The token that ends its turn is, but layout after that token isn't. A message with
-ambiguous borders is an error, never a guess.
+Rules: the generation prompt isn't the model's text. The model's text includes the token that ends its turn, but not the layout after that
+token. A message with ambiguous borders is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class AssistantMask:
         """Return one number per token: 1 if the model wrote the token, else 0.
 
         `offsets` are the start and end of each token in characters, as in a fast tokenizer's `offset_mapping`. A token is attributed to the
-        model if the model wrote its first character. Empty tokens never are.
+        model if the model wrote its first character. Empty tokens are never attributed to the model.
         """
         mask = self.characters()
         return [int(low < high and mask[low]) for low, high in offsets]
@@ -171,7 +171,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
 
 
 def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
-    """Return the end of the conversation up to this message, if the template keeps that prefix."""
+    """Return the position where the conversation up to this message ends; None if the template doesn't keep that prefix."""
     history = rendered.writer.text(rendered.messages[: index + 1], asks=False)
     if history is None or not full.startswith(history):
         return None

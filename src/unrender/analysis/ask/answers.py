@@ -130,7 +130,7 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     # With thinking off, `</u>` may become `</u><bot><think></think>`. If the prompt still starts with the bare text, the switch doesn't
     # affect that text, so don't render it again.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
-    # A template may drop a call with its header. It then renders just `Q` although the prompt is `Q<bot>`. Such answers are left out.
+    # A template may drop a call together with its header. It then renders just `Q` although the prompt is `Q<bot>`. Leave out such answers.
     unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,

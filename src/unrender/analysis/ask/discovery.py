@@ -46,7 +46,7 @@ _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECAS
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
-"""Levels of reasoning that some templates treat as none."""
+"""Names of reasoning levels that some templates treat as no reasoning."""
 _LONG_ID = "call_0123456789abcdef"
 _ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")

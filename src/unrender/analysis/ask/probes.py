@@ -163,7 +163,7 @@ class Spent:
 
     @property
     def is_over(self) -> bool:
-        """True if a limit has been exceeded. It never becomes false again."""
+        """True if a limit has been exceeded. Once true, the value never changes."""
         # The clock also runs while the machine is suspended or garbage is collected, so the time between two checks is capped.
         before, self._looked = self._looked, now()
         self._seconds += min(self._looked - before, self._limits.rendering_seconds)

@@ -45,7 +45,7 @@ def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
 def _refusals(
     prober: Prober, name: str, thinking: bool | None, found: Sequence[Refusal], format: Format
 ) -> Iterator[Refusal]:
-    """Yield the refusals of a feature. They are separate for requests with and without tools if these differ."""
+    """Yield the refusals of a feature. If the template refuses it for different reasons with and without tools, yield separate refusals."""
     feature, can = concede.FEATURES[name], prober.capabilities
     on = True if thinking is None and can.supports_enable_thinking else thinking
     faults: dict[bool | None, tuple[str, _Asked, Conversation]] = {}

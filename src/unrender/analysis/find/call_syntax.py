@@ -41,7 +41,7 @@ class ToolsFinding:
     tools_to_content: str = ""
     tools_first: bool = False
     in_reasoning: bool = False
-    """True if calls after reasoning are written before its end marker."""
+    """True if a call that follows reasoning is written before the end marker of reasoning."""
     content_as_reasoning: bool = False
     """True if content next to calls is written in the markers of reasoning."""
     end: str = ""

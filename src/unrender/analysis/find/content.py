@@ -35,7 +35,7 @@ class Tails:
 
 def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls: bool) -> Tails:
     """Compare the text after content with the text after calls. `shows_calls` is true if the template renders calls."""
-    # Some templates reject content without reasoning unless thinking is off. The end is the same in either case.
+    # Some templates reject content without reasoning unless thinking is off. The text after content doesn't depend on thinking.
     body = answers.content or answers.content_no_thinking
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)

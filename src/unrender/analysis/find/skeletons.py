@@ -46,7 +46,7 @@ class SlotSpan:
 def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[SlotSpan]:
     """Yield the JSON values in `text`, in order.
 
-    Each starts with a character of `opener` before the position `before`. Stops when the search exceeds its limit.
+    Each value starts before the position `before`, with one of the characters in `opener`. Stops when the search exceeds its limit.
     """
     for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MAX_PLACES):
         start = match.start()
@@ -255,8 +255,8 @@ def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
 def mark_counters(row: Row) -> tuple[Row, int | None]:
     """Replace numbers that count the items with `COUNTER`. Also return the first number, or None if there is no counter."""
     starts: list[int] = []
-    # The text between two calls may contain a counter of each. In `<c0>f</c0>, <c1>g</c1>`, it is `</c0>, <c1>`, so mark it in both
-    # directions.
+    # The text between two calls may contain counters of both calls. In `<c0>f</c0>, <c1>g</c1>`, this text is `</c0>, <c1>`, so mark it in
+    # both directions.
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*heads[1:], row.after], starts, backwards=False)
     alike = len({len(item) for item in row.items}) == 1
@@ -337,7 +337,7 @@ def split_closer(text: str, call_start: str) -> tuple[str, str]:
 
     A call has as many closing markers as opening markers.
     """
-    # In `<call>` … `</f></call>`, the call has one opener, so only the last marker, `</call>`, closes it. `</f>` closes the function.
+    # In `<call>` … `</f></call>`, the call has one opener, so only the last marker, `</call>`, closes the call. `</f>` closes the function.
     size = sum(map(is_tag, lexemes(call_start)))
     parts = lexemes(text)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
@@ -374,7 +374,7 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     is_quote = quote and quote in "\"'" and entry[-1] is Slot.VALUE and opener.endswith(quote)
     if not is_quote or arguments.separator or not right.startswith(quote):
         return function, arguments
-    # In `<call is="f" a="1" b="2"/>`, comparing entries assigns the `"` that ends a value to the next entry. Move it back.
+    # In `<call is="f" a="1" b="2"/>`, comparing entries assigns the `"` that ends a value to the next entry. Move the quotation mark back.
     turned = joined_skeleton([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]])
     return turned, replace(arguments, entry=joined_skeleton([first[1:], *entry[1:], quote]))
 

@@ -46,7 +46,7 @@ class TurnFrame:
         """
         if text is None:
             return None
-        # In `Hi</b><tools>[{"name": "f"}]`, the template lists tools after the conversation. They aren't part of the answer.
+        # Remove tools that the template lists after the conversation, as in `Hi</b><tools>[{"name": "f"}]`.
         text = text.removesuffix(self.appended) if carries_needle(self.appended) else text
         # In `</u>/no<bot>`, the switch is in the question's turn, so answers with thinking off have another lead.
         bodies = (text_after_lead(text, lead) for lead in (self.lead, *self.other_leads))
@@ -175,7 +175,7 @@ def _headed(asked: Continuations) -> Continuations:
     lead = _without_opener(lead, [lead + rest for rest in rests])
     header, marks = lead[len(bare) :], set(tags_of(lead[len(bare) :]))
     unheaded = [not marks & set(tags_of(start)) for start in starts]
-    # A single marker such as `<think>` may open reasoning that no answer shows.
+    # A single marker such as `<think>` isn't a header, because it may open reasoning that no answer shows.
     several = switched or lead != asks or len(lexemes(header.strip())) > 1
     if not several or not any(unheaded) or common_prefix(starts).strip():
         return asked
@@ -199,7 +199,7 @@ def _lead(asked: Continuations) -> str:
 
 
 def _to_same_question(text: str | None, asked: Continuations) -> str | None:
-    """Return `text` with the switch for thinking off replaced by the one for thinking on, e.g. ` /think`."""
+    """Return `text` with the question's end for thinking off, e.g. ` /no_think`, replaced by the end for thinking on."""
     on, off = _ends_of_question(asked)
     return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
 
@@ -258,7 +258,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # Only answers show the header.
+    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # No prompt contains the header.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
