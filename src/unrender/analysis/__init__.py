@@ -83,7 +83,7 @@ class Analysis:
     diagnostics: tuple[str, ...] = ()
     """Parts that could not be determined, with the reasons."""
     given_up: tuple[str, ...] = ()
-    """Findings that were dropped because they turned out to be false. Each is also a diagnostic."""
+    """Findings that were dropped because they turned out to be false. Each dropped finding is also a diagnostic."""
     renderings: int = 0
     """Number of rendered probes."""
     stopped_early: bool = False

@@ -1,11 +1,11 @@
 """Completes a derived format with declared formats, and with an example call in the prompt.
 
-If a marker contains an obvious typo, the marker without the typo is accepted too.
+If a marker contains an obvious typo, the corrected marker is also accepted.
 
 Rules: derived parts never change. A declared part is only used if the template doesn't render that part. Declared call syntaxes, spellings
 and ignored markers are added: they extend what can be parsed, but never what is generated. An example is a JSON object with placeholders in
-two fields, one for the tool's name and one for its arguments. The prompt must contain only one example. Text around the example counts only
-if it consists of a marker and the matching closer.
+two fields, one for the tool's name and one for its arguments. The prompt must contain only one example. Text around the example is used
+only if it consists of a marker and the matching closer.
 """
 
 from __future__ import annotations

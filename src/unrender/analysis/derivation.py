@@ -243,7 +243,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
 
 
 def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
-    """Return text that every prompt has after the header but no answer starts with. It extends the header."""
+    """Return text that follows the header in every prompt but doesn't start any answer. The header is extended by this text."""
     # If every prompt ends in `<bot>final:` and the history contains `<bot>Hi`, `final:` isn't part of the answer.
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
@@ -311,7 +311,7 @@ def _without_needles(part: Any) -> Any:
     """Return a part without markers that contain needles. The affected fields of `TurnTexts` are reset, and other parts are reset
     completely.
     """
-    # Only `TurnTexts` has independent fields. In `Hi<eos><bot><call>f</call>`, the joint contains EOS, but the header is valid.
+    # Reset fields separately only in `TurnTexts`. In `Hi<eos><bot><call>f</call>`, the joint contains EOS, but the header is valid.
     named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
     clean = {name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
     return type(part)(**clean)

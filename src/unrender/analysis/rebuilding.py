@@ -84,7 +84,8 @@ def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Form
         known = getattr(format.turn, name)
         if known.strip() and begun.rstrip().endswith(known.strip()):
             changed[name] = begun[cut:]
-        elif cut < len(begun):  # The prefill with thinking off may start with the same text: `<think><think></think>`.
+        # With thinking off, the prefill may start with the header's text too, as in `<think><think></think>`. Remove this text.
+        elif cut < len(begun):
             changed[name] = known.removeprefix(begun[:cut])
     format, more = possible_format(format, turn=replace(format.turn, **changed))
     why = f"the prompt begins answers with {begun[:cut]!r:.200}, as no answer does: it counts as their header"

@@ -67,7 +67,7 @@ def cache_folder() -> Path | None:
 def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
     """Return the analysis of a template. Equal templates share one analysis.
 
-    If `cache` is true, processes share it too, unless the template has custom limits.
+    If `cache` is true, processes share the analysis through the disk cache, unless the template has custom limits.
     """
     found = load(template) if cache else None
     if found is None:

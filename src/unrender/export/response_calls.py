@@ -201,7 +201,9 @@ def _list_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateFie
 
 
 def _list_end(format: Format, after_list: str) -> str:
-    """Return a pattern for the end of a list: its closing bracket and the text after it. A bracket alone is too common in JSON."""
+    """Return a pattern for the end of a list: its closing bracket and the text after it. The bracket isn't enough, because JSON contains
+    many brackets.
+    """
     if not after_list:
         return any_of(turn_ends(format))
     if after_list.strip("\\}]"):

@@ -39,7 +39,7 @@ class Witness:
     eos_token: str
     writes: Writes
     complete: Callable[[Format], Format]
-    """Function that extends a format with parts that no answer shows."""
+    """Function that adds parts to a format that its answers can't show, such as declared formats."""
     is_over: Callable[[], bool]
     """Function that returns true if verification must stop."""
 
@@ -166,7 +166,7 @@ def _without_end(format: Format, text: str) -> str | None:
     # Remove headers too, because a template that always adds a generation prompt writes one after the end.
     for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
         if end.strip() and text.rstrip().endswith(end.strip()):
-            # If the end is `\n<end>`, remove the line break of `Hi\n<end>` too.
+            # If the end is `\n<end>`, also remove the line break in `Hi\n<end>`.
             return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
     return None
 

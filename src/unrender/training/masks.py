@@ -158,7 +158,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
     """Return the end of the model's text: after the token that ends its turn, or where the next message starts."""
     last = index + 1 == len(rendered.messages)
     place = _place(rendered, full, index, _after)
-    # The answer ends before the text of the next message, so search for the end of turn only between the two.
+    # The answer ends before the text of the next message, so search for the end of turn only before that text.
     following = len(full) if last else _place(rendered, full, index + 1, _before)
     if place is None or following is None:
         return _end_of_history(rendered, full, index)

@@ -170,7 +170,7 @@ class Rollout:
         self.turn = turn
 
     def row(self) -> TrainingRow:
-        """Return the conversation as one row. Its mask is 1 for sampled tokens and 0 for others."""
+        """Return the conversation as one row. The row's mask is 1 for sampled tokens and 0 for others."""
         stretches = list(self._stretches())
         answers = [stretch for stretch in stretches if stretch.sampled]
         known = any(stretch.logprobs is not None for stretch in answers)

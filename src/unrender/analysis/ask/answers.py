@@ -130,7 +130,7 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     # With thinking off, `</u>` may become `</u><bot><think></think>`. If the prompt still starts with the bare text, the switch doesn't
     # affect that text, so don't render it again.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
-    # A template may drop a call together with its header. It then renders just `Q` although the prompt is `Q<bot>`. Leave out such answers.
+    # A template may drop a call together with its header, and render just `Q` although the prompt is `Q<bot>`. Leave out such answers.
     unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,
@@ -183,8 +183,8 @@ class WrittenCall:
     kinds: Mapping[str, str | None] = field(default_factory=dict)
     """Calls with one argument, by the argument's JSON type."""
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
-    """Pairs of arguments of many types and the rendered answer. Later pairs have fewer values, in case the template fails. Each is rendered
-    on demand.
+    """Pairs of arguments of many types and the rendered answer. Later pairs have fewer values, in case the template rejects some. Answers
+    are rendered on demand.
     """
 
 
@@ -258,7 +258,7 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
 
 def _shrinking_values() -> list[dict[str, Any]]:
     """Return all values, then smaller sets in case the template fails: without null, without containers, only strings, no empty strings."""
-    # A template with `{% for x in value %}` fails on null. A call with fewer values still shows how the others are written.
+    # A template with `{% for x in value %}` fails on null. A call with fewer values still shows the notation of these values.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}

@@ -136,7 +136,8 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     # In `reasoning_effort == "none"`, the variable's name doesn't suggest a switch, but the value `none` turns thinking off.
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.facts.string_constants]
     for name, word in product(names, weak):
-        # Accept a word only if it changes the text after the question, where the answer starts. Other changes don't make it a switch.
+        # Accept a word only if it changes the text after the question, where the answer starts. A word that changes other text isn't a
+        # switch.
         if _switches(prober, (), ((name, word),), after_question=True):
             return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
     return {}
@@ -203,7 +204,7 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
 def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
     """Yield forms of ids that the template may require.
 
-    Their lengths come from its error messages, or else from comparisons in its source.
+    The lengths of ids come from the template's error messages, or else from comparisons in its source.
     """
     # The length is in the error, e.g. `ids must have 12 digits`, or in the source, e.g. `{% if call.id | length != 12 %}`.
     told = " ".join(text for text in dict.fromkeys(prober.complaints.values()) if _ID_WORD.search(text))
@@ -230,7 +231,8 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
     """Return whether an answer with `count` calls contains the tools' names more often than an answer without calls.
 
-    Some templates list their tools after an answer, others only after an open question. Therefore both texts end with an answer.
+    Some templates list their tools after an answer, others only after an open question. Therefore both compared conversations end with an
+    answer.
     """
     # In `Hi</b>[{"name": "find_zorvane"…}]`, the tool is listed after an answer, but not called.
     silent = prober.answer(assistant(CONTENT)) or ""

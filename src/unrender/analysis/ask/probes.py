@@ -1,9 +1,9 @@
 """Renders probes: conversations with needles, within a limit on their total cost.
 
-Strategy: probes use OpenAI's format and are adapted to the template like users' messages, so the findings apply to those too. Needles are
-plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. There are limits for each
-rendering and for the total cost. Findings beyond the limit are left out and reported in a diagnostic. Ordinary templates need 70 renderings
-and a fifth of a second.
+Strategy: probes use OpenAI's format and are adapted to the template like users' messages, so the findings also apply to users' messages.
+Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. There are limits
+for each rendering and for the total cost. Findings beyond the limit are left out and reported in a diagnostic. Ordinary templates need 70
+renderings and a fifth of a second.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 
 
 def make_calls(count: int, arguments: int = 1) -> tuple[SaidCall, ...]:
-    """Return calls of distinct tools. Each has the first `arguments` keys, with unique numbers."""
+    """Return calls of distinct tools. Each call contains the first `arguments` keys, with unique numbers as values."""
     return tuple(
         SaidCall(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
         for i in range(count)

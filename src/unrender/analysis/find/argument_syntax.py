@@ -40,7 +40,7 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
         span = None if body is None else arguments_span(body, values, spent)
         if body is None or span is None:
             continue
-        # Every line of an indented object has the margin of the line on which the object starts.
+        # Every line of an indented object is indented at least as much as the line on which the object starts.
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
         codec, unexplained = find_json_codec(body[span.start : span.end], values, margin)
@@ -51,7 +51,7 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
 def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFinding:
     """Find the notation of tagged arguments: the skeleton of one argument, the separator, and the codec of values.
 
-    The result has no entry if this fails.
+    If the notation isn't found, the result has no entry.
     """
     solved = _solve_entry(answers)
     if solved is None:

@@ -43,7 +43,7 @@ class ToolsFinding:
     in_reasoning: bool = False
     """True if a call that follows reasoning is written before the end marker of reasoning."""
     content_as_reasoning: bool = False
-    """True if content next to calls is written in the markers of reasoning."""
+    """True if content next to calls is written between the markers of reasoning."""
     end: str = ""
     """End of a turn with calls, if it differs from the usual end."""
     diagnostics: tuple[str, ...] = ()
@@ -248,7 +248,7 @@ class _Analysis:
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
         """Return the closing marker of calls that also ends the turn, if nothing else ends a turn with calls.
 
-        The marker doesn't end the turn if another call may follow. A call after a header doesn't count, because it is a separate message.
+        The marker doesn't end the turn if another call may follow in the same message.
         """
         # If answers are `<s><c>f</c></s>` and `Hi<end>`, `</s>` ends a turn with calls. The `</c>` of a lone `<c>f</c>` doesn't end the
         # turn, because another `<c>` may follow.
@@ -347,8 +347,8 @@ class _Analysis:
         row = self._row(body.partition(CONTENT)[0])
         if row is None:
             return None
-        # In `{…}</c></s>\nHi`, remove the known closers of the arguments, the call and the section. The rest before the content is the
-        # joint. If the name is repeated, as in `{…}</f></c>Hi`, remove the text after it too.
+        # In `{…}</c></s>\nHi`, remove the known closers of the arguments, the call and the section. The text left before the content is the
+        # joint. If the name is repeated, as in `{…}</f></c>Hi`, also remove the text after the repeated name.
         closing = row.after
         for known in (tools.arguments.end, skeletons.outer_literals(tools.function)[1], tools.call_end):
             closing = closing.removeprefix(known)
@@ -357,7 +357,8 @@ class _Analysis:
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
     """Move white space at the outer ends of a call out of its markers, because it separates calls and parts."""
-    # In `\n<c>f</c>` after `<s>`, the line break isn't part of the marker `<c>`. It belongs to the section's opener or to the separator.
+    # In `\n<c>f</c>` after `<s>`, the line break isn't part of the marker `<c>`. The line break belongs to the section's opener or to the
+    # separator.
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
     trail = tools.call_end[len(tools.call_end.rstrip()) :]
     if not tools.section_start:

@@ -59,7 +59,7 @@ class ContentFinding:
     lead: str = ""
     """White space before a wrapper at the start of an answer."""
     after_reasoning: str = ""
-    """Text before the wrapper that is written only after reasoning."""
+    """Text that precedes the wrapper only after reasoning."""
 
     @property
     def spellings(self) -> tuple[Spelling, ...]:
@@ -143,8 +143,8 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
     """Return as many markers from the text after content as its opener has. This rule is for templates without other answers to compare
     with.
 
-    Another marker must follow to end the turn. It may be missing if the returned markers close the opener, and either EOS ends the turn
-    or calls end without these markers.
+    Another marker must follow to end the turn. The other marker may be missing if the returned markers close the opener, and either EOS
+    ends the turn or calls end without the returned markers.
     """
     openers, (parts, tags) = tags_of(start), _parts_and_tags(tails.content)
     if not openers or len(tags) < len(openers):

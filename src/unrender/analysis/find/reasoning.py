@@ -57,7 +57,7 @@ class ReasoningFinding:
     reasoning: Reasoning
     to_content: str = ""
     comparison: str = ""
-    """R1, or R2 if only the generation prompt shows the markers."""
+    """`R1`, or `R2` if only the generation prompt shows the markers."""
     rule: str = ""
     """Names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
 
@@ -67,7 +67,7 @@ class ReasoningRecord:
     """Input of the search for reasoning."""
 
     source: str
-    """The template's source or, for a function, everything it has written."""
+    """The template's source. If the template is a function, all text that it has returned."""
     frame: TurnFrame
     answers: Answers
     openings: Openings
@@ -140,8 +140,8 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
-    # In `</think>\n\n<answer>Hi`, the closer, the joint and the opener of content can't be separated without another text. This text and
-    # `</think>\n\n<call>` share `</think>\n\n`, which is the closer and the joint.
+    # In `</think>\n\n<answer>Hi`, the closer, the joint and the opener of content can't be separated without another text.
+    # `</think>\n\n<call>` shares only `</think>\n\n`, which is the closer and the joint.
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
     before = text[: len(text) - len(header)]
@@ -301,7 +301,7 @@ def _empty_block(text: str) -> tuple[str, str, str] | None:
 
 
 def _from_switch(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """Find text that the generation prompt adds with thinking off (R2). This text closes the reasoning."""
+    """Find text that the generation prompt adds with thinking off (R2). The added text closes the reasoning."""
     start, off, shown = seen.frame.prefill, seen.frame.prefill_no_thinking, (seen.openings.content or "").strip()
     added = off.removeprefix(start)
     # If the prompts are `<bot>[r]` and `<bot>[r][done]`, `[done]` closes reasoning, although the markers aren't spelled as a pair.

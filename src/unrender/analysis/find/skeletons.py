@@ -124,7 +124,7 @@ def _holds(value: Any, spent: Spent, wanted: Any) -> bool:
 
 
 def _same(item: Any, wanted: Any, spent: Spent) -> bool:
-    """Return whether both values are equal. A string that contains the wanted object as JSON counts as equal."""
+    """Return whether `item` equals `wanted`, or is a string that contains `wanted` as JSON."""
     if isinstance(item, str) and isinstance(wanted, Mapping) and spent.search(len(item)):
         with suppress(ValueError, RecursionError):
             item = json.loads(item)
@@ -255,8 +255,8 @@ def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
 def mark_counters(row: Row) -> tuple[Row, int | None]:
     """Replace numbers that count the items with `COUNTER`. Also return the first number, or None if there is no counter."""
     starts: list[int] = []
-    # The text between two calls may contain counters of both calls. In `<c0>f</c0>, <c1>g</c1>`, this text is `</c0>, <c1>`, so mark it in
-    # both directions.
+    # The text between two calls may contain counters of both calls, like `</c0>, <c1>` in `<c0>f</c0>, <c1>g</c1>`. Mark this text in both
+    # directions.
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*heads[1:], row.after], starts, backwards=False)
     alike = len({len(item) for item in row.items}) == 1

@@ -56,7 +56,7 @@ class TurnFrame:
 def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     """Find the lead, headers and prefills.
 
-    `part_opener` is the marker that opens every part of an answer; empty if there is none. It isn't part of the header.
+    The header doesn't include `part_opener`, the marker that opens every part of an answer. It is empty if there is no such marker.
     """
     asked = _headed(turns.question)
     lead = _lead(asked).removesuffix(part_opener)
@@ -168,8 +168,8 @@ def _headed(asked: Continuations) -> Continuations:
     rests = [text[len(bare) :] for text in asked.answers]
     starts = [re.split(f"{CONTENT}|{REASONING}|{NAMES[0]}", rest)[0] for rest in rests]
     asks, switched = common_prefix(prompts), len(set(prompts)) > 1
-    # If the prompts are `<bot><think>` and `<bot><think></think>`, `<think>` is part of reasoning, not of the header. This doesn't depend
-    # on its closer.
+    # If the prompts are `<bot><think>` and `<bot><think></think>`, `<think>` is part of reasoning, not of the header, even if the markers
+    # aren't a pair.
     shorter = split_last_tag(asks)[0]
     lead = shorter if switched and asks == prompts[0] and tags_of(shorter[len(bare) :]) else asks
     lead = _without_opener(lead, [lead + rest for rest in rests])
@@ -366,7 +366,7 @@ def _tool_lead(asked: Continuations, header: str) -> str:
 
 
 def _appended(turns: Turns) -> str:
-    """Return the text that the template appends to a conversation. It is found by comparing the last answer with an earlier one."""
+    """Return the text that the template appends to a conversation, by comparing its last answer with an earlier one."""
     last, followed = _tail(turns.content, CONTENT), _tail(turns.followed, CONTENT).partition(USER2)[0]
     if followed.startswith(last):
         return ""
