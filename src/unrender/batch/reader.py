@@ -93,7 +93,7 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
-        self._bare: ChatTemplate | None = None  # Used only to convert tools of any form.
+        self._bare: ChatTemplate | None = None  # Template that is used only for converting tools.
         self._parsers: dict[Any, Parser] = {}
 
     @property

@@ -73,7 +73,7 @@ def _missing(value: Any) -> bool:
 
 
 def _conversation(value: Any) -> list[Any]:
-    """Return messages from a list, an array or JSON text. Empty fields that tables add are removed."""
+    """Return messages from a list, an array or JSON text. Removes the empty fields that tables add."""
     if _missing(value):
         return []
     if isinstance(value, str):

@@ -354,7 +354,7 @@ def _arguments(arguments: ArgumentsPart) -> TemplateField:
 
 
 def _entry(arguments: ArgumentsPart) -> str:
-    """Return the pattern of one argument. It matches the value exactly, and a key that occurs twice must be the same both times."""
+    """Return the pattern of one argument. The pattern matches the value exactly, and requires both texts of a repeated key to be equal."""
     at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, as_skeleton(arguments.entry)
     before = text_of(parts[at - 1])
     end = [part if isinstance(part, Slot) else part.rstrip() for part in parts[at + 2 :]]

@@ -39,7 +39,7 @@ class Witness:
     eos_token: str
     writes: Writes
     complete: Callable[[Format], Format]
-    """Function that adds parts to a format that its answers can't show, such as declared formats."""
+    """Function that completes a format with parts that no answer shows, such as declared formats."""
     is_over: Callable[[], bool]
     """Function that returns true if verification must stop."""
 
@@ -184,8 +184,8 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
     ended = format._ended_by(witness.eos_token)
     answers: dict[str, dict[str, CutOut]] = {}
     for shown in witness.shown:
-        # Skip answers that occur only in a history, because models never write them. Also skip calls with text arguments and three or more
-        # calls, because they take too long to check.
+        # Skip answers that occur only in a history, because models never write them. Also skip answers with text arguments or more than two
+        # calls, because checking them takes too long.
         usual = shown.request is witness.request and len(shown.said.calls) < 3
         if shown.asked and usual and not _ends_in_content(shown):
             bare = min(with_and_without_end(ended, shown.answer), key=len)

@@ -193,7 +193,7 @@ def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index
 
 
 def _end_of_calls(format: Format, text: str, start: int) -> int | None:
-    """Return the end of the calls that start at `start`. The header of their results follows."""
+    """Return the end of the calls that start at `start`. The next text is the header of their results."""
     parser = Parser(format, Request(tools=None), prompt=text[:start])
     parser.feed(text[start:])
     parser.finish()

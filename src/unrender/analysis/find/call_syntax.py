@@ -340,7 +340,7 @@ class _Analysis:
         return function + tools.call_end
 
     def _joint_before_content(self, tools: CallSyntax) -> str | None:
-        """Return the joint between calls and content if content is written last; otherwise None."""
+        """Return the joint between calls and content if content comes last; otherwise None."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
             return None

@@ -217,7 +217,7 @@ def _around_calls(content: Content, alone: str, after_content: str) -> Content |
 
     `alone` is the text before a call without content. `after_content` is the text after content, including the call.
     """
-    # In `<say>Hi<call>…</call></say>`, nothing ends the content before the call. The wrapper must also be written around a call alone.
+    # In `<say>Hi<call>…</call></say>`, nothing ends the content before the call. A call without content must also be inside the wrapper.
     start, end = content.start.strip(), content.end.strip()
     if not start or not end or end in after_content.partition(NAMES[0])[0] or end not in after_content:
         return None

@@ -56,7 +56,8 @@ class TurnFrame:
 def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     """Find the lead, headers and prefills.
 
-    The header doesn't include `part_opener`, the marker that opens every part of an answer. It is empty if there is no such marker.
+    The header doesn't include `part_opener`, the marker that opens every part of an answer. `part_opener` is empty if there is no such
+    marker.
     """
     asked = _headed(turns.question)
     lead = _lead(asked).removesuffix(part_opener)
