@@ -1,14 +1,14 @@
-"""Derives a Format from a template: it renders probes, compares the renderings, and verifies its findings.
+"""Derives a Format from a template by rendering probes and comparing the renderings, and verifies the result.
 
-In: a `Template`. Out: an `Analysis` with the format, capabilities, evidence for both, and diagnostics. Open `derivation` first: its
-`analyze` runs all steps. `ask` renders conversations that contain needles, and `find` derives findings from the texts. `proof`, which
-`verify` also uses, weakens the format until it can read the template's own answers. `rebuilding` writes answers with the format,
-`additions` adds parts that no answer shows, `evidence` records the reasons, and `stored` caches analyses on disk.
+The result is an `Analysis` with the format, capabilities, evidence for both, and diagnostics. Open `derivation` first: its `analyze` runs
+all steps. `ask` renders conversations that contain needles, and `find` derives findings from the renderings. `proof`, which `verify` also
+uses, weakens the format until it can parse the template's own answers. `rebuilding` renders answers with the format, `additions` adds parts
+that no answer shows, `evidence` records the reasons, and `stored` caches analyses on disk.
 
 Invariants:
 - Decisions depend only on the positions of needles. No code path depends on a model's name or a marker's spelling.
 - Markers contain no needles. The Format doesn't depend on needles, BOS, EOS or the date.
-- No template makes the analysis raise. Parts that it can't determine are left out and reported in a diagnostic.
+- No template makes the analysis raise. Parts that can't be determined are left out and reported in a diagnostic.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LAZY = {"analyze": "unrender.analysis.derivation", "cache_folder": "unrender.an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One side of a comparison."""
+    """One of the two renderings of a comparison."""
 
     what: str
     """Description of the rendering."""
@@ -51,10 +51,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The evidence for a part of the format: a comparison of two renderings, and its result."""
+    """The evidence for a part of the format: a comparison of two renderings, and its finding."""
 
     part: str
-    """The field, e.g. `reasoning.start`."""
+    """Name of the format's field, e.g. `reasoning.start`."""
     comparison: str
     """Short name of the comparison, e.g. `R1`; empty if it has none."""
     finding: str
@@ -66,7 +66,7 @@ class Evidence:
 
     @property
     def split(self) -> Split:
-        """The common prefix of both texts, their different middle parts, and their common suffix."""
+        """The result of comparing the two texts: their common prefix and suffix, and the different middle part of each."""
         from unrender.proof.split import calculate_diff_split  # noqa: PLC0415 -- only who looks at it needs it
 
         return calculate_diff_split(self.left.text, self.right.text)
@@ -81,13 +81,13 @@ class Analysis:
     evidence: tuple[Evidence, ...] = ()
     """Comparisons that support parts of the format, with both renderings."""
     diagnostics: tuple[str, ...] = ()
-    """Points that could not be determined, and why."""
+    """Parts that could not be determined, with the reasons."""
     given_up: tuple[str, ...] = ()
-    """Findings that were dropped because they don't hold. Each is also a diagnostic."""
+    """Findings that were dropped because they turned out to be false. Each dropped finding is also a diagnostic."""
     renderings: int = 0
     """Number of rendered probes."""
     stopped_early: bool = False
-    """True if a limit was exceeded or the analysis failed. With less load, or in another release, it may find more."""
+    """True if a limit was exceeded or the analysis failed. Another analysis may find more, on an idle machine or with another release."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,11 @@
 """Completes a derived format with declared formats, and with an example call in the prompt.
 
-A marker with an obvious typo is also read without the typo.
+If a marker contains an obvious typo, the corrected marker is also accepted.
 
-Rules: derived parts never change. A declared part only fills a part that the template doesn't render. Declared call syntaxes, spellings and
-ignored markers are added: they extend what is read, but never what is generated. An example is a JSON object with placeholders in two
-fields, one for the tool's name and one for its arguments. The prompt must contain only one example. Text around it counts only if it is a
-marker and the matching closer.
+Rules: derived parts never change. A declared part is only used if the template doesn't render that part. Declared call syntaxes, spellings
+and ignored markers are added: they extend what can be parsed, but never what is generated. An example is a JSON object with placeholders in
+two fields, one for the tool's name and one for its arguments. The prompt must contain only one example. Text around the example is used
+only if it consists of a marker and the matching closer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from unrender.proof.split import closers_of, is_tag
 
 
 def complete(format: Format, words: str) -> Format:
-    """Return `format` completed with the declared formats whose evidence appears in `words`, the template's text."""
+    """Return `format`, completed with declared formats.
+
+    A declared format is used if its evidence appears in `words`, the template's text.
+    """
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(words):
             with suppress(FormatError):  # Skip declared parts that conflict with derived ones.
@@ -39,7 +42,7 @@ def complete(format: Format, words: str) -> Format:
 
 
 _MISTYPED = re.compile(r"<(\||\\uff5c)([^<>|\s\"]{1,64}?)(?:>\1|\1\1)>")
-"""Mistyped token in JSON: `<|call>|>` or `<|call||>` stands for the single token `<|call|>`."""
+"""A typo in JSON such as `<|call>|>` or `<|call||>`, for the single token `<|call|>`."""
 
 
 _PLACEHOLDER = r"(?:\"[^\"{}\[\]]{1,80}\"|<[^<>{}\"]{1,80}>|[\w$][^\"{}\[\],:]{0,80})"
@@ -50,9 +53,9 @@ _EXAMPLE = re.compile(
     rf"(?:{_PLACEHOLDER}|\{{[^{{}}]{{0,200}}\}}){_GAP}\}}",
     re.IGNORECASE,
 )
-"""All repetitions are bounded: prompts are untrusted, and a search can't be interrupted."""
+"""Matches an example call. All repetitions are bounded, because prompts are untrusted and a search can't be interrupted."""
 _FAR = 200
-"""Number of characters searched for markers on each side of an example."""
+"""Maximum distance of a marker from the example, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,10 @@ def find_example(prober: Prober) -> Example | None:
 
 def _described(prompt: str, match: re.Match[str]) -> Example:
     before, after = prompt[max(match.start() - _FAR, 0) : match.start()], prompt[match.end() : match.end() + _FAR]
-    # In `<calls>[{"name": …}]</calls>`, the brackets are part of the section, and the markers surround them.
+    # In `<calls>[{"name": …}]</calls>`, the brackets are part of the section. Look for markers outside the brackets.
     if listed := before.rstrip().endswith("["):
         before, after = before.rstrip()[:-1], after.partition("]")[2]
-    # In `Return <fn>\n{…}\n</fn>.`, a marker with a matching closer is the call marker, including the white space inside.
+    # In `Return <fn>\n{…}\n</fn>.`, `<fn>` and its closer mark the call. The white space inside them is part of the markers.
     left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
     opener = closer = ""
     if left and right and is_tag(left[-1]) and right[0] in closers_of(left[-1]):

@@ -1,8 +1,9 @@
-"""Turns a template into its `Analysis`: capabilities, format, evidence for each finding, and open questions.
+"""Derives the `Analysis` of a template: capabilities, format, evidence for each finding, and open questions.
 
 Strategy: the steps find inputs (`discovery`), the frame of a turn, reasoning (R1–R3), content (C1), and calls (T1–T7, A1–A3). Each step
-uses the findings of the previous ones. Then answers are rebuilt from the format: if one differs from the template's rendering, that is a
-doubt. A call syntax that always fails is dropped. Finally the template's own answers are parsed, and claims that they refute are weakened.
+uses the findings of the previous ones. Then answers are rebuilt from the format. Each answer that differs from the template's rendering
+raises a doubt. A call syntax that always fails is dropped. Finally the template's own answers are parsed, and claims that they refute are
+weakened.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ UNEXPECTED = "analysis met what it does not understand"
 
 @dataclass(slots=True, kw_only=True)
 class _Findings:
-    """Findings of one pass over a template, from the frame to the calls."""
+    """Findings of one pass over a template."""
 
     frame: TurnFrame
     answers: Answers
     format: Format
     tools: ToolsFinding
     given_up: tuple[str, ...]
-    """Findings that were dropped because no valid format can contain them."""
+    """Messages about findings that were dropped because they make the format invalid."""
     rules: Mapping[str, str]
     """Name of the deciding heuristic for each comparison."""
 
@@ -62,8 +63,8 @@ class _Findings:
 def analyze(template: Template) -> Analysis:
     """Derive the format and capabilities of a template by rendering probes and comparing the results.
 
-    No template makes this function raise. Fields that can't be determined keep their defaults, with an explanation in `diagnostics`. The
-    result doesn't depend on the template's BOS and EOS tokens, the clock, or the words of the probes. If the analysis exceeds a limit, the
+    No template makes this function raise. Fields that can't be determined keep their defaults, and `diagnostics` gives the reason. The
+    result doesn't depend on the template's BOS and EOS tokens, the clock, or the words in the probes. If the analysis exceeds a limit, the
     remaining fields keep their defaults, and a diagnostic names the limit. Raises `FormatError`, naming the file, if one of the user's
     declared formats is malformed.
     """
@@ -86,8 +87,8 @@ def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
     found, doubts = _understood(prober, turns, part_opener="")
-    # In `<bot><part>think…<part>say…`, `<part>` opens reasoning, content and calls alike. The first pass takes it for the end of the
-    # header, and finds it again between calls.
+    # In `<bot><part>think…<part>say…`, `<part>` opens reasoning, content and calls. The first pass treats it as the end of the header, but
+    # also finds it between calls. Run a second pass with this marker.
     opener = _part_opener(found)
     if opener:
         found, doubts = _understood(prober, turns, part_opener=opener)
@@ -135,7 +136,7 @@ def _capabilities(prober: Prober, fmt: Format, turns: Turns) -> Capabilities:
 
 
 def witness_of(prober: Prober) -> Witness:
-    """Return the template's own answers, with the other data that verification needs."""
+    """Return the template's own answers, with the other data needed to verify a format."""
     request = request_of()
     return Witness(
         shown=cut_outs(prober, request),
@@ -148,7 +149,10 @@ def witness_of(prober: Prober) -> Witness:
 
 
 def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]:
-    """Return the format with the calls of the prompt's example if no answer shows calls, and a message about the change."""
+    """Return the format and a message about the change, if any.
+
+    If no answer shows calls, the call syntax comes from the example in the prompt.
+    """
     if fmt.tools.mode is not ToolMode.NONE or prober.capabilities.supports_tool_calls:
         return fmt, ()
     example = find_example(prober)
@@ -160,18 +164,18 @@ def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]
 def _part_opener(found: _Findings) -> str:
     """Return the marker that opens every part of an answer; empty if there is none.
 
-    The header ends with this marker, and it separates calls. If the entire header separates calls, each part is a message, and the header's
-    last marker opens it.
+    The header ends with this marker, and the marker also separates calls. If the entire header separates calls, each part is a message that
+    starts with the header's last marker.
     """
     header, between = found.frame.header, found.format.tools.separator.strip()
-    # In `<bot><part>call f<end><bot><part>call g<end>`, the entire header separates the calls: its last marker is the opener.
+    # In `<bot><part>call f<end><bot><part>call g<end>`, the entire header separates the calls. The opener is its last marker, `<part>`.
     if header.strip() and between.endswith(header.strip()):
         between = split_last_tag(header)[1] or header
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
 def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, Mapping[str, str]]:
-    """Return the first pass whose call syntax reproduces the answers, and its doubts.
+    """Return the findings with the first call mode that reproduces the answers, and their doubts.
 
     Call modes are tried from the strongest to the weakest. If none reproduces the answers, the strongest is used.
     """
@@ -180,7 +184,8 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
         found = _pass(prober, turns, part_opener=part_opener, weaker=weaker)
         doubts = find_doubts(found.answers, found.frame, found.format)
         first = first or (found, doubts)
-        # `<c n=1>{"name": "f", …}</c>` isn't one JSON object because of the counter, but its arguments are.
+        # For example, the counter in `<c n=1>{"name": "f", …}</c>` can't be part of a call that is one JSON object. The next mode allows
+        # it.
         if found.format.tools.mode is not ToolMode.NONE and not calls_are_refuted(doubts, found.format):
             return found, doubts
         if len(find_modes(found.answers.call, found.answers.long_call, prober.spent)) <= weaker + 1:
@@ -192,10 +197,10 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
 def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Findings:
     """Run all steps once, from the frame of a turn to its calls. `weaker` is the number of call modes to skip, strongest first.
 
-    The header may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end marker, the
-    start marker of the next turn ends it.
+    The header may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end marker, it ends
+    at the start marker of the next turn.
     """
-    # Each step depends on the previous ones. Answers start after the header, reasoning is found in answers, and content and calls can be
+    # Each step depends on the previous ones. Answers start after the header, and reasoning is found in answers. Content and calls can be
     # found only once the reasoning markers are known.
     frame = find_frame(turns, part_opener=part_opener)
     answers = render_answers(prober, frame.body, frame.prefill)
@@ -226,7 +231,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
         ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
         unasked=frame.unasked,
         prefill="" if asking else frame.prefill,
-        # In `<think></think><end><bot>`, the empty reasoning is a separate message, followed by a header.
+        # In `<think></think><end><bot>`, the empty reasoning is a separate message, followed by another header.
         prefill_no_thinking="" if asking else frame.prefill_no_thinking.rpartition(header.strip() or "\0")[2],
         **joints,
     )
@@ -238,12 +243,12 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
 
 
 def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
-    """Return text that every prompt has after the header but no answer starts with. It extends the header."""
-    # If every prompt ends in `<bot>final:` and the history has `<bot>Hi`, `final:` isn't part of an answer.
+    """Return text that follows the header in every prompt but doesn't start any answer. This text becomes part of the header."""
+    # If every prompt ends in `<bot>final:` and the history contains `<bot>Hi`, `final:` isn't part of the answer.
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
-    # Ignore the `, ` and `: ` of a codec: they occur only in JSON and aren't markers.
+    # Skip the `, ` and `: ` of codecs, which aren't markers.
     texts = (text for place, text in texts_in((reasoning, *parts), "") if "codec" not in place)
     markers = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
@@ -252,11 +257,14 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
 def _joints(
     turns: Turns, frame: TurnFrame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
 ) -> dict[str, Any]:
-    """Return the joints between the parts of a turn, and whether calls come first. `lead` is the space before a wrapper."""
+    """Return the joints between the parts of a turn, and whether calls come first.
+
+    `lead` is the white space before the content's wrapper.
+    """
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
     empty = reasoning.reasoning.empty
-    # If no rendering shows reasoning before calls, use the joint before content. In `<t></t>\nHi` and `<call>`, only content follows an
-    # empty block, so the white space after the block belongs to content.
+    # If no rendering shows reasoning before calls, use the joint before content. In `<t></t>\nHi` and `<call>`, an empty block occurs only
+    # before content, so the white space after the block belongs to content.
     is_contents = empty and openings.calls is not None and not openings.calls.startswith(empty)
     unseen = "" if openings.reasoning is not None or is_contents else reasoning.to_content
     without_thinking = openings.calls_no_thinking or ""
@@ -273,7 +281,9 @@ def _joints(
 
 
 def _token(appended: str) -> str:
-    """Return the text appended to a conversation if it's a single token: `<bye>` may end an answer, `Bye` doesn't."""
+    """Return the text appended to a conversation if it's a single token, otherwise an empty string. `<bye>` may end an answer, `Bye`
+    doesn't.
+    """
     return appended.strip() if is_tag(appended.strip()) and lexemes(appended.strip()) == [appended.strip()] else ""
 
 
@@ -283,7 +293,7 @@ def _space(opening: str | None) -> str:
 
 
 def _settle(found: _Findings, doubts: Mapping[str, str]) -> tuple[Format, tuple[str, ...]]:
-    """Drop findings that are refuted or contain a needle; return the format and descriptions of the dropped findings."""
+    """Drop findings that are refuted or contain a needle. Return the format and messages about the dropped findings."""
     fmt = found.format
     given_up: list[str] = []
     if calls_are_refuted(doubts, fmt):
@@ -298,8 +308,10 @@ def _settle(found: _Findings, doubts: Mapping[str, str]) -> tuple[Format, tuple[
 
 
 def _without_needles(part: Any) -> Any:
-    """Return the default of a part whose markers contain needles. In `TurnTexts`, only the affected fields are reset."""
-    # In `Hi<eos><bot><call>f</call>`, the joint contains EOS, but the header is valid.
+    """Return a part without markers that contain needles. The affected fields of `TurnTexts` are reset, and other parts are reset
+    completely.
+    """
+    # Reset fields separately only in `TurnTexts`. In `Hi<eos><bot><call>f</call>`, the joint contains EOS, but the header is valid.
     named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
     clean = {name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
     return type(part)(**clean)
@@ -308,16 +320,18 @@ def _without_needles(part: Any) -> Any:
 def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
     """Yield messages about misread answers that suggest a more general error.
 
-    - Three calls, unless shorter answers are misread too and some of the three are read. They may show `<call args=2>` when the
-      syntax was derived from `<call args=1>`.
-    - A call with text arguments, always.
+    The following misread answers suggest a general error:
+
+    - Three calls, unless shorter answers are misread too and some of the three calls are read. The template may write `<call args=2>`
+      for them, and the syntax was derived from `<call args=1>`.
+    - A call with text arguments.
     - Content alone, unless the last answer continues the prompt and earlier ones don't.
     - Content with a call, if no other answers are misread and no reasoning was read.
     """
     calls = [(len(found.cut_out.said.calls), found) for found in proof.misread]
     fewer = any(0 < count < 3 and found.cut_out.name != TOLD for count, found in calls)
     many = [found for count, found in calls if count > 2 and not (fewer and found.message.tool_calls)]
-    # With the prompt `<bot><think>`, `<bot><think>Hi` continues it, and the earlier answer `<bot>Hi<end>` doesn't.
+    # After the prompt `<bot><think>`, the last answer `<bot><think>Hi` continues the prompt, but the earlier answer `<bot>Hi<end>` doesn't.
     prompt, last, earlier = turns.question.prompt or "", turns.content or "", turns.followed or ""
     goes_on = last.startswith(prompt) and earlier and not earlier.startswith(prompt)
     telling = {TOLD} if goes_on else {TOLD, ALONE}

@@ -1,7 +1,7 @@
 """Collects the comparisons that support a format, and logs the decisions.
 
-Rules: each comparison shows two renderings that differ in one respect. If there was a choice, it also names the heuristic that decided.
-Comparisons with a missing side are left out.
+Rules: each comparison shows two renderings that differ in one respect. If there was a choice, the comparison also names the heuristic that
+decided. Comparisons with only one rendering are left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def collect_evidence(
     `variants` maps names to answers whose calls differ in one respect. `rules` maps comparisons to the heuristics that decided them.
     """
     asked = turns.question
-    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. The four exceptions are added below.
+    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Four names have no such field or key, so add their texts.
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
     texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)
@@ -100,7 +100,7 @@ _log = logging.getLogger("unrender.analysis")
 def tell(analysis: Analysis, *, part_opener: str) -> None:
     """Log the decisions of an analysis.
 
-    `part_opener` is the marker that caused a second pass over the template; empty if there was only one pass.
+    `part_opener` is the marker that required a second pass over the template; empty if there was only one pass.
     """
     if not _log.isEnabledFor(logging.DEBUG):
         return

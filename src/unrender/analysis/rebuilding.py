@@ -1,7 +1,7 @@
-"""Checks a derived format: it rebuilds answers from the format, and makes sure that answers can follow every prompt.
+"""Checks a derived format: rebuilds answers from the format, and makes sure that every prompt can be answered.
 
-Rules: an answer that isn't rebuilt as the template rendered it is a doubt, apart from white space. A call syntax that always fails is a
-doubt too. Text that a prompt adds but no answer starts with becomes another header.
+Rules: an answer that isn't rebuilt as the template rendered it raises a doubt. White space is ignored. A call syntax that always fails is
+useless. Text that a prompt adds but no answer starts with becomes another header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unrender.proof.claims import possible_format
 
 
 def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str, str]:
-    """Return a message for each shape of answer that the format doesn't reproduce, e.g. `one call`. White space is ignored."""
+    """Return a message for each shape of answer that the format doesn't reproduce, by shape, e.g. `one call`. White space is ignored."""
     doubts: dict[str, str] = {}
     for shape, (name, said) in shapes().items():
         body = getattr(answers, shape)
@@ -32,8 +32,8 @@ def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str,
         body = until_sentinel(body).removesuffix(frame.appended)
         made = [(call.name, call.arguments, call.id or "") for call in said.calls]
         rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
-        # Some templates write empty reasoning before one part only, e.g. `<t></t>Hi` but `<call>…`. Readers treat it as optional. The
-        # history may omit the prefill.
+        # Some templates write empty reasoning before some parts only, e.g. `<t></t>Hi` but `<call>…`, so it is optional. The prefill is
+        # optional too, because the history may omit it.
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty), rebuilt.removeprefix(fmt.turn.prefill))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
@@ -46,8 +46,9 @@ def _squeeze(text: str) -> str:
 
 
 def calls_are_refuted(doubts: Collection[str], fmt: Format) -> bool:
-    """Return whether the format reproduces neither one call nor two. The derived call syntax is then useless."""
-    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. Reproducing either is enough.
+    """Return whether the format reproduces neither one call nor two calls. Its call syntax is then useless."""
+    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax that reproduces either form is
+    # useful.
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= {*doubts}
 
@@ -56,7 +57,7 @@ _REQUESTS = (Request(), Request(tools=(Tool(name="f"),)))
 
 
 def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]:
-    """Return a format whose answers can follow every prompt, and a message for each dropped claim."""
+    """Return a format that allows answers to every prompt, and a message for each dropped claim."""
     given_up: tuple[str, ...] = ()
     for asked in filter(None, (turns.question, turns.result)):
         for prompt, bare in ((asked.prompt, asked.bare), (asked.prompt_no_thinking, asked.bare_no_thinking)):
@@ -67,9 +68,9 @@ def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]
 
 
 def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Format, tuple[str, ...]]:
-    """Do the same for one prompt. `bare` is the rendering without a generation prompt."""
+    """Add the header of one prompt to the format. `bare` is the rendering without a generation prompt."""
     begun = begun_by(format, prompt, lambda: bare)
-    # If the prompt ends in `<bot>final:` and answers start with just `<bot>`, the longer text becomes another header.
+    # If the prompt ends in `<bot>final:` and answers start with just `<bot>`, `<bot>final:` becomes another header.
     cut = _unwritten_length(format, begun)
     # The new header includes the known header at the end of the prompt, if any, and the layout after it.
     asked, cores = prompt.removesuffix(begun), map(str.strip, format.turn.headers)
@@ -83,7 +84,8 @@ def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Form
         known = getattr(format.turn, name)
         if known.strip() and begun.rstrip().endswith(known.strip()):
             changed[name] = begun[cut:]
-        elif cut < len(begun):  # With thinking off, `<think><think></think>` starts with the same text.
+        # With thinking off, the prefill may start with the header's text too, as in `<think><think></think>`. Remove this text.
+        elif cut < len(begun):
             changed[name] = known.removeprefix(begun[:cut])
     format, more = possible_format(format, turn=replace(format.turn, **changed))
     why = f"the prompt begins answers with {begun[:cut]!r:.200}, as no answer does: it counts as their header"
@@ -91,7 +93,7 @@ def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Form
 
 
 def _unwritten_length(format: Format, begun: str) -> int:
-    """Return the length of the part that answers don't contain: up to the reasoning opener, or all of `begun`."""
+    """Return the length of the part of `begun` that answers don't contain: the text before the reasoning opener, or all of `begun`."""
     opener = format.reasoning.start.strip()
     opened = begun.count(opener) if opener else 0
     # In `<think><think>`, only the second tag is part of the answer, because reasoning opens once.

@@ -1,12 +1,12 @@
-"""Caches analyses on disk: a template is analysed once per machine, and later processes read the result.
+"""Caches analyses on disk: a template is analysed once per machine, and later processes load the result.
 
-Strategy: each template has one JSON file in the user's cache folder. Its name is a digest of everything that affects the analysis: the
-template with its tokens, the analysis code, and the user's declared formats. A file that doesn't contain exactly what this release would
-write is ignored and rewritten. File system errors are ignored too, because the cache is optional. Files are data: they are validated like
-any other `Format`, and never executed.
+Strategy: each template has one JSON file in the user's cache folder. The file's name is a digest of everything that affects the analysis:
+the template with its tokens, the analysis code, and the user's declared formats. A file that differs from what this release would write is
+ignored and rewritten. File system errors are ignored too, because the cache is optional. Files are data: they are validated like any other
+`Format`, and never executed.
 
 Rules: the folder belongs to the user and may contain other files. Only regular files with our names are opened, replaced or removed. A file
-is removed only if it also starts with our first bytes.
+is removed only if it also starts with the first bytes of our files.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from unrender.rendering.template import Template
 from unrender.version import __version__
 
 CACHE_VARIABLE = "UNRENDER_CACHE"
-"""Environment variable with the folder for analyses, or `off`."""
+"""Environment variable that contains the cache folder, or `off`."""
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
-"""Pattern of our file names. Unfinished files of a stopped process end in `.tmp`."""
+"""Pattern of our file names. Temporary files, which an interrupted process may leave behind, end in `.tmp`."""
 _FIRST_WORDS = b'{"unrender": "'
 """First bytes of each of our files."""
 _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
@@ -50,9 +50,9 @@ _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for pac
 
 
 def cache_folder() -> Path | None:
-    """Return the cache folder, which may not exist yet; None if the cache is off.
+    """Return the cache folder; None if the cache is off. The folder may not exist yet.
 
-    `UNRENDER_CACHE` sets the folder or turns the cache off. By default, the folder is in the user's cache folder.
+    `UNRENDER_CACHE` sets the folder or turns the cache off. By default, the folder is inside the user's cache folder.
     """
     named = os.environ.get(CACHE_VARIABLE, "")
     if named.lower() in _OFF:
@@ -67,7 +67,7 @@ def cache_folder() -> Path | None:
 def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
     """Return the analysis of a template. Equal templates share one analysis.
 
-    With `cache`, processes share it too, unless the template has custom limits.
+    If `cache` is true, processes share the analysis through the disk cache, unless the template has custom limits.
     """
     found = load(template) if cache else None
     if found is None:
@@ -78,7 +78,7 @@ def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
 
 
 def load(template: Template, kind: Any = Analysis) -> Any:
-    """Return the stored value of type `kind` for a template; None if nothing valid is stored."""
+    """Return the stored value of type `kind` for a template; None if there is no valid one."""
     try:
         path = _path(template, kind)
         return None if path is None else _read(kind, json.loads(read_regular(path, most=MAX_DOCUMENT)))
@@ -87,7 +87,7 @@ def load(template: Template, kind: Any = Analysis) -> Any:
 
 
 def store(template: Template, found: Any) -> None:
-    """Store an analysis, or a report on it, atomically. Analyses that stopped early aren't stored."""
+    """Store an analysis or a report atomically. Analyses that stopped early aren't stored."""
     if isinstance(found, Analysis) and found.stopped_early:
         return
     text = json.dumps(_written(found), ensure_ascii=True)
@@ -103,7 +103,7 @@ def store(template: Template, found: Any) -> None:
 
 
 def _path(template: Template, kind: type = Analysis) -> Path | None:
-    """Return the file for a template; None if the cache is off or the template has custom limits."""
+    """Return the path of a template's file; None if the cache is off or the template has custom limits."""
     folder = cache_folder()
     if folder is None or template.limits != STANDARD:
         return None
@@ -135,7 +135,7 @@ def _written(found: Any) -> dict[str, Any]:
 
 
 def _read(kind: Any, data: Any) -> Any:
-    """Return the value of type `kind` in `data`. Raises `FormatError` if `_written` would write it differently."""
+    """Return the value of type `kind` that `data` encodes. Raises `FormatError` if `_written` would encode the value differently."""
     if not isinstance(data, dict):
         raise FormatError("expected an object", "analysis")
     others = {name: value for name, value in data.items() if name != "unrender"}
@@ -146,8 +146,8 @@ def _read(kind: Any, data: Any) -> Any:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Replace a file atomically: readers see the old or the new content, never a part."""
-    # A regular file with this name is ours, even if it's damaged. Pipes, folders and links aren't.
+    """Replace a file atomically: readers see the old or the new content, never a part of it."""
+    # Replace a regular file with this name, even if it's damaged. Leave pipes, folders and links alone, because they aren't ours.
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         return
     # Write to a temporary file first: another process may read at any time, and this one may be killed.
@@ -162,7 +162,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Remove our oldest files beyond the maximum number."""
+    """Remove the oldest of our files if there are more than the maximum number."""
     with os.scandir(folder) as entries:
         ours = [entry for entry in islice(entries, MAX_MESSAGES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]

@@ -1,9 +1,10 @@
 """Parses recorded answers in bulk into columns, for dataframe libraries and data engines.
 
-In: batches of tables (`columns`). Out: the same rows, each with its parsed message. Open `reader` first: it parses a batch row by row
-(`rows`).
+A `Reader` takes a batch in any format of `columns`, and returns the same rows, each with its parsed message. Open `reader` first: it parses
+a batch row by row (`rows`).
 
-Rules: no row raises. A row that can't be read gets a status and a reason. The data engine handles files and processes.
+Rules: invalid rows never raise an exception. A row that can't be read gets a status and a reason. The data engine manages files and
+processes.
 """
 
 from unrender.batch.reader import Reader

@@ -1,4 +1,4 @@
-"""Opens batches of table libraries as lists of values, and returns them with additional columns.
+"""Converts batches of table libraries to lists of values, and returns them with additional columns.
 
 Strategy: a batch is recognized by the name of its library, so a library is imported only if the caller uses it.
 """
@@ -17,13 +17,13 @@ Values = Sequence[Any]
 
 
 class Kind(Enum):
-    """Types of columns."""
+    """Type of a column."""
 
     TEXT = "text"
     TEXTS = "texts"
-    """A list of strings in each row."""
+    """Each row is a list of strings."""
     CALLS = "calls"
-    """A list of structs with `id`, `name` and `arguments` in each row."""
+    """Each row is a list of structs with `id`, `name` and `arguments`."""
 
 
 CALL_FIELDS = ("id", "name", "arguments")
@@ -88,7 +88,7 @@ def _of_rows(batch: Sequence[Mapping[str, Any]]) -> Batch:
 def _of_arrow(batch: Any) -> Batch:
     def extended(added: Added) -> Any:
         types = arrow_types()
-        # Arrow allows two columns with the same name, but the second one could never be found.
+        # Drop existing columns first: Arrow allows two columns with the same name, but the second one could never be found.
         whole = batch.drop_columns([name for name in added if name in batch.schema.names])
         for name, (kind, values) in added.items():
             whole = whole.append_column(name, arrow_array(values, types[kind]))
@@ -146,7 +146,7 @@ _OF_LIBRARIES: Mapping[tuple[str, str], Callable[[Any], Batch]] = {
 
 
 def _listed(values: Any) -> Values:
-    """Return a column's values as a list. Arrays of numpy and pyarrow have their own methods."""
+    """Return a column's values as a list. Numpy and pyarrow arrays have their own methods for this."""
     if isinstance(values, list):
         return values
     for way in ("to_pylist", "to_list", "tolist"):

@@ -1,7 +1,8 @@
 """Parses columns of recorded answers into columns of messages, for any data engine that works in batches.
 
 Strategy: a pickled reader is plain data and includes the derived format, so workers don't analyse templates. Parsing depends only on an
-answer's tools and prefill, and few answers differ in these. Each worker creates one parser per combination, and copies it for every answer.
+answer's tools and prefill, and most answers share theirs with others. Each worker creates one parser per combination, and copies it for
+every answer.
 
 >>> reader = Reader(ChatTemplate.from_string("{{ messages[-1].content }}"))
 >>> reader({"text": ["Hello"]})["content"]
@@ -38,9 +39,9 @@ _QUESTION = [{"role": "user", "content": "Hello"}]
 class Reader:
     """Parses batches of recorded answers: `datasets.map(reader, batched=True)`, Ray Data's `map_batches(reader)`, and others.
 
-    `source` is a template, a format, or an argument of `ChatTemplate.from_pretrained`. `tools` are the tools of rows that don't have their
-    own. If they are None, any name counts as a tool. `prefill` is the part of the answer that the generation prompt contains, for rows
-    without a prompt. The default is the prefill of the template's generation prompt.
+    `source` is a template, a format, or an argument of `ChatTemplate.from_pretrained`. `tools` are the default tools, for rows without
+    their own. If `tools` is None, any name counts as a tool. `prefill` is the part of the answer that the generation prompt contains, for
+    rows without a prompt. The default is the prefill of the template's generation prompt.
 
     These arguments name the columns to read, if the batch has them:
 
@@ -57,11 +58,12 @@ class Reader:
     - `status`: a `Status`.
     - `warnings`: the reasons for the status.
 
-    Calls and warnings are JSON text, so that every batch has the same types. With `nested="structs"`, they are lists, and calls are structs
-    of `id`, `name` and `arguments` (JSON text). Call ids are computed from the text of the answer, so they're the same in every run.
+    Calls and warnings are JSON text, so that every batch has the same column types. With `nested="structs"`, both columns contain lists,
+    and each call is a struct of `id`, `name` and `arguments` (JSON text). Call ids are computed from the text of the answer, so they don't
+    change between runs.
 
     Raises `RequestError` for malformed `tools`, and `TemplateError` if no template is found. Rows never raise: a row that can't be read has
-    the status "unreadable", and a warning gives the reason. `template_kwargs` are the template's own variables, for rows with messages.
+    the status "unreadable", and a warning gives the reason. `template_kwargs` are template variables, for rows with messages.
     """
 
     def __init__(
@@ -91,12 +93,12 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
-        self._bare: ChatTemplate | None = None  # Used only to convert tools of any form.
+        self._bare: ChatTemplate | None = None  # Template that is used only for converting tools.
         self._parsers: dict[Any, Parser] = {}
 
     @property
     def format(self) -> Format:
-        """Format of the answers: the given one, or the one derived from the template."""
+        """Format of the answers: the one passed to the reader, or the one derived from the template."""
         if self._format is None:
             assert self._template is not None
             self._format = self._template.format._ended_by(self._template._loaded.eos_token)
@@ -141,7 +143,7 @@ class Reader:
             return unreadable(f"{type(error).__name__}: {error}; this is a defect of unrender, please report it")
 
     def _records(self, batch: Batch) -> Iterator[dict[str, Any]]:
-        """Yield the values of each row, from the columns that are read."""
+        """Yield the values of each row by column name. Only the columns that the reader uses are included."""
         columns = {name: batch.column(name) for name in self._columns.values()}
         found = {name: values for name, values in columns.items() if values is not None}
         if not found:
@@ -150,27 +152,28 @@ class Reader:
             yield dict(zip(found, values, strict=True))
 
     def _read(self, row: Row) -> Reading:
-        """Parse a row. Raises `RequestError` or `TemplateError` if its request is malformed."""
+        """Parse a row. Raises `RequestError` or `TemplateError` if the row's request is malformed."""
         parser = self._parser(row)
         events = parser.finish(row.finish_reason, text=row.text)
         broken = [event for event in events if type(event) is Malformed]
         return reading_of(parser.message, broken, row.finish_reason)
 
     def _parser(self, row: Row) -> Parser:
-        # Formats that write ids in calls don't need generated ones.
+        # Don't generate ids if the format includes ids in calls.
         ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
-        # The end of a long prompt shows whether reasoning is open: `…<bot><think>\n`. Few rows differ in that.
+        # Only the end of a long prompt is needed, because it shows whether reasoning is open: `…<bot><think>\n`. Most rows have the same
+        # prefill.
         prefill = self.prefill if row.prompt is None else read_prefill(self.format, row.prompt[-MAX_CONTEXT:])
         key = (_tools_key(row.tools), prefill, row.prompt is None)
-        # Copying a parser costs a fraction of creating one, and thousands of rows share their tools.
+        # Reuse parsers: copying one is much cheaper than creating one, and thousands of rows share their tools.
         parser = self._parsers.get(key)
         if parser is None:
             request = self._request(self._tools_of(row))
             turn = Turn(prompt=row.prompt or "", request=request, format=self.format, prefill=prefill)
             parser = turn.parser(policy=self._policy)
-            if key[0] is not None:  # Tools that are functions have no key.
+            if key[0] is not None:  # Tools that are Python functions have no cache key.
                 if len(self._parsers) == _PARSERS:
                     self._parsers.clear()
                 self._parsers[key] = parser
@@ -186,7 +189,7 @@ class Reader:
         return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
 
     def _request(self, tools: Any) -> Request:
-        """Return a request with these tools. If they are None, any name counts as a tool, unlike in `prepare`."""
+        """Return a request with these tools. If `tools` is None, any name counts as a tool, unlike in `prepare`."""
         if tools is None:
             return Request(tools=None)
         if self._bare is None:
@@ -199,7 +202,7 @@ class Reader:
         return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compute these before pickling, so that workers don't have to analyse or render.
+        # Compute the format and the prefill before pickling, so that workers don't have to analyse or render.
         return {**self.__dict__, "_format": self.format, "_begun": self.prefill, "_bare": None, "_parsers": {}}
 
 
@@ -232,13 +235,13 @@ def _struct_calls(message: Message) -> list[dict[str, str]]:
 
 
 def _id(text: str, position: int, _name: str) -> str:
-    """Return an id computed from an answer's text and a call's position. It is the same in every run."""
+    """Return an id computed from an answer's text and a call's position. The id doesn't change between runs."""
     digest = blake2b(text.encode(errors="surrogatepass"), salt=position.to_bytes(16, "big"))
-    return digest.hexdigest()[:9]  # Nine letters and digits are the strictest form that templates require.
+    return digest.hexdigest()[:9]  # Some templates require ids of exactly nine letters and digits.
 
 
 def _tools_key(tools: Any) -> str | None:
-    """Return a cache key that is unique for the tools; None if there is none, e.g. for functions."""
+    """Return a unique cache key for the tools; None if there is none, e.g. for functions."""
     if tools is None or isinstance(tools, str):
         return tools or ""
     try:

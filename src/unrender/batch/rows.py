@@ -1,4 +1,4 @@
-"""Defines the result of parsing one recorded answer, with its status and the reasons."""
+"""Defines the result of parsing a recorded answer, with its status and the reasons for the status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Status(StrEnum):
     COMPLETE = "complete"
     """The whole answer was parsed, possibly with tolerated deviations."""
     TRUNCATED = "truncated"
-    """The answer ends inside a call, or the engine's finish reason says that it was cut off."""
+    """The answer ends inside a call, or the engine's finish reason is `length`."""
     MALFORMED = "malformed"
     """Part of the answer doesn't match the format; the rest was parsed."""
     UNREADABLE = "unreadable"
@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One recorded answer, and the known parts of its request."""
+    """A recorded answer, with the known parts of its request."""
 
     text: str
     prompt: str | None = None
@@ -38,17 +38,18 @@ class Row:
     messages: Sequence[Any] | None = None
     """The conversation before the answer; None if it isn't known."""
     tools: Any = None
-    """Tools in any form that `prepare` accepts, or as JSON text; None for the reader's own."""
+    """Tools in any form that `prepare` accepts, or as JSON text; None for the reader's default tools."""
     finish_reason: str | None = None
 
 
 def row_of(values: dict[str, Any]) -> Row:
-    """Validate a row and return it. Raises `RequestError`, naming the column's role, if the row is invalid."""
+    """Validate a row and return it. Raises `RequestError` if the row is invalid. The error names the invalid field."""
     messages, prompt, text = _conversation(values["messages"]), values["prompt"], values["text"]
     if isinstance(prompt, list | tuple):
         messages, prompt = _conversation(prompt), None
     if _missing(text) and messages:
-        # Some datasets store the answer as the last message, e.g. `[{"role": "user", …}, {"role": "assistant", "content": "<think>…"}]`.
+        # If there is no text column, the last message is the answer, e.g. `[{"role": "user", …}, {"role": "assistant", "content":
+        # "<think>…"}]`.
         *messages, last = messages
         text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     if not isinstance(text, str):
@@ -72,7 +73,7 @@ def _missing(value: Any) -> bool:
 
 
 def _conversation(value: Any) -> list[Any]:
-    """Return messages from a list, an array or JSON text, without the empty fields that tables add."""
+    """Return messages from a list, an array or JSON text. Removes the empty fields that tables add."""
     if _missing(value):
         return []
     if isinstance(value, str):
@@ -99,7 +100,7 @@ class Reading:
     message: Message = field(default_factory=Message)
     status: Status = Status.COMPLETE
     warnings: tuple[str, ...] = ()
-    """Reasons for the status: the position, the expected and found text, and a message for each failed call."""
+    """Reasons for the status. A warning gives the position and the expected and found text. Each failed call has its own warning."""
 
 
 def unreadable(reason: str) -> Reading:
@@ -108,7 +109,7 @@ def unreadable(reason: str) -> Reading:
 
 
 def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
-    """Return the result for a parsed row. `broken` lists the places that don't match the format."""
+    """Return the result for a parsed row. `broken` lists the parts of the answer that don't match the format."""
     failed = message.failed_calls
     if not broken and not failed:
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE

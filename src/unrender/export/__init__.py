@@ -1,12 +1,12 @@
-"""A Format as a response template: plain data that other libraries use to parse answers, without unrender.
+"""Converts a Format to a response template: plain data that other libraries use to parse answers, without unrender.
 
-In: a Format. Out: the `response_template` of transformers, vLLM and SGLang: JSON with fields, and patterns that open and close them. This
-module makes the fields. `response_calls` makes the field for calls, and all patterns.
+The result is the `response_template` of transformers, vLLM and SGLang: a JSON object with fields, and patterns that open and close them.
+This module creates the fields. `response_calls` creates the field for calls, and all patterns.
 
-Strategy: text that belongs to no other region is content. If reasoning has no opener, such text is reasoning. Wrappers of content, joints
-and ends of turn *close* that region, which has no effect while it is empty. Openers and closers also match layout, because a second region
-of content, even of white space, would replace the first. For the same reason reasoning only starts at the start of an answer or of a
-message in it. A later opener is content, so no text is lost.
+Strategy: text that belongs to no other field is content. If reasoning has no opener, such text is reasoning. Wrappers of content, joints
+and ends of turn *close* the field, which has no effect while it is empty. Openers and closers also match layout, because a second region of
+content, even of white space, would replace the first. For the same reason, reasoning only opens at the start of an answer or of a message
+in it. A later opener is content, so no text is lost.
 
 Rule: verbatim text is preserved exactly. A Format that can't be expressed raises `ExportError`; a partial loss is an `Omission`.
 """
@@ -49,7 +49,7 @@ REASONING_NAMES: Mapping[str, str] = {"transformers": "reasoning_content", "vllm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The Format as a response template for transformers, vLLM and SGLang, with its omissions.
+    """A response template for transformers, vLLM and SGLang, with its omissions.
 
     A response template has fields with start and end patterns.
     """
@@ -64,7 +64,7 @@ class Exported:
 
 
 def response_template_of(format: Format, *, target: Target = "transformers") -> Exported:
-    r"""Return the Format as a response template of version 1.
+    r"""Return a response template, version 1, for the Format.
 
     Raises `ExportError`, with the reason, if the format's calls can't be expressed or `target` is unknown.
 
@@ -81,7 +81,7 @@ def response_template_of(format: Format, *, target: Target = "transformers") -> 
 
 
 def _anchor(format: Format) -> dict[str, Any]:
-    """Return the anchor at which the answer starts in the prompt."""
+    """Return the anchor: the text of the prompt after which the answer starts."""
     headers = list(format.turn.headers)
     if not headers or format.turn.unasked:  # A parser can't find a header that the prompt doesn't contain.
         return {"start_anchor_pattern": r"\Z"}
@@ -106,7 +106,7 @@ def _text(**anchors: str) -> dict[str, Any]:
 def _reasoning(format: Format) -> dict[str, Any]:
     reasoning = format.reasoning
     opener = beside_text(reasoning.start.lstrip(), spelled(format, reasoning.start))
-    # An answer without reasoning may start with just the closer.
+    # An answer without reasoning may start with just the closer of reasoning.
     opened = _beginnings(format) + ANYWHERE + any_of((opener, f"(?={spelled(format, reasoning.end)})"))
     calls = _calls_begin(format) if reasoning.holds_calls else []
     ended = [f"(?={end})" for end in turn_ends(format)]
@@ -128,10 +128,11 @@ def _unasked(format: Format) -> list[str]:
 
 
 def _reasoning_ends(format: Format) -> Iterator[str]:
-    """Yield patterns for the end of reasoning with its joint. After empty reasoning with a special form, the joint is left out."""
+    """Yield patterns for the end of reasoning with its joint. No joint follows empty reasoning in a special form."""
     markers, core = format.reasoning, spelled(format, format.reasoning.end)
     joint, closed = _joint(format.turn.reasoning_to_content), _joint(format.turn.start_to_content)
-    # A lone `</think>`, in the prompt or at the start of an answer, is followed by the text that starts an answer.
+    # A lone `</think>`, in the prompt or at the start of an answer, is followed by the joint that starts an answer, not by the joint after
+    # reasoning.
     if closed and closed != joint and format.turn.prefill_no_thinking.strip() == markers.end.strip():
         yield rf"(?:\A\s*|(?<={escaped_pattern(markers.start.strip())})){core}{closed}"
     begun = escaped_pattern(markers.empty.removesuffix(markers.end.strip()))
@@ -150,18 +151,18 @@ def _delimited_content(format: Format) -> dict[str, Any]:
 
 
 def _calls_begin(format: Format) -> list[str]:
-    """Return a pattern that matches before a call; empty if there are no calls."""
+    """Return a lookahead pattern for the start of a call; empty if the format has no calls."""
     calls = own_calls(format)
     return [f"(?={calls_opener(format, calls)})"] if calls else []
 
 
 def _joint(text: str) -> str:
-    """Return a pattern for a joint that is only layout; empty otherwise, because other text closes a region itself."""
+    """Return a pattern for a joint that consists of layout only; empty for other joints, which have their own closing patterns."""
     return at_most(text) if text.isspace() else ""
 
 
 def _closers(format: Format) -> str:
-    """Return patterns for text that ends the default region, or is dropped from it."""
+    """Return patterns for text that ends the default field, or is dropped from it."""
     calls = own_calls(format)
     others = (*_unasked(format), *_wrappers(format), *_joints(format), *(between_calls(calls) if calls else ()))
     begun = (rf"\A{escaped_pattern(token)}" for token in repeated(format.turn))
@@ -179,7 +180,7 @@ def _wrappers(format: Format) -> Iterator[str]:
 def _joints(format: Format) -> Iterator[str]:
     turn = format.turn
     for joint in (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content):
-        # If a joint starts with an end of turn, a parser may stop there, so match the rest of the joint alone too.
+        # If a joint starts with an end of turn, a parser may stop at that end. Therefore also match the rest of the joint alone.
         rests = dict.fromkeys(joint.strip().removeprefix(end.strip()).strip() for end in ("", turn.end, *turn.ends))
         bare = joint.strip()
         yield from (beside_text(joint.replace(bare, rest), beside_layout([rest])) for rest in rests if rest)

@@ -1,16 +1,16 @@
-r"""Writes a format's literals as regular expressions, and its call syntax as the `tool_calls` field of a response template.
+r"""Converts a format's literals to regular expressions, and its call syntax to the `tool_calls` field of a response template.
 
 Strategy: complete JSON objects and lists are parsed as JSON and rearranged by a `transform`, so their keys may come in any order. In other
 formats, the opener captures the function's name, and the text between opener and closer is the arguments.
 
 Rules:
 
-- White space at a marker's ends is layout. Next to verbatim text, a pattern matches at most as much of it as the marker has, to
-  preserve that text exactly. Elsewhere it matches any amount.
+- White space at a marker's ends is layout. Next to verbatim text, a pattern matches at most as much white space as the marker has, to
+  preserve that text exactly. Elsewhere a pattern matches any amount.
 - The patterns are for the `regex` package, which also finds a match that starts at the end of the text. They also work with
   Python's `re`.
-- JSON without the keys that a transform needs loses the entire message. Therefore openers require the key of the arguments, and
-  closers must follow the last bracket of the JSON. Most strings in it may then contain the same marker.
+- If JSON lacks keys that a transform needs, the entire message is lost. Therefore openers require the key of the arguments, and
+  closers must follow the last bracket of the JSON. Most strings in the JSON may then contain the closer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _CONTROLS = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 ANYWHERE = r"\s*"
-"""Layout between two parts that aren't verbatim text."""
+"""Pattern for layout between two parts that aren't verbatim text."""
 
 
 def escaped_pattern(text: str) -> str:
@@ -51,7 +51,7 @@ def any_of(patterns: Iterable[str]) -> str:
 
 
 def at_most(layout: str) -> str:
-    r"""Return a pattern for at most as much white space as `layout` has.
+    r"""Return a pattern for white space that is at most as long as `layout`.
 
     >>> at_most("\n\n")
     '\\s{0,2}'
@@ -67,7 +67,7 @@ def beside_text(marker: str, core: str) -> str:
 
 
 def beside_layout(parts: Sequence[Part]) -> str:
-    """Return a pattern for a sequence of literals and slots, with any amount of layout in it."""
+    """Return a pattern for a sequence of literals and slots that allows any amount of layout in the literals."""
     pattern = ""
     for i, part in enumerate(parts):
         if isinstance(part, Slot):
@@ -88,7 +88,7 @@ def spelled(format: Format, marker: str) -> str:
 
 
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
-    """Return a pattern for literals and slots. Each slot in `groups` becomes a group of its name.
+    """Return a pattern for literals and slots. Each slot in `groups` becomes a capturing group named after the slot.
 
     A slot at the end stops at one of the texts in `follows`. A slot that occurs twice matches the same text both times.
     """
@@ -135,7 +135,7 @@ TemplateField = dict[str, Any]
 _PLACEHOLDER = re.compile(r"\w+")
 """Matches keys that a transform can name."""
 _LEAST_MARKER = 3
-"""Minimum length of a marker between calls. Shorter texts are common in ordinary text."""
+"""Minimum length of a marker between calls. Shorter strings are common in ordinary text."""
 _VALUES: Mapping[ExportedNotation, TemplateField] = {
     ExportedNotation.TEXT: {"name": "text", "args": {"strip": False}},
     ExportedNotation.JSON: {"name": "json", "args": {"allow_non_json": True}},
@@ -144,7 +144,7 @@ _VALUES: Mapping[ExportedNotation, TemplateField] = {
 
 
 def calls_field(format: Format, calls: Calls) -> TemplateField:
-    """Return the field that parses the format's calls. Raises `ExportError`, with the reason, if no field can."""
+    """Return the field that parses the format's calls. Raises `ExportError`, with the reason, if there is no such field."""
     if calls.envelope is None:
         return _named_field(format, calls)
     _check_envelope(calls, calls.envelope)
@@ -153,7 +153,7 @@ def calls_field(format: Format, calls: Calls) -> TemplateField:
 
 
 def between_calls(calls: Calls) -> list[str]:
-    """Return patterns for text between calls that isn't part of a call: ends of sections, separators.
+    """Return patterns for text between calls: ends of sections and separators.
 
     Raises `ExportError` if such text is also common in ordinary text.
     """
@@ -169,7 +169,7 @@ def between_calls(calls: Calls) -> list[str]:
 def calls_opener(format: Format, calls: Calls) -> str:
     """Return the pattern that opens a call, without a group for its name.
 
-    Other fields that end at a call don't need the name. Raises the errors of `calls_field`.
+    Fields that end where a call starts use this pattern, because they don't need the name. Raises the same errors as `calls_field`.
     """
     return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format, calls)["open_pattern"]))
 
@@ -185,7 +185,7 @@ def _check_envelope(calls: Calls, envelope: Envelope) -> None:
 
 
 def _list_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateField:
-    """Return the field for one JSON list of all calls."""
+    """Return the field for a single JSON list of all calls."""
     start, _, rest = calls.open.text.rpartition("[")
     end = calls.close.core
     if rest.strip() or not end.startswith("]") or calls.call_open or calls.call_close:
@@ -201,7 +201,9 @@ def _list_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateFie
 
 
 def _list_end(format: Format, after_list: str) -> str:
-    """Return a pattern for the end of a list, given the text after its bracket. A bracket alone isn't enough, since JSON has many."""
+    """Return a pattern for the end of a list: its closing bracket and the text after it. The bracket isn't enough, because JSON contains
+    many brackets.
+    """
     if not after_list:
         return any_of(turn_ends(format))
     if after_list.strip("\\}]"):
@@ -210,7 +212,7 @@ def _list_end(format: Format, after_list: str) -> str:
 
 
 def _object_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateField:
-    """Return the field for calls that are one JSON object each."""
+    """Return the field for calls that are each one JSON object."""
     opened = _begun(format, calls)
     if calls.maximum is None and not (calls.call_open or calls.call_close):
         raise ExportError("tool calls: there is no marker between two calls")
@@ -226,14 +228,16 @@ def _object_field(format: Format, calls: Calls, envelope: Envelope) -> TemplateF
 
 
 def _first_key(function: Sequence[Part]) -> str:
-    """Return a pattern for the start of a call up to its first key. The JSON parser reads the rest."""
+    """Return a pattern for the start of a call up to its first key. A JSON parser reads the rest."""
     text = function[0] if function and not isinstance(function[0], Slot) else ""
     found = re.match(r'(\{)\s*("[^"]*")', text)
     return rf"\{{\s*{escaped_pattern(found[2])}" if found else r"\{"
 
 
 def _up_to_arguments(envelope: Envelope) -> str:
-    """Return a pattern for a call up to the key of its arguments. It allows no objects before them except those that contain them."""
+    """Return a pattern for a call up to the key of its arguments. No other objects may precede the arguments, except those that contain
+    them.
+    """
     return r"\s*".join(rf'\{{[^{{}}]*"{key}"\s*:' for key in envelope.args_field)
 
 
@@ -247,9 +251,9 @@ def _transform(envelope: Envelope, *, under: str) -> dict[str, Any]:
 
 
 def _named_field(format: Format, calls: Calls) -> TemplateField:
-    """Return the field for calls with a captured name, and arguments between opener and closer."""
+    """Return the field for calls whose name is captured and whose arguments are between the opener and the closer."""
     content = _arguments(calls.arguments)
-    # Text around a JSON object of arguments is part of the call.
+    # The text around a JSON object of arguments is part of the opener and the closer.
     inside = () if calls.arguments.entry else (calls.arguments.open.text, Slot.ARGUMENTS, calls.arguments.close.text)
     head, tail = _halves(as_skeleton(calls.function), inside or (Slot.ARGUMENTS,))
     if Slot.NAME not in head:
@@ -264,7 +268,7 @@ def _named_field(format: Format, calls: Calls) -> TemplateField:
     captured = _captured(calls, head, [first_argument, *map(text_of, tail), calls.call_close.text])
     opened = begun + captured.replace(r"\n", ANYWHERE)
     closed = _closers(format, calls, tail, begun + escaped_pattern(text_of(*head[:1])))
-    # A required object ends with a brace, but a call without arguments may have no JSON.
+    # If arguments are a required JSON object, the closer must follow its brace. A call without arguments may have no JSON.
     is_object = content["content"] == "json" and calls.arguments.empty is None
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}
@@ -288,7 +292,7 @@ def _halves(function: Skeleton, arguments: Skeleton) -> tuple[Skeleton, Skeleton
 
 
 def _captured(calls: Calls, head: Sequence[Part], follows: Sequence[str]) -> str:
-    """Return a pattern for the text before the arguments that captures name and id."""
+    """Return a pattern for the text before the arguments that captures the name and id."""
     stops = [text for text in follows if text.strip()]
     slots = (Slot.NAME, Slot.ID)
     if calls.id_parts is None or calls.id_parts[1] > len(head):
@@ -310,7 +314,7 @@ def _begun(format: Format, calls: Calls) -> str:
 
 
 def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) -> str:
-    """Return a pattern for the end of a call: its own closer, or else the text after it."""
+    """Return a pattern for the end of a call: its closer if it has one, otherwise the text after the call."""
     ended = beside_layout([*tail, calls.call_close.text])
     if ended.replace(ANYWHERE, ""):
         return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
@@ -322,7 +326,7 @@ def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) ->
 
 
 def _closer_after(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer after a bracket. Elsewhere, the closer is part of a JSON string."""
+    """Return a pattern for a closer after a bracket. A closer elsewhere is part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 
@@ -350,11 +354,11 @@ def _arguments(arguments: ArgumentsPart) -> TemplateField:
 
 
 def _entry(arguments: ArgumentsPart) -> str:
-    """Return the pattern of one argument. The value is exact, and a repeated key must be the same both times."""
+    """Return the pattern of one argument. The pattern matches the value exactly, and requires both texts of a repeated key to be equal."""
     at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, as_skeleton(arguments.entry)
     before = text_of(parts[at - 1])
     end = [part if isinstance(part, Slot) else part.rstrip() for part in parts[at + 2 :]]
-    # In `  <a>1</a>`, the layout before the first argument may already have been matched.
+    # Don't require the layout before the first argument, as in `  <a>1</a>`: another pattern may already have matched it.
     start = [part if isinstance(part, Slot) else part.lstrip() for part in parts[: at - 1]]
     opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
     value = "(?P<value>.*?)"

@@ -1,8 +1,8 @@
-"""Weakens a Format until it holds: claims that the template's own answers refute are dropped or replaced by weaker ones.
+"""Weakens a Format by dropping or replacing claims that the template's own answers refute.
 
-Strategy: answers are parsed with the format. If some are misread, every weaker claim that may help is tried, and the one with the lowest
-cost is used. The result may be weakened again. A dropped claim costs less than a false one, and a claim is dropped only if that reduces the
-cost.
+Strategy: answers are parsed with the format. If some are misread, every weaker format that may help is tried, and the one with the lowest
+cost is used. The process repeats with the result. A dropped claim costs less than a false one, and a claim is dropped only if that reduces
+the cost.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from unrender.proof.reading import Misread, Witness, misread, refused
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
 """Claims that the format can parse reasoning, one call, and several calls."""
 _FALSE, _UNCLAIMED, _UNWRITTEN = 10, 4, 2
-"""Costs of an answer that is misread, one that the format doesn't claim to read, and one that no grammar allows."""
+"""Costs of a misread answer, an answer that the format doesn't claim to read, and an answer that no grammar allows."""
 _JOINTS = tuple(item.name for item in fields(TurnTexts) if "_to_" in item.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """A Format, and the answers that it misreads."""
+    """A Format and the answers that it misreads."""
 
     format: Format
     given_up: tuple[str, ...] = ()
@@ -44,13 +44,13 @@ class _Weaker:
     claim: str
     """The claim that is dropped."""
     parts: Callable[[Format], dict[str, Any]]
-    """Function that returns the weaker parts; empty if the format doesn't make this claim."""
+    """Function that returns the weaker parts; empty if the format doesn't make the claim."""
     needed_by: Callable[[Said], bool]
     """Function that returns true for answers that need the claim."""
     part: Role | None = None
-    """Part that all answers that need the claim must misread in order to refute it; None for any part."""
+    """The claim is refuted only if this part is misread in all answers that need the claim. None stands for any part."""
     unread: bool = False
-    """True if such answers can't be parsed without the claim."""
+    """True if answers that need the claim can't be parsed without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _Trial:
 
     format: Format
     claim: str = ""
-    """The claim that this format lacks and a stronger one makes."""
+    """The claim that was dropped to get this format; empty for the original format."""
     more: tuple[str, ...] = ()
     """Messages about other claims that were dropped with this one."""
     wrong: tuple[Misread, ...]
@@ -81,7 +81,7 @@ def prove(witness: Witness, format: Format) -> Proof:
 
 
 def writable(witness: Witness, format: Format) -> tuple[Format, tuple[str, ...]]:
-    """Return a format whose grammars allow the template's answers, as far as possible, and messages about the problems."""
+    """Return a format whose grammars allow as many of the template's answers as possible, and messages about the dropped claims."""
     if not _unwritten(witness, format):
         return format, ()
 
@@ -89,6 +89,7 @@ def writable(witness: Witness, format: Format) -> tuple[Format, tuple[str, ...]]
         format = trial.format
         claims = {weaker.claim: parts for weaker in _WEAKER if (parts := weaker.parts(format))}
         # If answers are `<bot>\nHi` with thinking off and `<bot>Hi` otherwise, a grammar that requires the line break rejects one of them.
+        # Therefore try the format without each joint.
         for joint in (name for name in _JOINTS if getattr(format.turn, name)):
             claims[joint] = {"turn": replace(format.turn, **dict[str, Any]({joint: ""}))}
         for claim, parts in claims.items():
@@ -106,7 +107,7 @@ def writable(witness: Witness, format: Format) -> tuple[Format, tuple[str, ...]]
 def _weaken(trial: _Trial, weaker: Callable[[_Trial], Iterator[_Trial]]) -> list[_Trial]:
     """Return a trial, followed by the best weaker trial, the best one weaker than that, and so on."""
     way = [trial]
-    # Drop one claim at a time: the answers that are read without it decide whether other claims are refuted.
+    # Drop one claim at a time, because the weaker format may read answers that refute or confirm other claims.
     for _ in range(MAX_RETRIES if trial.wrong or trial.faults else 0):
         best = min(weaker(way[-1]), key=lambda trial: trial.cost, default=way[-1])
         if best.cost >= way[-1].cost:
@@ -125,7 +126,7 @@ def _given_up(way: Sequence[_Trial]) -> Iterator[str]:
 
 
 def _reading(witness: Witness, format: Format, more: tuple[str, ...] = (), claim: str = "") -> _Trial:
-    """Return the result of parsing the template's answers with a format."""
+    """Parse the template's answers with a format and return the result."""
     format = witness.complete(format) if claim else format
     wrong = misread(witness, format)
     unclaimed = [shown for shown in witness.shown if not claims_to_read(format, shown.said)]
@@ -136,7 +137,7 @@ def _reading(witness: Witness, format: Format, more: tuple[str, ...] = (), claim
 
 
 def _writing(witness: Witness, format: Format, more: tuple[str, ...] = (), claim: str = "") -> _Trial:
-    """Return the result of parsing the template's answers and matching them with the format's grammars."""
+    """Parse the template's answers, match them against the format's grammars, and return the result."""
     read = _reading(witness, format, more, claim)
     unwritten = _unwritten(witness, read.format)
     cost = read.cost + _UNWRITTEN * len({shown.name for shown in unwritten})
@@ -150,7 +151,7 @@ def _unwritten(witness: Witness, format: Format) -> tuple[CutOut, ...]:
 
 
 def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
-    """Yield claims that the format doesn't make although the template writes such answers, each with a message."""
+    """Yield claims that the template's answers need and the format doesn't make, each with a message."""
     answers: dict[str, str] = {}
     for shown in reversed(witness.shown):
         if lacking := _lacking(format, shown.said):
@@ -164,7 +165,7 @@ def _trials(witness: Witness, trial: _Trial) -> Iterator[_Trial]:
     wrong = [found.cut_out for found in trial.wrong]
     read = [shown.said for shown in witness.shown if shown not in wrong]
     for weaker in _WEAKER:
-        # If no answer is read, the texts cut out of the renderings may not be answers, so they refute nothing.
+        # If no answer is read correctly, the texts cut out of the renderings may not be answers, so they refute nothing.
         if witness.is_over() or (weaker.unread and not read) or not _is_refuted(weaker, read, trial.wrong):
             continue
         if parts := weaker.parts(trial.format):
@@ -172,8 +173,8 @@ def _trials(witness: Witness, trial: _Trial) -> Iterator[_Trial]:
 
 
 def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread]) -> bool:
-    # "Several calls are read" is refuted if all answers with several calls are misread. If one of them is read, the claim holds, and the
-    # others have a different problem.
+    # The claim "several calls are read" is refuted if all answers with several calls are misread. If one of them is read, the claim is
+    # true, and the others are misread for a different reason.
     needing = [found for found in wrong if weaker.needed_by(found.cut_out.said)]
     refuted = all(weaker.part in (None, *found.parts) for found in needing)
     return bool(needing) and refuted and not any(map(weaker.needed_by, read))
@@ -185,7 +186,7 @@ def claims_to_read(format: Format, said: Said) -> bool:
 
 
 def _lacking(format: Format, said: Said) -> str:
-    """Return a claim that such answers need and the format doesn't make; empty if it makes them all."""
+    """Return a claim that answers like `said` need and the format doesn't make; empty if the format makes all of them."""
     if said.reasoning and format.reasoning.mode is ReasoningMode.NONE:
         return _REASONING
     if said.calls and format.tools.mode is ToolMode.NONE:
@@ -233,7 +234,7 @@ _WEAKER = (
     _Weaker(
         claim=_CALLS,
         parts=lambda format: {} if format.tools.mode is ToolMode.NONE else {"tools": CallSyntax()},
-        # A format that reads `f()` but not `f(a=1)` doesn't read calls.
+        # A format that reads `f()` but not `f(a=1)` doesn't support calls.
         needed_by=lambda said: any(call.arguments for call in said.calls),
         part=Role.CALL,
         unread=True,
@@ -245,7 +246,7 @@ _PLACE = re.compile(r"format\.(\w+)(?:\.(\w+))?")
 
 
 def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ...]]:
-    """Return `format` with those of `parts` that form a valid Format, and messages about the dropped ones.
+    """Return a valid Format with as many of `parts` as possible, and messages about the dropped parts.
 
     >>> from unrender.format import Reasoning, ReasoningMode
     >>> possible_format(Format(), reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end=" "))[0] == Format()
@@ -257,7 +258,7 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
         try:
             return replace(format, **parts), tuple(given_up)
         except FormatError as error:
-            if not (found := _PLACE.match(error.where)):  # The error names no field, so the wrong part is unknown.
+            if not (found := _PLACE.match(error.where)):  # The error names no field, so the invalid part is unknown.
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             part, field = found.groups()
             value = parts.get(part, getattr(format, part))

@@ -12,7 +12,7 @@ from unrender.proof.split import common_prefix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOut:
-    """An answer cut out of a rendering, and the text before it."""
+    """An answer extracted from a rendering, with the text before it."""
 
     said: Said
     name: str = ""
@@ -20,24 +20,24 @@ class CutOut:
     request: Request
     """Request for parsing the answer: the tools, and the types of their arguments."""
     before: Conversation = ()
-    """Conversation before the answer."""
+    """Messages before the answer."""
     prompt: str
-    """The prompt of the answer."""
+    """The rendered prompt before the answer."""
     start: str
-    """Rendering before the answer."""
+    """The part of the rendering before the answer."""
     answer: str
     whole: str = ""
-    """Rendering with the answer and the following messages."""
+    """The complete rendering, including the answer and the messages after it."""
 
     @property
     def asked(self) -> bool:
-        """True if the answer follows the complete prompt."""
+        """True if the text before the answer is the complete prompt."""
         return self.start == self.prompt
 
     def read_after(self, format: Format) -> str:
         """Return the prompt for parsing the answer."""
-        # If the prompt is `<bot><think>` and the history has `<bot>so</think>Hi`, only the prompt opens reasoning. In `<bot>My steps:`,
-        # words open reasoning instead of a marker.
+        # If the prompt is `<bot><think>` and the history contains `<bot>so</think>Hi`, only the prompt opens reasoning. In `<bot>My
+        # steps:`, plain words open reasoning instead of a marker.
         opened, begun = format.reasoning.opened_in, self.prompt.removeprefix(self.start)
         begins = begun.strip() if format.reasoning.mode is ReasoningMode.DELIMITER else opened(begun)
         unmarked = self.said.reasoning and begins and not opened(self.answer)
@@ -47,9 +47,9 @@ class CutOut:
 def cut_out(
     said: Said, request: Request, before: Conversation, *, prompt: str, whole: str, name: str = "", begun: str = ""
 ) -> CutOut | None:
-    """Cut an answer to the conversation `before` out of a rendering; None if the question doesn't precede it.
+    """Extract an answer to the conversation `before` from a rendering; None if the question doesn't precede it.
 
-    `begun` is the prompt's prefill. An answer that doesn't continue it starts after the header.
+    `begun` is the prompt's prefill. An answer that doesn't continue the prefill starts after the header.
     """
     start = prompt if whole.startswith(prompt) else _shared(prompt.removesuffix(begun), whole)
     if str(before[-1].content) not in start:
@@ -59,12 +59,13 @@ def cut_out(
 
 
 def _shared(prompt: str, full: str) -> str:
-    """Return the start of `full` that is also in the prompt, ignoring white space."""
+    """Return the start of `full` that matches the start of `prompt`, apart from white space."""
     if full.startswith(prompt):
         return prompt
-    # If the prompt is `<bot><think>` and the history has `<bot>Hi`, the answer starts after the common text.
+    # If the prompt is `<bot><think>` and the history contains `<bot>Hi`, the answer starts after the common text, `<bot>`.
     same = common_prefix([prompt, full])
-    # If the prompt is `</u>\n\n<bot>` and the history has `</u>\n<bot>Hi`, the answer doesn't start at the missing line break.
+    # If the prompt is `</u>\n\n<bot>` and the history contains `</u>\n<bot>Hi`, ignore the missing line break: the answer still starts
+    # after `<bot>`.
     asked, rest = (text[len(same) :].lstrip() for text in (prompt, full))
     more = common_prefix([asked, rest])
     return full[: len(full) - len(rest) + len(more)] if more.strip() else same

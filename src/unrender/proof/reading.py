@@ -1,7 +1,7 @@
 """Parses a template's answers with a format, at once or in chunks, and finds the misread ones.
 
-Rules: an answer that the template writes exactly like another one isn't judged, because no parser could distinguish them. Text that may not
-be an answer isn't judged either.
+Rules: two answers that the template renders identically aren't counted as misread, because no parser could distinguish them. Text that may
+not be an answer isn't counted either.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Witness:
 
     shown: tuple[CutOut, ...]
     request: Request
-    """The usual request. Only answers to it are checked against grammars."""
+    """The request of most answers. Only answers to this request are checked against grammars."""
     eos_token: str
     writes: Writes
     complete: Callable[[Format], Format]
-    """Function that adds parts that no answer shows to a format."""
+    """Function that completes a format with parts that no answer shows, such as declared formats."""
     is_over: Callable[[], bool]
     """Function that returns true if verification must stop."""
 
@@ -56,7 +56,7 @@ class ReadAnswer:
 
     @property
     def own(self) -> Message:
-        """The message without the prefill."""
+        """The message without the prefill's text."""
         return replace(self.message, reasoning=self.message.reasoning.removeprefix(self.begun))
 
 
@@ -67,7 +67,7 @@ class Misread:
     cut_out: CutOut
     message: Message
     parts: frozenset[Role]
-    """The misread parts."""
+    """The parts that were misread."""
 
 
 def read(
@@ -76,7 +76,7 @@ def read(
     """Parse chunks after a prompt as an answer to a request."""
     parser = Parser(format, request, grammar=grammar, prompt=prompt, ids=numbered_id)
     begun = parser.message.reasoning
-    # The parser holds back the line break after `My steps:`, which is also part of the prompt.
+    # The parser holds back the prompt's trailing white space, e.g. the line break after `My steps:`. Add it to the prefill's reasoning.
     begun += prompt[len(prompt.rstrip()) :] if begun else ""
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     events += parser.finish()
@@ -87,8 +87,8 @@ def read(
 def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
     """Return the misread answers, except those that no parser could distinguish.
 
-    They are parsed with the format's own call syntax only, because tolerated syntaxes would prove nothing about it. They are parsed in one
-    piece, because results never depend on chunks.
+    Answers are parsed with the format's own call syntax only, because tolerated syntaxes would prove nothing about it. Each is parsed in
+    one piece, because results never depend on how the text is split into chunks.
     """
     ended = replace(format._ended_by(witness.eos_token), tolerated=())
     return tuple(found for shown in witness.shown if (found := _misread(witness, ended, shown)))
@@ -104,26 +104,30 @@ def _misread(witness: Witness, format: Format, shown: CutOut) -> Misread | None:
 
 
 def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Collection[Role] = ALL) -> bool:
-    """Return whether the template writes the parsed message exactly like the intended one. Only `excused` parts may differ.
+    """Return whether the template renders the parsed message exactly like the intended one. Only `excused` parts may differ.
 
-    A call that was parsed as text is never excused. Neither is white space that the format left in a string and the template trims.
+    A call that was parsed as text is never excused. Surrounding white space in a string isn't excused either if the template would trim it.
     """
     read, meant = said_by(message), shown.said
     if message.failed_calls or not misread_parts(meant, message) <= set(excused):
         return False
-    # If one call of `f` and two calls of `f` are both written as `<call>f</call>`, fewer calls are fine, but not none and not more.
+    # If the template renders one call of `f` and two calls of `f` identically, reading one instead of two is excused. Reading no call, or
+    # more calls than intended, is never excused.
     if not bool(meant.calls) <= len(read.calls) <= len(meant.calls):
         return False
     pairs = list(zip(read.calls, meant.calls, strict=False))
     if any(_padded(call.arguments, known.arguments) for call, known in pairs):
         return False
-    # The template may write both in the same way: reasoning `so` with content `Hi` and content `so Hi`, or 7 and "7".
+    # The template may render different messages identically, e.g. the string "7" and the number 7.
     again = replace(read, calls=tuple(replace(call, id=known.id) for call, known in pairs))
     return writes((*shown.before, again)) == shown.whole
 
 
 def _padded(found: Any, meant: Any) -> bool:
-    """Return whether a string in `found` has surrounding white space that `meant` lacks and a trimming template wouldn't write."""
+    """Return whether a string in `found` has different surrounding white space than in `meant`.
+
+    The same string without surrounding white space isn't reported, because a template may trim it.
+    """
     match found, meant:
         case str(), str():
             return found.strip() == meant.strip() and found not in (meant, meant.strip())
@@ -138,60 +142,61 @@ def _padded(found: Any, meant: Any) -> bool:
 def _follows_header(format: Format, shown: CutOut) -> bool:
     """Return whether a header precedes an answer that doesn't continue the prompt.
 
-    False if reasoning is opened only by words of the prompt, because the history doesn't contain them.
+    False if reasoning is opened only by plain words of the prompt, because the history doesn't contain these words.
     """
     if format.reasoning.mode is ReasoningMode.DELIMITER:
         return False
-    # In `<user>Q</u>[Be brief.]` before `Hi`, no header follows the question, so the text may not be an answer.
+    # In `<user>Q</u>[Be brief.]Hi`, no header follows the question, so `Hi` may not be an answer.
     begun = shown.start.rpartition(str(shown.before[-1].content))[2]
     return any(header.strip() in begun for header in format.turn.headers)
 
 
 def with_and_without_end(format: Format, text: str) -> Iterator[str]:
-    """Yield the text and, if it ends with ends of turns or the next header, also the text without them."""
+    """Yield the text. If it ends with an end of turn or the next header, also yield it without them."""
     yield text
     bare = text
     while (shorter := _without_end(format, bare)) is not None:
         bare = shorter
     if bare != text:
-        # `It rains.<end><user>` is parsed like `It rains.`: engines may stop before, at or after the end of turn.
+        # Parse `It rains.` and `It rains.<end><user>`: engines may stop before, at or after the end of turn.
         yield bare
 
 
 def _without_end(format: Format, text: str) -> str | None:
-    # A template that always adds a generation prompt writes a header after the end.
+    # Remove headers too, because a template that always adds a generation prompt writes one after the end.
     for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
         if end.strip() and text.rstrip().endswith(end.strip()):
-            # If the end is `\n<end>`, remove the line break of `Hi\n<end>` too.
+            # If the end is `\n<end>`, also remove the line break in `Hi\n<end>`.
             return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
     return None
 
 
 def disallowed(answer: Remainder, ways: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the keys of `ways` for which the grammar of an answer allows none of the given forms."""
+    """Return the keys of `ways` whose forms are all rejected by the grammar of the answer."""
     refused = set(answer.refused(chain.from_iterable(ways.values())))
     return [text for text, forms in ways.items() if refused.issuperset(forms)]
 
 
 def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
-    """Yield the answers that are parsed correctly, but that no grammar of the format allows after their prompt."""
+    """Yield the answers that are parsed correctly, but that the format's grammar doesn't allow after their prompt."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- a stored analysis is read without it
 
     ended = format._ended_by(witness.eos_token)
     answers: dict[str, dict[str, CutOut]] = {}
     for shown in witness.shown:
-        # Models never write answers that only a history shows. Texts and long calls take too long to check.
+        # Skip answers that occur only in a history, because models never write them. Also skip answers with text arguments or more than two
+        # calls, because checking them takes too long.
         usual = shown.request is witness.request and len(shown.said.calls) < 3
         if shown.asked and usual and not _ends_in_content(shown):
             bare = min(with_and_without_end(ended, shown.answer), key=len)
-            # A model doesn't write a header, or text after an end, in one answer.
+            # Skip text that contains a header or an end of turn, because a model doesn't write these within an answer.
             around = (text.strip() for text in (ended.turn.end, *ended.turn.ends, *ended.turn.headers))
             if not any(text and text in bare for text in around):
                 answers.setdefault(read_prefill(ended, shown.start), {})[bare.rstrip()] = shown
     for begun, texts in answers.items():
         if begun or ended.reasoning.mode is not ReasoningMode.DELIMITER:
             answer = Remainder(format=ended, request=witness.request, prefill=begun)
-            # In `Hi\n`, the final line break may be part of the answer.
+            # Check `Hi\n` with and without the line break, which may be part of the answer.
             ways = {bare: {bare, *with_and_without_end(ended, shown.answer)} for bare, shown in texts.items()}
             for shown in (texts[bare] for bare in disallowed(answer, ways)):
                 found = read(ended, shown.request, shown.read_after(ended), [shown.answer])
@@ -200,6 +205,6 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
 
 
 def _ends_in_content(shown: CutOut) -> bool:
-    """Return whether content follows a call. Engines end a turn after its calls, so only a history shows that."""
+    """Return whether content follows a call. Engines end a turn after its calls, so such content occurs only in a history."""
     said, answer = shown.said, shown.answer
     return bool(said.calls and said.content) and answer.rfind(said.content) > answer.find(said.calls[0].name)

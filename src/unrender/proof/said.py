@@ -14,7 +14,7 @@ ALL = frozenset((Role.CONTENT, Role.REASONING, Role.CALL))
 
 
 def as_message(said: Said) -> Message:
-    """Return the message that a correct parser returns for an answer."""
+    """Return the message that a correct parser would return for an answer."""
     calls = tuple(
         ToolCall(name=call.name, arguments_json=json.dumps(call.arguments, ensure_ascii=False), id=call.id or "")
         for call in said.calls

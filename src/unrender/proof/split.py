@@ -1,9 +1,9 @@
-"""Compares two renderings and finds their common and different parts. This small module is the core of the analysis.
+"""Compares two renderings and finds the parts that they share. This small module is the core of the analysis.
 
 Rules:
-- Texts are compared by *lexemes* (a `<tag>`, a `[MARKER]`, a word, one white-space character, one other character), never by
-  single characters: `<think>` and `<tool_call>` share the character `<`, but no lexeme.
-- A boundary never separates a marker from the word that completes it, as in `<|open|>` + `think`.
+- Texts are compared by *lexemes*, never by single characters. A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character
+  or one other character. `<think>` and `<tool_call>` share the character `<`, but no lexeme.
+- A marker is never separated from the word that completes it, as in `<|open|>` + `think`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PAIRS = (*_WORDS, *((left.upper(), right.upper()) for left, right in _WORDS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Two texts compared: their common start, what is only in each, and their common end."""
+    """The result of comparing two texts: their common start, the different middle part of each, and their common end."""
 
     prefix: str
     left: str
@@ -31,7 +31,7 @@ class Split:
 
 
 def common_prefix(texts: Iterable[str]) -> str:
-    """Return the longest common prefix of `texts`, in lexemes.
+    """Return the longest common prefix of `texts`, in complete lexemes.
 
     >>> common_prefix(["<|a|>x<think>", "<|a|>x<tool>"])
     '<|a|>x'
@@ -40,7 +40,7 @@ def common_prefix(texts: Iterable[str]) -> str:
 
 
 def common_suffix(texts: Iterable[str]) -> str:
-    """Return the longest common suffix of `texts`, in lexemes."""
+    """Return the longest common suffix of `texts`, in complete lexemes."""
     backwards = [lexemes(text)[::-1] for text in texts]
     return "".join(shared_start(backwards)[::-1])
 
@@ -52,7 +52,7 @@ def shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
 
 
 def calculate_diff_split(left: str, right: str) -> Split:
-    """Split two texts into common prefix, both middles and common suffix. Markers are never split.
+    """Split two texts into a common prefix, two different middle parts and a common suffix. Markers are never split.
 
     >>> calculate_diff_split("<a>one</a>", "<a>two</a>")
     Split(prefix='<a>', left='one', right='two', suffix='</a>')
@@ -98,7 +98,7 @@ def closers_of(tag: str) -> tuple[str, ...]:
     >>> closers_of("<|START_THINKING|>")
     ('</|START_THINKING|>', '<|/START_THINKING|>', '<|END_THINKING|>')
     """
-    # `</think>` is a closer itself.
+    # `</think>` is itself a closer, so nothing closes it.
     if tag[1:2] == "/" or tag[1:3] == "|/":
         return ()
     if tag[:2] in ("<<", "[["):
@@ -124,7 +124,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
     return (*candidates, *(closer.replace(right, left) for left, right in _PAIRS if right in closer))
 
 
-# `/k][k]` starts inside a tag. `]<~[<` doesn't, because other characters are between its brackets.
+# Matches text that starts inside a tag, like `/k][k]`. It doesn't match `]<~[<`, because other characters are between the brackets.
 _OPEN_TAG = re.compile(
     "[^<>]*>|" + "|".join(rf"[^\{pair[0]}\{pair[1]}]*\{pair[1]}\s*\{pair[0]}" for pair in BRACKETS[1:])
 )
@@ -132,7 +132,7 @@ _OPEN_TAG = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The literals around the items of a row."""
+    """The literals around the items in a row."""
 
     prefix: str
     """Text before each item."""
@@ -141,23 +141,23 @@ class Solution:
     separator: str
     """Text between two items."""
     rule: str = ""
-    """Name of the rule that found the borders."""
+    """Name of the rule that found the borders between the literals."""
 
 
 def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution:
-    """Find prefix, suffix and separator of the items in a row.
+    """Find the prefix, suffix and separator of the items in a row.
 
     >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
     Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what is between two, and at both ends')
     """
-    # In `<c>f</c>, <c>g</c>.`, `<c>` precedes the first item and ends the text between both. `</c>` starts that text and follows the last
-    # item. The remaining text is `, `.
+    # In `<c>f</c>, <c>g</c>.`, the prefix `<c>` precedes both items, and the suffix `</c>` follows both. The separator is the rest of the
+    # text between the items, `, `.
     prefix = common_suffix([*before, between])
     suffix = common_prefix([between, *after])
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
         return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
-    # Prefix and suffix overlap, like the line breaks in `\n[f]\n[g]\n`. Choose the least awkward border.
+    # The prefix and the suffix overlap if a line break could belong to either, as in `\n[f]\n[g]\n`. Choose the least awkward border.
     first = len(between) - len(prefix)
     borders = [first, *(at for at in accumulate(map(len, lexemes(between))) if first < at <= len(suffix))]
     border = min(borders, key=lambda at: _awkwardness(between, at))
@@ -170,6 +170,6 @@ def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
     left, right = ("", *lexemes(between[:at]))[-1], (*lexemes(between[at:]), "")[0]
     inside = _OPEN_TAG.match(between[at:]) is not None
     broken = (is_tag(left) and is_word(right)) or (is_word(left) and is_tag(right))
-    # Worst first: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`; before a line break, which usually
-    # ends an item; before other white space.
+    # Avoid these borders, the worst first: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`; before a
+    # line break, which usually ends an item; before other white space.
     return inside, broken, right == "\n", right.isspace(), at

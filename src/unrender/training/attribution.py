@@ -1,8 +1,8 @@
-"""Classifies the parts of a rendered conversation: text of messages, the template's own text, and text that the model wrote.
+"""Splits a rendered conversation into message text, template text and model output.
 
 Strategy: the conversation is rendered again with a placeholder for each message text. Text around the placeholders belongs to the template.
-If filling in the messages' texts reproduces the first rendering exactly, their positions are certain. Text that the model wrote is found as
-in `assistant_mask`.
+If filling in the messages' texts reproduces the first rendering exactly, their positions are certain. Model output is found as in
+`assistant_mask`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text.strip(), ensure_ascii=False)[1:-1],
 )
-"""Forms in which templates write a text: unchanged, trimmed, or as JSON."""
+"""Forms in which templates render message text: unchanged, trimmed, or as JSON."""
 Render = Callable[[Sequence[Any]], str]
 
 
@@ -54,14 +54,14 @@ class Attributed:
     """A rendered conversation, split into parts."""
 
     parts: tuple[RenderedPart, ...]
-    """Parts that add up to the conversation. Message text is only separate if `bodies_certain` is true."""
+    """The parts of the conversation, in order. Message text is a separate part only if `bodies_certain` is true."""
     bodies_certain: bool = True
     """True if the positions of the messages' own text are certain."""
     sampled_certain: bool = True
     """True if the positions of the model's text are certain."""
 
     def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
-        """Return text pieces for a `PromptEncoder`, with a flag for message text, which must not become special tokens.
+        """Return text pieces for a `PromptEncoder`. The flag of each piece is true for message text, which must not become special tokens.
 
         Raises `TokenizerError` if a message contains the text of a special token and its position isn't certain.
         """
@@ -78,7 +78,7 @@ class Attributed:
 def attributed_prompt(
     template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **settings: Any
 ) -> Attributed:
-    """Return the prompt that `ChatTemplate.prepare` renders, in parts. Raises the errors of `prepare`.
+    """Return the prompt that `ChatTemplate.prepare` renders, split into parts. Raises the same errors as `prepare`.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>")
     >>> [part.text for part in attributed_prompt(template, [{"role": "user", "content": "Hello"}]).parts]
@@ -103,7 +103,7 @@ def attributed_prompt(
 def attributed_conversation(
     template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **settings: Any
 ) -> Attributed:
-    """Return a rendered conversation without a generation prompt, in parts. Raises the errors of `assistant_mask`."""
+    """Return a conversation rendered without a generation prompt, split into parts. Raises the same errors as `assistant_mask`."""
 
     def render(conversation: Sequence[Any]) -> str:
         return assistant_mask(template, conversation, tools=tools, **settings).text
@@ -153,7 +153,7 @@ def _attributed(
 
 
 def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
-    """Yield the spans, and the text between them as the end of one message and the header of the next."""
+    """Yield the spans and the text between them. That text is split into the end of one message and the header of the next."""
     position, last = 0, None
     for span in spans:
         gap = text[position : span.start]
@@ -169,7 +169,7 @@ def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[R
 
 
 def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
-    """Return the position after the end of a turn at the start of `gap`, including white space."""
+    """Return the position after the end of turn, and the white space after it, at the start of `gap`."""
     found = [at + len(end) for end in ends if (at := gap.find(end)) >= 0]
     place = min(found, default=0) if inside else max(found, default=0)
     return len(gap) - len(gap[place:].lstrip())
@@ -193,7 +193,10 @@ def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] |
 
 
 def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
-    """Return the ranges of the texts in `text`; None if it isn't the skeleton with the texts in place of the planted words."""
+    """Return the ranges of the texts in `text`.
+
+    None if replacing the placeholders in `skeleton` with the texts doesn't result in `text`.
+    """
     planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []
     position = begun = 0

@@ -1,11 +1,11 @@
 """Finds the characters of a rendered conversation that the model wrote, as a mask for training.
 
-Strategy: the model's text of a message is between the message's prompt and the end of its turn. If the template keeps prefixes, both are
-found by rendering the conversation up to that point. Otherwise, e.g. if reasoning of earlier turns is dropped, a needle in the message
-shows its position. The borders are then the header before it and the end of turn after it.
+Strategy: the model's text in a message starts after the message's prompt and stops at the end of its turn. If the template keeps prefixes,
+both positions are found by rendering the conversation up to that point. Otherwise, e.g. if reasoning of earlier turns is dropped, a needle
+in the message shows its position. The model's text is then between the header before the needle and the end of turn after it.
 
-Rules: the generation prompt isn't the model's text. The token that ends its turn is, but layout after that token isn't. A message with
-ambiguous borders is an error, never a guess.
+Rules: the generation prompt isn't the model's text. The model's text includes the token that ends its turn, but not the layout after that
+token. A message with ambiguous borders is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ Plant = Callable[[Said], Said | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskSpan:
-    """The range of one message that the model wrote: `text[start:end]` of the rendering."""
+    """The range of a message that the model wrote: `text[start:end]` of the rendering."""
 
     message: int
-    """Index of the message in the conversation. A tool result that is a content block counts as a separate message."""
+    """Index of the message in the conversation. A tool result inside a content block counts as a separate message."""
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMask:
-    """A rendered conversation, and the ranges of text that the model wrote."""
+    """A rendered conversation, with the ranges of text that the model wrote."""
 
     text: str
     written: tuple[MaskSpan, ...]
@@ -60,10 +60,10 @@ class AssistantMask:
         return mask
 
     def tokens(self, offsets: Iterable[tuple[int, int]]) -> list[int]:
-        """Return one number per token: 1 if the model wrote it, else 0.
+        """Return one number per token: 1 if the model wrote the token, else 0.
 
-        `offsets` are the start and end of each token in characters, as in a fast tokenizer's `offset_mapping`. A token counts if the model
-        wrote its first character. Empty tokens never count.
+        `offsets` are the start and end of each token in characters, as in a fast tokenizer's `offset_mapping`. A token is attributed to the
+        model if the model wrote its first character. Empty tokens are never attributed to the model.
         """
         mask = self.characters()
         return [int(low < high and mask[low]) for low, high in offsets]
@@ -74,7 +74,7 @@ def assistant_mask(
 ) -> AssistantMask:
     """Render a conversation and return a mask of the characters that the model wrote.
 
-    This works for any template, without `{% generation %}`. `template_kwargs` are template variables, as in `ChatTemplate.prepare`. Raises
+    The template doesn't need `{% generation %}`. `template_kwargs` are template variables, as in `ChatTemplate.prepare`. Raises
     `RequestError` if a message is malformed or has ambiguous borders, and `TemplateError` if the template rejects the conversation.
     """
     offer, request = read_request(tools)
@@ -90,7 +90,7 @@ def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     """Return the conversation and its rendering."""
     conversation = read_conversation(messages, writer.template, as_text=writer.as_text)
     read, _ = shown_media(conversation, writer.template, writer.capabilities)
-    # Do this before planting needles, or a needle in a call's name would also appear in its result.
+    # Add names to results before planting needles. Otherwise, a needle in a call's name would also appear in its result.
     shown = with_names(read)
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
@@ -129,12 +129,12 @@ class _Rendered:
 
 
 def _start(rendered: _Rendered, full: str, index: int) -> int | None:
-    """Return the start of the model's text: after the prompt, or after the header if the history continues differently."""
+    """Return the start of the model's text: after the prompt, or after the header if the history doesn't contain the complete prompt."""
     prompt = rendered.writer.text(rendered.messages[:index], asks=True) if index else None
     if prompt is not None:
         if full.startswith(prompt):
             return len(prompt)
-        # If the prompt ends in `<bot><think>` and the history has `<bot>Hi`, both contain the header.
+        # If the prompt ends in `<bot><think>` and the history contains `<bot>Hi`, the answer starts after their common header, `<bot>`.
         header = prompt.removesuffix(read_prefill(rendered.writer.ended, prompt))
         if full.startswith(header):
             return len(header)
@@ -143,7 +143,7 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
     written = None if place is None else after_header(rendered.writer.ended, full[:place])
     if place is None or (written is not None and not any(end in written for end in rendered.ends)):
         return None if place is None or written is None else place - len(written)
-    # In `<bot>Hi<end><user>Well?<end><call>f</call>`, no header precedes the call. The last header is another answer's.
+    # In `<bot>Hi<end><user>Well?<end><call>f</call>`, no header precedes the call: the last header belongs to another answer.
     history = rendered.writer.text(rendered.messages[:index], asks=False)
     if (
         history is None
@@ -158,7 +158,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
     """Return the end of the model's text: after the token that ends its turn, or where the next message starts."""
     last = index + 1 == len(rendered.messages)
     place = _place(rendered, full, index, _after)
-    # The answer ends before the text of the next message, so search for its end only between the two.
+    # The answer ends before the text of the next message, so search for the end of turn only before that text.
     following = len(full) if last else _place(rendered, full, index + 1, _before)
     if place is None or following is None:
         return _end_of_history(rendered, full, index)
@@ -171,7 +171,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
 
 
 def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
-    """Return the end of the conversation up to this message, if the template keeps that prefix."""
+    """Return the position where the conversation up to this message ends; None if the template doesn't keep that prefix."""
     history = rendered.writer.text(rendered.messages[: index + 1], asks=False)
     if history is None or not full.startswith(history):
         return None
@@ -180,7 +180,9 @@ def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
 
 
 def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index: int) -> int | None:
-    """Return the start of the next message's header, for turns without an end. A plain answer has the same header after it."""
+    """Return the start of the next message's header, for templates without an end of turn. The same header follows a plain answer, which is
+    rendered to find it.
+    """
     plain = rendered.planted(index, Said(role="assistant", content=_NEEDLE))
     following = rendered.messages[index + 1].content
     if plain is None or not isinstance(following, str) or not following or plain.count(_NEEDLE) != 1:
@@ -191,7 +193,7 @@ def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index
 
 
 def _end_of_calls(format: Format, text: str, start: int) -> int | None:
-    """Return the end of the calls that are parsed from `start` on. The header of their results follows."""
+    """Return the end of the calls that start at `start`. The next text is the header of their results."""
     parser = Parser(format, Request(tools=None), prompt=text[:start])
     parser.feed(text[start:])
     parser.finish()
@@ -200,12 +202,13 @@ def _end_of_calls(format: Format, text: str, start: int) -> int | None:
 
 
 def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | None:
-    """Return the position of the needle that `plant` inserts, in `full`; None if the needle isn't rendered."""
+    """Return the position in `full` of the needle that `plant` inserts; None if the needle isn't rendered."""
     message = plant(rendered.messages[index])
     planted = rendered.planted(index, message) if message is not None else None
     if message is None or planted is None or _NEEDLE not in planted:
         return None
-    # A call's name may be repeated in its result, as in `functions.f to=assistant`. Content is written only once.
+    # Accept several needles in a call's name, which may be repeated in its result, as in `functions.f to=assistant`. Content must occur
+    # only once.
     if planted.count(_NEEDLE) > 1 and message.calls == rendered.messages[index].calls:
         return None
     place = planted.index(_NEEDLE)
@@ -213,14 +216,15 @@ def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | No
 
 
 def _before_thought(said: Said) -> Said | None:
-    """Insert a needle before the reasoning, which some templates write in a separate turn before the content."""
+    """Insert a needle before the reasoning. Some templates render reasoning as a separate turn before the content."""
     return replace(said, reasoning=_NEEDLE + said.reasoning) if said.reasoning else None
 
 
 def _before(said: Said) -> Said | None:
     """Insert a needle before the content, or in the name of the first call."""
     if isinstance(said.content, str) and said.content:
-        # In `<bot>qzneedlezqHi`, the text before the needle is the same as in the real rendering, so the needle is where `Hi` starts.
+        # In `<bot>qzneedlezqHi`, the text before the needle is the same as in the real rendering, so the needle's position is the start of
+        # `Hi`.
         return replace(said, content=_NEEDLE + said.content)
     if not said.calls:
         return None

@@ -1,4 +1,4 @@
-"""Collects a multi-turn conversation as tokens: sampled tokens, and those of the messages in between.
+"""Collects the tokens of a multi-turn conversation: sampled tokens, and the tokens of the messages between them.
 
 Strategy: a conversation is a linked list of segments. Branches share their common prefix, and the cost of a turn is proportional to its new
 tokens. Lists are built on demand.
@@ -40,7 +40,7 @@ class TrainingRow:
 
     @property
     def completion_ids(self) -> list[int]:
-        """Ids after the first prompt: answers, and the messages in between."""
+        """Ids after the first prompt: answers, and the messages between them."""
         return self.input_ids[self.prompt_length :]
 
     def trl(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Tokens that were added together, linked to the previous ones."""
+    """Tokens that were added together, with a link to the previous ones."""
 
     ids: tuple[int, ...]
     messages: tuple[int, ...]
@@ -72,17 +72,17 @@ class _Stretch:
     """Messages that these tokens encode."""
     before: _Stretch | None
     count: int
-    """Number of messages up to and including this stretch."""
+    """Number of messages up to the end of this stretch."""
     sampled: bool = False
     logprobs: tuple[float, ...] | None = None
 
 
 class Rollout:
-    """A conversation between a model, tools and users, as sampled tokens and others.
+    """A conversation between a model, tools and users, stored as tokens.
 
     `tokenizer` is a tokenizer of transformers or tokenizers, or a `PromptEncoder` that several rollouts share. `settings` are arguments of
-    `ChatTemplate.prepare`. Raises the errors of `prepare`. Raises `TokenizerError` if the tokenizer doesn't list its special tokens, or
-    can't encode a message as ordinary text. Arguments are never modified.
+    `ChatTemplate.prepare`. Raises the same errors as `prepare`. Raises `TokenizerError` if the tokenizer doesn't list its special tokens,
+    or can't encode a message as ordinary text. Arguments are never modified.
     """
 
     def __init__(
@@ -97,14 +97,14 @@ class Rollout:
         self.encoder: PromptEncoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
         """Encoder for the prompt and messages."""
         self.turn: Turn = template.prepare(messages, tools=tools, **settings)
-        """The turn to be answered next, or the one that was answered last."""
+        """The turn that will be answered next, or the last answered turn."""
         pieces = _first_pieces(template, self.encoder, self.turn, messages, tools=tools, **settings)
         ids = tuple(self.encoder.prompt(pieces).ids)
         self._last = _Stretch(ids, (-1,) * len(ids), (False,) * len(ids), tuple(messages), None, len(messages))
 
     @property
     def ids(self) -> list[int]:
-        """All ids so far, as a new list: the prompt for an engine."""
+        """All ids so far, as a new list that can be passed to an engine as the prompt."""
         return [id for stretch in self._stretches() for id in stretch.ids]
 
     @property
@@ -116,7 +116,7 @@ class Rollout:
         """Add the sampled ids of an answer, including the stop token, and return the parsed message.
 
         The ids are kept unchanged. An empty list is an empty answer. Pass `logprobs`, one per id, for all answers or for none. Raises
-        `RequestError` if they don't match, or if `extend` wasn't called after the last answer.
+        `RequestError` if `logprobs` breaks this rule, or if `extend` wasn't called after the last answer.
         """
         if self._last.sampled:
             raise RequestError("sampled: expected extend(…) after an answer, found another answer")
@@ -147,9 +147,9 @@ class Rollout:
     def extend(self, messages: Sequence[Any], **changes: Any) -> None:
         """Append messages after the answer: tool results, user messages, system messages.
 
-        Only these messages are encoded. `changes` are arguments of `Turn.next`: `thoughts`, `unfinished`, `tool_choice`, variables of the
-        template. Raises the errors of `Turn.next`, and `TokenizerError`. Raises `RequestError` if nothing was sampled since the last
-        messages. An error leaves the rollout unchanged.
+        Only the new messages are encoded. `changes` are arguments of `Turn.next`: `thoughts`, `unfinished`, `tool_choice` and template
+        variables. Raises `TokenizerError` and the errors of `Turn.next`. Raises `RequestError` if nothing was sampled since messages were
+        last added. An error leaves the rollout unchanged.
         """
         if not self._last.sampled:
             raise RequestError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")
@@ -170,7 +170,7 @@ class Rollout:
         self.turn = turn
 
     def row(self) -> TrainingRow:
-        """Return the conversation as one row. Its mask is 1 for sampled tokens, and 0 for others."""
+        """Return the conversation as one row. The row's mask is 1 for sampled tokens and 0 for others."""
         stretches = list(self._stretches())
         answers = [stretch for stretch in stretches if stretch.sampled]
         known = any(stretch.logprobs is not None for stretch in answers)
@@ -204,7 +204,7 @@ class Rollout:
 def _first_pieces(
     template: ChatTemplate, encoder: PromptEncoder, turn: Turn, messages: Sequence[Any], **settings: Any
 ) -> list[tuple[str, bool]]:
-    """Return the pieces of the first prompt. There is only one if no message contains the text of a special token."""
+    """Return the pieces of the first prompt. If no message contains the text of a special token, the prompt is a single piece."""
     if not any(encoder.spelled(text) for _, text in texts_of(messages)):
         return [(turn.prompt, False)]
     with warnings.catch_warnings():

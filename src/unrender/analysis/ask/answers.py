@@ -1,7 +1,7 @@
 """Renders answers of each shape, and the text around them after a question and after a tool's result.
 
-Rules: once `discovery` has found the inputs, the analysis derives everything from the records of this module. The records are plain texts,
-and `find` consists of functions on them. Answers that verify a format are extracted without using that format.
+Rules: once `discovery` has found the inputs, all other findings are derived from the records of this module. The records contain only text,
+and `find` consists of functions that take them. Answers that verify a format are extracted without using that format.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
-"""Function that returns the answer in the text after an input, without its header; None if there is no answer."""
+"""Function that returns the answer in the text after an input, without its header; None if the text contains no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuations:
-    """Texts that a template writes after one input, up to the end of the conversation. None for conversations that it rejects."""
+    """Texts that a template renders after an input, up to the end of the conversation. None stands for conversations that it rejects."""
 
     prompt: str | None = None
     """The generation prompt."""
@@ -58,7 +58,7 @@ class Continuations:
     """Text after the input without an answer or a generation prompt."""
     bare_no_thinking: str | None = None
     answers: tuple[str, ...] = ()
-    """Answers of every shape that the template supports and doesn't drop."""
+    """Answers of every shape that the template supports and renders."""
     no_thinking: str | None = None
     """Answer with content only, with thinking switched off."""
     in_history: str | None = None
@@ -81,7 +81,7 @@ class Turns:
     opening: str = ""
     """Text before the first question of a conversation."""
     opening_with_tools: str = ""
-    """Text before the first question with tools: some templates list them right before a question."""
+    """Text before the first question if tools are offered. Some templates list tools right before a question."""
     content: str | None = None
     """Answer with content only, after the question."""
     followed: str | None = None
@@ -91,7 +91,7 @@ class Turns:
     call_answered: str | None = None
     """The same answer as `call`, followed by the call's result."""
     after_result: tuple[str, ...] = ()
-    """Answers with content to a tool's result, without and with another call."""
+    """Answers with content to a tool's result: one without a call, one with another call."""
 
 
 def render_turns(prober: Prober) -> Turns:
@@ -102,7 +102,7 @@ def render_turns(prober: Prober) -> Turns:
     again = (assistant(CONTENT, calls=calls) for calls in ((), (call,)) if takes_results)
     after_result = [prober.answer(message, before=called) for message in again]
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
-    # The opening is needed only if the last answer has no end, or ends differently from earlier ones, as in `Hi</end>Bye`.
+    # The openings are needed only if the last answer has no end, or ends differently from earlier ones, as in `Hi</end>Bye`.
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
     openings = () if ends_alike else (prober.render([user()], tools=tools) or "" for tools in (None, prober.offered))
     opening, opening_with_tools = (text.partition(USER)[0] for text in openings or ("", ""))
@@ -127,9 +127,10 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     answers = [prober.answer(shapes()[shape][1], before=before) for shape in _COMPARED]
     prompt, off = (prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False))
     bare = prober.answer(None, before=before)
-    # With thinking off, `</u>` may become `</u><bot><think></think>`. The input is unchanged, so no rendering is needed.
+    # With thinking off, `</u>` may become `</u><bot><think></think>`. If the prompt still starts with the bare text, the switch doesn't
+    # affect that text, so don't render it again.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
-    # A template may drop a call with its header and write `Q` where the prompt is `Q<bot>`. Such answers aren't compared.
+    # A template may drop a call together with its header, and render just `Q` although the prompt is `Q<bot>`. Leave out such answers.
     unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,
@@ -146,7 +147,7 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
 class Answers:
     """Text after the header in answers of each shape; None for a shape that isn't rendered.
 
-    Calls have one argument by default.
+    Unless stated otherwise, each call has one argument.
     """
 
     content: str | None = None
@@ -170,19 +171,21 @@ class Answers:
     reasoned_mixed: str | None = None
     """Reasoning, content and a call."""
     cut: Mapping[str, str | None] = field(default_factory=dict)
-    """Content that contains a word and a possible end marker of reasoning, by marker."""
+    """Content with a possible end marker of reasoning after its first word, by marker."""
     instructions: str = ""
-    """Text of the prompt before the question, if the prompt starts reasoning in plain words; otherwise empty."""
+    """Text of the prompt before the question; empty unless the prompt starts reasoning in plain words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCall:
-    """Texts of one call with non-numeric arguments; None if the template rejects the call."""
+    """Renderings of a call with arguments of different types; None if the template rejects the call."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
     """Calls with one argument, by the argument's JSON type."""
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
-    """Arguments of many types, with the answer. Later pairs have fewer values, for templates that fail. Each is rendered on demand."""
+    """Pairs of arguments of many types and the rendered answer. Later pairs have fewer values, in case the template rejects some. Answers
+    are rendered on demand.
+    """
 
 
 ANSWER_KINDS: Mapping[str, Any] = {
@@ -197,7 +200,7 @@ ANSWER_KINDS: Mapping[str, Any] = {
 
 
 def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
-    """Render an answer of every shape. `prefill` is the part that prompts already contain."""
+    """Render an answer of every shape. `prefill` is the part of the answer that prompts already contain."""
     said = {shape: answer for shape, (_, answer) in shapes().items()}
     said["long_call"] = assistant(calls=make_calls(1, 2))
     bodies = {name: body(prober.answer(message)) for name, message in said.items()}
@@ -213,7 +216,7 @@ def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
 
 
 def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
-    """Yield each possible end marker of reasoning with an answer whose content contains it.
+    """Yield each possible end marker of reasoning, with the rendering of an answer whose content contains the marker.
 
     Candidates are the template's string constants that look like closers, in any kind of brackets: `</think>`, `«/end»`.
     """
@@ -225,7 +228,7 @@ def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
 
 
 def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
-    """Render one call with values of every type: all together and, if arguments are `tagged`, also one at a time."""
+    """Render one call with values of every type. If arguments are `tagged`, also render each value in a call of its own."""
 
     def written(arguments: Mapping[str, Any]) -> str | None:
         return body(prober.answer(assistant(calls=[SaidCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
@@ -237,7 +240,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
 
 
 def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
-    """Render calls that differ from `Answers.call` in one respect, by name. Empty if the format has no calls."""
+    """Render calls that each differ from `Answers.call` in one respect, and return them by name. Empty if the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
     (call,) = make_calls(1)
@@ -245,7 +248,7 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
     calls = {
         "other_name": replace(call, name=NAMES[1]),
         "other_id": replace(call, id=IDS[1]),
-        "numeral": replace(call, arguments={key: str(number)}),  # The same digits, as a string.
+        "numeral": replace(call, arguments={key: str(number)}),  # The digits of a number, as a string.
     }
     if fmt.tools.arguments.entry:
         calls["other_key"] = replace(call, arguments={KEYS[1]: number})
@@ -254,8 +257,8 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
 
 
 def _shrinking_values() -> list[dict[str, Any]]:
-    """Return all values, then smaller sets for templates that fail: without null, without containers, only strings, no empty strings."""
-    # A template with `{% for x in value %}` fails on null. A call with fewer values still shows how the others are written.
+    """Return all values, then smaller sets in case the template fails: without null, without containers, only strings, no empty strings."""
+    # A template with `{% for x in value %}` fails on null. A call with fewer values still shows the notation of these values.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}
@@ -263,7 +266,7 @@ def _shrinking_values() -> list[dict[str, Any]]:
     return [everything, no_null, scalars, strings, {key: value for key, value in strings.items() if value}]
 
 
-# Answers that verify a format.
+# Answers that verify a format
 
 
 _WORDS = re.compile(r"\w{4,}")
@@ -274,7 +277,7 @@ _LATER = ("content", "reasoned", "call", "mixed")
 def cut_outs(prober: Prober, request: Request) -> tuple[CutOut, ...]:
     """Render answers to a first question, a later question and a tool's result, and extract them from the renderings.
 
-    They are parsed with `request`, except for calls with text arguments.
+    All answers will be parsed with `request`, except calls with text arguments, which have their own.
     """
     (call,), own = make_calls(1), own_answers()
     later = user(), assistant(CONTENT, REASONING), user(USER2)
@@ -300,10 +303,10 @@ def _cut_outs(prober: Prober, request: Request, before: Conversation, answers: M
 
 
 def is_shown(said: Said, text: str, question: str) -> bool:
-    """Return whether `text` shows all needles of an answer, its content exactly once, and not the question."""
+    """Return whether `text` contains all needles of an answer, and its content exactly once, but not the question."""
     needles = [said.content, said.reasoning]
     for call in said.calls:
-        # Only the words of string arguments must match, because other characters may be escaped.
+        # Compare only the words of string arguments, because other characters may be escaped.
         needles += [call.name, *call.arguments, *_WORDS.findall(str(list(call.arguments.values())))]
     shown_once = not said.content or text.count(said.content) == 1
     return shown_once and question not in text and all(needle in text for needle in needles)

@@ -1,7 +1,7 @@
 """Finds a template's `Capabilities` with probes. The most common inputs are tried first.
 
 Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string constants and
-variables. A candidate counts if its needle appears in the rendering.
+variables. A candidate is accepted if its needle appears in the rendering.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from unrender.proof.split import closers_of, common_prefix, is_tag
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _TOOLS_WORD = re.compile(r"tools|functions|(?:tool|function)_(?:list|json|schema|spec|desc|def)", re.IGNORECASE)
-"""Words in names of variables that hold all tools, rather than the name or style of one."""
+"""Matches names of variables that contain all tools, rather than the name or style of a single tool."""
 _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
-"""Words in the names of variables that aren't booleans."""
+"""Matches names of variables that aren't booleans."""
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
-"""Amounts of reasoning that some templates treat as none."""
+"""Names of reasoning levels that some templates treat as no reasoning."""
 _LONG_ID = "call_0123456789abcdef"
 _ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -63,7 +63,7 @@ def discover(prober: Prober) -> Prober:
 
 
 def _require(prober: Prober) -> dict[str, Any]:
-    """Find the variables that are required to render a plain question."""
+    """Find the variables that a template requires to render a plain question."""
     changes: dict[str, Any] = {}
     for _ in range(MAX_RETRIES):
         if _renders(prober, changes):
@@ -119,31 +119,35 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
     text = rendered("supports_system_role", Said(role="system", content=SYSTEM), user())
     typed = rendered("supports_typed_content", Said(role="user", content=[{"type": "text", "text": USER}]))
     told = rendered("supports_tool_role", user(), assistant(CONTENT), Said(role="tool", content=RESULT))
-    # A template that doesn't support content parts prints the list: `[{'type': 'text', 'text': ...}]`.
+    # A template that doesn't support content parts renders the list itself: `[{'type': 'text', 'text': ...}]`.
     listed = re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     roles = {"supports_system_role": SYSTEM in text and USER in text, "supports_tool_role": RESULT in told}
     return roles | {"supports_typed_content": USER in typed and not listed}
 
 
 def _find_thinking(prober: Prober) -> dict[str, Any]:
-    """Find the input of R2: a variable that changes the prompt, with its two values."""
+    """Find the input of R2: a variable that changes the prompt, with its values for thinking on and off."""
     known = filter(REASONING_WORD.search, prober.template.reads)
     names = sorted(known, key=lambda name: (name != "enable_thinking", name != "thinking", name))[:MAX_LISTED]
     for name in names:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
                 return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
-    # In `reasoning_effort == "none"`, the variable isn't named like a switch, but one of its values turns thinking off.
+    # In `reasoning_effort == "none"`, the variable's name doesn't suggest a switch, but the value `none` turns thinking off.
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.facts.string_constants]
     for name, word in product(names, weak):
-        # A word that only changes other text isn't a switch. It must change the start of the answer.
+        # Accept a word only if it changes the text after the question, where the answer starts. A word that changes other text isn't a
+        # switch.
         if _switches(prober, (), ((name, word),), after_question=True):
             return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
     return {}
 
 
 def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool) -> bool:
-    """Return whether the values change the prompt or, with `after_question`, the part after the question."""
+    """Return whether the values change the prompt.
+
+    If `after_question` is true, only the text after the question is compared.
+    """
     trial = prober.with_capabilities(thinking_on=on, thinking_off=off)
     prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
     shown = [prompt.rpartition(USER)[2] if after_question else prompt for prompt in prompts if prompt is not None]
@@ -151,9 +155,9 @@ def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool
 
 
 def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:
-    """Yield pairs (on, off) of values that the template compares with the variable, or the two booleans.
+    """Yield pairs of values (on, off) that the template compares with the variable, or the two booleans.
 
-    If no value means on, the variable is set only to turn thinking off.
+    If no value turns thinking on, the variable is set only to turn thinking off.
     """
     # `mode == "off"` and `mode in ["on", "off"]` show the values that the template supports.
     compared = re.findall(
@@ -171,7 +175,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
-    """Try the shapes of a call and return the best: fully rendered, with the least text around it."""
+    """Try the shapes of a call and return the best one: rendered completely, with the least text around it."""
     kinds = (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober))
     ranked = next(filter(None, kinds), None)
     if ranked is None:
@@ -186,10 +190,10 @@ def _find_calls(prober: Prober) -> dict[str, Any]:
 
 
 def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
-    """Yield the usual kind of calls, then alternatives. The first kind that the template renders is used."""
+    """Yield the usual kind of calls, then alternatives. The first kind that the template renders will be used."""
     yield {}
     mapped = prober.with_capabilities(supports_object_arguments=True)
-    # `'<parameter=' + name + '>' + value` fails for a number.
+    # A template such as `'<parameter=' + name + '>' + value` fails for a number, so try text values.
     if mapped.answer(assistant(calls=make_calls(1))) is None:
         yield {"requires_text_values": True}
     yield from _forms_of_ids(prober)
@@ -198,7 +202,10 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
 
 
 def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
-    """Yield forms of ids that the template may require. Their lengths come from its error messages, or else from its comparisons."""
+    """Yield forms of ids that the template may require.
+
+    The lengths of ids come from the template's error messages, or else from comparisons in its source.
+    """
     # The length is in the error, e.g. `ids must have 12 digits`, or in the source, e.g. `{% if call.id | length != 12 %}`.
     told = " ".join(text for text in dict.fromkeys(prober.complaints.values()) if _ID_WORD.search(text))
     lengths = _NUMBER.findall(told) or (_LENGTH.findall(prober.template.source) if told else [])
@@ -215,7 +222,7 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
-        # `{"name": "f", "arguments": {'a': 1}}` becomes valid JSON only if arguments are passed as text.
+        # A template that renders `{"name": "f", "arguments": {'a': 1}}` needs arguments as text to produce valid JSON.
         escaped = escaped or (f'"{NAMES[0]}"' in text and f"'{KEYS[0]}'" in text)
         # Best first: fully rendered, without escaped quotes, with arguments as an object, and with little text around the call.
         yield (unseen, escaped, not as_object, len(text), not nonnull), shape
@@ -224,7 +231,8 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
     """Return whether an answer with `count` calls contains the tools' names more often than an answer without calls.
 
-    Some templates list their tools after an answer, others only after an open question. Both texts are therefore answers.
+    Some templates list their tools after an answer, others only after an open question. Therefore both compared conversations end with an
+    answer.
     """
     # In `Hi</b>[{"name": "find_zorvane"…}]`, the tool is listed after an answer, but not called.
     silent = prober.answer(assistant(CONTENT)) or ""
@@ -236,7 +244,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     text = prober.answer(assistant(calls=[short])) or ""
     long = replace(short, id=_LONG_ID)
     told = prober.with_capabilities(supports_tool_role=True)
-    # Some templates check only the ids of results: `{% if m.tool_call_id | length != 9 %}`.
+    # Some templates check the ids of results, but not those of calls: `{% if m.tool_call_id | length != 9 %}`.
     for form in chain(({},), _forms_of_ids(prober)):
         with_result = told.with_capabilities(**form).answer(assistant(calls=[short]), after=[result(short)])
         if with_result is not None:
@@ -257,7 +265,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
 
 
 def _find_reasoning(prober: Prober) -> dict[str, Any]:
-    """Find the input of R1: the field whose reasoning appears in the rendering."""
+    """Find the input of R1: the message field for reasoning that the template renders."""
     for place, name in _reasoning_places(prober):
         changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
         trial = prober.with_capabilities(**changes)
@@ -271,18 +279,18 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 def _marks_reasoning(prober: Prober, message: Said) -> bool:
     """Return whether reasoning is rendered and can be distinguished from content."""
     text = prober.answer(message)
-    # A template that doesn't support parts prints the list: `[{'type': 'thinking', 'thinking': …}]`.
+    # A template that doesn't support parts renders the list itself: `[{'type': 'thinking', 'thinking': …}]`.
     parts = rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}"
     if text is None or REASONING not in text or re.search(parts, text):
         return False
-    # If only white space separates reasoning from content, as in `Rsnvolquet Contzurbin`, no parser can distinguish them.
+    # If only white space separates reasoning from content, as in `Rsnvolquet Contzurbin`, no parser can distinguish the two.
     between = text_between(text, REASONING, CONTENT)
     if between is not None:
         return bool(between.strip())
-    # Reasoning without content is marked if the same text as content is rendered differently.
+    # Reasoning is distinguishable if the same text is rendered differently as content.
     if text.replace(REASONING, CONTENT) != prober.answer(replace(message, content=CONTENT, reasoning="")):
         return True
-    # In `<plan>…</plan><call>`, content before calls is rendered as reasoning. Content alone has no such markers.
+    # In `<plan>…</plan><call>`, content before calls is rendered as reasoning, but content alone has no such markers.
     before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
     before_call = text_between(text, REASONING, NAMES[0]) or ""
     own = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
@@ -305,7 +313,7 @@ def _find_mixtures(prober: Prober) -> dict[str, Any]:
     trial = prober.with_capabilities(supports_content_with_reasoning_and_calls=True)
     pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
     triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
-    # In `{% if m.content is string %}{{ m.reasoning }}…`, null content also hides the reasoning.
+    # A template such as `{% if m.content is string %}{{ m.reasoning }}…` drops reasoning if content is null.
     texts = prober.with_capabilities(requires_nonnull_content=True)
     shown = (caps.answer(assistant("", REASONING, make_calls(1))) or "" for caps in (prober, texts))
     by_null, by_text = (REASONING in text and _names_calls(prober, text) for text in shown)

@@ -1,9 +1,9 @@
 """Renders probes: conversations with needles, within a limit on their total cost.
 
-Strategy: a probe is written in OpenAI's form and adapted to the template, so findings about the form also apply to users' messages. Needles
-are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. The total cost is limited,
-not only each rendering. Findings beyond the limit are left out and reported in a diagnostic. Ordinary templates need 70 renderings and a
-fifth of a second.
+Strategy: probes use OpenAI's format and are adapted to the template like users' messages, so the findings also apply to users' messages.
+Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. There are limits
+for each rendering and for the total cost. Findings beyond the limit are left out and reported in a diagnostic. Ordinary templates need 70
+renderings and a fifth of a second.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ NAMES = ("find_zorvane", "get_mulbrix", "set_quontip")
 KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
 IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
-"""Argument values. They are numbers because every codec writes those without quotes."""
+"""Argument values. All codecs write numbers without quotes."""
 PLAIN_NEEDLE = "valdrixo"
 STAND_IN = "1847-03-29"
-"""Value of variables that a template requires. Most such templates expect a date. It is also a needle, so it never becomes part of a
+"""Value of variables that a template requires. Most such templates expect a date. The value is also a needle, so it never becomes part of a
 format, and prompts never contain it.
 """
 VALUES: Mapping[str, Any] = {
@@ -57,17 +57,18 @@ VALUES: Mapping[str, Any] = {
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
-"""Values that distinguish codecs. Their keys are sorted because some templates sort keys. Only `pkeyar` reveals such sorting."""
+"""Values that distinguish codecs. The keys are in alphabetical order, because some templates sort keys. Only `pkeyar` reveals such sorting.
+"""
 NEEDLES = (
     *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),
     *(*NAMES, *KEYS, *IDS),
 )
 REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
-"""Words in names of fields and variables for reasoning, and in prompts that start reasoning in plain words."""
+"""Matches names of fields and variables for reasoning, and words in prompts that start reasoning in plain words."""
 
 
 def make_calls(count: int, arguments: int = 1) -> tuple[SaidCall, ...]:
-    """Return calls of distinct tools. Each has the first `arguments` keys, with unique numbers."""
+    """Return calls of distinct tools. Each call contains the first `arguments` keys, with unique numbers as values."""
     return tuple(
         SaidCall(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
         for i in range(count)
@@ -85,7 +86,7 @@ def assistant(content: str = "", reasoning: str = "", calls: Sequence[SaidCall] 
 
 
 def result(call: SaidCall, content: str = "") -> Said:
-    """Return the tool message that answers `call`, by default with a needle."""
+    """Return the tool message with the result of `call`, by default a needle."""
     return Said(role="tool", answers=call.id, name=call.name, content=content or RESULT)
 
 
@@ -93,7 +94,7 @@ ALONE, MIXED, TOLD = "content", "content and a call", "a call with texts"
 
 
 def shapes() -> dict[str, tuple[str, Said]]:
-    """Return the description and the message of each shape of answer, by its field in `Answers`."""
+    """Return the description and the message of each shape of answer, by the name of its field in `Answers`."""
     one = make_calls(1)
     return {
         "content": (ALONE, assistant(CONTENT)),
@@ -116,14 +117,14 @@ _TEXTS = (
 
 
 def own_answers() -> dict[str, Said]:
-    """Return the answers to render, by description."""
-    # Text arguments test more than numbers do: words, quoted text, and characters that formats use.
+    """Return the answers for verifying a format, by description."""
+    # Text arguments are a harder test than numbers: they contain words, quotation marks, and characters that formats use.
     told = SaidCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0])
     return {**dict(shapes().values()), TOLD: assistant(calls=(told,))}
 
 
 def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
-    """Return tools that match the probes' calls. All arguments have the JSON type `kind`."""
+    """Return tools for the probes' calls. All arguments have the JSON type `kind`."""
     properties = {key: {"type": kind, "description": "a number"} for key in KEYS}
     parameters = {"type": "object", "properties": properties, "required": []}
     functions = ({"name": name, "description": "a tool", "parameters": parameters} for name in NAMES)
@@ -136,7 +137,7 @@ def request_of(kind: str = "integer") -> Request:
 
 
 class Spent:
-    """Cost of an analysis so far, compared with its `Limits`."""
+    """Cost of an analysis so far, checked against its `Limits`."""
 
     __slots__ = ("_characters", "_limits", "_looked", "_renderings", "_searched", "_seconds", "exhausted", "reason")
 
@@ -150,19 +151,19 @@ class Spent:
         """Reason why no more probes are rendered; empty if there is none."""
 
     def add(self, rendering: Rendering) -> None:
-        """Count a rendering."""
+        """Add the cost of a rendering."""
         self._renderings += 1
         self._characters += len(rendering.text)
         self.exhausted += rendering.exhausted
 
     def search(self, count: int) -> bool:
-        """Count characters to decode or values to compare; return whether the limit allows them."""
+        """Add `count` characters to decode or values to compare. Return whether the total is within the limit."""
         self._searched += count
         return self._searched <= self._limits.analysis_searched
 
     @property
     def is_over(self) -> bool:
-        """True if a limit has been exceeded. It never becomes false again."""
+        """True if a limit has been exceeded. Once true, the value never changes."""
         # The clock also runs while the machine is suspended or garbage is collected, so the time between two checks is capped.
         before, self._looked = self._looked, now()
         self._seconds += min(self._looked - before, self._limits.rendering_seconds)
@@ -201,7 +202,7 @@ class Prober:
 
     @classmethod
     def within(cls, template: Template) -> Prober:
-        """Return a prober that applies the template's limits for probes to each rendering."""
+        """Return a prober that limits each rendering to the template's limits for probes."""
         limits = template.limits
         each = replace(
             limits,
@@ -214,12 +215,12 @@ class Prober:
 
     @property
     def offered(self) -> list[dict[str, Any]] | None:
-        """The probes' tools, or None if the template doesn't write tools into its prompt."""
+        """The probes' tools, or None if the template's prompts don't include tools."""
         return offered_tools() if self.capabilities.supports_tools else None
 
     @property
     def words(self) -> str:
-        """Text to search for evidence: the template's source or, for a function, everything it has written so far."""
+        """Text to search for evidence: the template's source. If the template is a function, all text that it has returned so far."""
         return self.template.source or "\n".join(text for text in self.texts.values() if text)
 
     def with_capabilities(self, **changes: Any) -> Prober:
@@ -238,9 +239,9 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> tuple[str | None, str]:
-        """Return the rendering and an empty string, or None and the error if the template rejects the conversation.
+        """Return the rendering and an empty string. If the template rejects the conversation, return None and the error.
 
-        With `prompt`, the rendering includes the generation prompt.
+        If `prompt` is true, the rendering includes the generation prompt.
         """
         context = shape_context(tools, self.capabilities, thinking=thinking)
         messages = shaped(conversation, self.capabilities)
@@ -263,16 +264,16 @@ class Prober:
         return text
 
     def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
-        """Render a conversation that ends with an answer, for templates that reject such conversations; None if that fails."""
-        # Only the template's own error messages may ask for results. Other errors don't.
+        """Render a conversation that ends with an answer, for templates that reject such conversations; None if this fails."""
+        # Only the template's own error messages can be about missing results. Ignore other errors.
         words = [text for text in self.template.facts.string_constants if len(text) > len(USER)]
         if any(word in told for told in self.complaints.values() for word in words):
             told = self.with_capabilities(supports_tool_role=True)
             text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
             if text is not None:
                 return text
-        # refuses-last.jinja rejects an answer as the last message. Add another question, and cut it off with its header:
-        # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`. The header is the common text before both questions.
+        # refuses-last.jinja rejects an answer as the last message. Add another question, and remove it with its header:
+        # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`. The header is the text that precedes both questions.
         text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
         before_first, before_second = (text or "").partition(USER)[0], (text or "").partition(USER2)[0]
         header = common_suffix([before_first, before_second])
@@ -287,11 +288,12 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
-        """Render [*before or a user, message, *after] and return the text after the last input, or None.
+        """Return the rendered text after the last input; None if the template rejects the conversation.
 
-        The last input is the user's needle, or the tool's if `before` ends in a result.
+        The messages are `before` or a user's question, then `message`, then `after`. The last input is the user's needle, or the tool's if
+        `before` ends in a result.
         """
-        # The text up to the question's needle is dropped, even if the template writes a page of tools there.
+        # Drop the text up to the question's needle, which may include a long list of tools.
         inputs = list(before) or [user()]
         messages = [*inputs, *([message] if message else []), *after]
         text = self.render(messages, tools=self.offered, prompt=prompt, thinking=thinking)
@@ -302,10 +304,10 @@ class Prober:
 
 
 def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
-    """Render a conversation that ends with a call, for templates that reject calls without results; None if that fails."""
+    """Render a conversation that ends with a call, for templates that reject calls without results; None if this fails."""
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
-    # Content ends with `</b>` in `<bot>Hi</b>`, so the call in `<bot><c>f</c></b><tool>R` ends with it too.
+    # The end of content, `</b>` in `<bot>Hi</b>`, is also the end of the call in `<bot><c>f</c></b><tool>R`.
     end = (render([*messages[:-1], assistant(CONTENT)]) or "").rpartition(CONTENT)[2] if text else ""
     head, found, _ = (text or "").partition(USER2)[0].rpartition(end.strip() or "\0")
     return head + end if found else None

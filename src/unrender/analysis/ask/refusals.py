@@ -1,8 +1,8 @@
-"""Finds conversations that a template rejects or drops, and the concessions that they need.
+"""Finds conversations that a template rejects or renders incompletely, and the concessions that they need.
 
-Strategy: conversations that combine many features are rendered first. Features that none of them shows are tested one by one, in short
-conversations. If the template rejects such a conversation or drops a text, concessions are tried, the smallest first, until it shows
-everything. Later requests with this feature then need only one rendering.
+Strategy: conversations that combine many features are rendered first. Each feature that they don't confirm is then tested in a short
+conversation. If the template rejects that conversation or drops a text, concessions are tried until everything is rendered. The smallest
+concession is tried first. Later requests with this feature then need only one rendering.
 
 Rule: a feature is tested only if the template accepts the other features of its conversation.
 """
@@ -22,7 +22,7 @@ from unrender.conversation.tools import described
 from unrender.format import Format
 
 _OWN = re.compile("feature", re.IGNORECASE)
-"""Matches a word that all conversations of `FEATURES` contain."""
+"""Matches a word that occurs in every conversation of `FEATURES`."""
 _QUESTION = Said(role="user", content=USER)
 
 
@@ -45,7 +45,7 @@ def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
 def _refusals(
     prober: Prober, name: str, thinking: bool | None, found: Sequence[Refusal], format: Format
 ) -> Iterator[Refusal]:
-    """Yield what a template rejects of a feature, separately with and without tools if that makes a difference."""
+    """Yield the refusals of a feature. If the template refuses it for different reasons with and without tools, yield separate refusals."""
     feature, can = concede.FEATURES[name], prober.capabilities
     on = True if thinking is None and can.supports_enable_thinking else thinking
     faults: dict[bool | None, tuple[str, _Asked, Conversation]] = {}
@@ -66,7 +66,7 @@ def _refusals(
 
 
 def _may_have(prober: Prober, feature: concede.Feature) -> bool:
-    """Return whether the template can receive a conversation with this feature."""
+    """Return whether conversations with this feature are possible for the template."""
     has_developer = any(said.role == "developer" for said in feature.example)
     return (prober.capabilities.supports_tool_calls or not feature.calls) and (
         concede.knows_developer(prober.template.facts.string_constants) or not has_developer
@@ -79,10 +79,11 @@ def _shown(prober: Prober, features: Mapping[str, concede.Feature]) -> set[str]:
     on = (True if can.supports_enable_thinking else None, can.supports_tools or None)
     for i, conversation in enumerate((*concede.TOGETHER, *(feature.example for feature in features.values()))):
         new = {name for name, one in concede.FEATURES.items() if one.found(conversation)} - shown
-        if i < len(concede.TOGETHER) and prober.spent.exhausted:  # The conversation may be too long for this template.
+        # The conversation may be too long for this template: test its features one by one.
+        if i < len(concede.TOGETHER) and prober.spent.exhausted:
             continue
-        # An example of one feature proves nothing about another. A template may accept an unprompted answer in one place and reject it in
-        # another.
+        # A short conversation must not confirm other features, because a template may accept an unprompted answer in one place and reject
+        # it in another.
         if not new or not features.keys() >= new or (len(new) > 1 and i >= len(concede.TOGETHER)):
             continue
         # Also render the first conversation without tools, and conversations with reasoning with thinking off.
@@ -124,11 +125,11 @@ class _Asked:
     """False to offer no tools, even if the template supports them."""
 
     def fault(self, said: Conversation | None = None) -> str:
-        """Return a warning about parts of the example that the template doesn't show; "" if it shows all."""
+        """Return a warning if the template rejects the conversation or doesn't render all messages; otherwise an empty string."""
         tools = None if self.tools is False else self.prober.offered
         text, error = self.prober.ask(said or self.example, tools=tools, prompt=True, thinking=self.thinking)
         if text is None:
-            # Leave out errors that quote this conversation, because they don't apply to others.
+            # Don't quote errors that contain text of this conversation, because they don't apply to others.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")
         words = (str(one.content) for one in self.example if one.role != "assistant")
         return "" if all(word in text for word in words) else "doesn't show all messages"

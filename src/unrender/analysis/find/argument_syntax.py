@@ -1,7 +1,7 @@
 """Finds the notation of arguments from calls with no, one, two and many arguments (T5, T6, A1, A2, A3).
 
-Strategy: every codec writes numbers without quotes, so the skeleton of an argument is derived from numbers alone. A string in the same
-place then shows quotes or a type attribute. A call with all kinds of values shows the codec.
+Strategy: every codec writes numbers without quotes, so the skeleton of an argument is derived from numbers alone. Comparing a number with a
+string then reveals quotes or a type attribute. A call with all kinds of values reveals the codec.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ArgumentsFinding:
     rules: Mapping[str, str] = field(default_factory=dict)
     """Name of the deciding heuristic for each comparison."""
     many: str | None = None
-    """Answer with values of many types, if one was understood."""
+    """Answer with values of many types, if its arguments could be extracted."""
 
 
 def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
@@ -40,7 +40,7 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
         span = None if body is None else arguments_span(body, values, spent)
         if body is None or span is None:
             continue
-        # The lines of an indented object have the same margin as the line on which it starts.
+        # Every line of an indented object is indented at least as much as the line on which the object starts.
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
         codec, unexplained = find_json_codec(body[span.start : span.end], values, margin)
@@ -49,9 +49,9 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
 
 
 def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFinding:
-    """Find the notation of tagged arguments: the skeleton of one, the separator, and the codec of values.
+    """Find the notation of tagged arguments: the skeleton of one argument, the separator, and the codec of values.
 
-    The result has no entry if this fails.
+    If the notation isn't found, the result has no entry.
     """
     solved = _solve_entry(answers)
     if solved is None:
@@ -68,8 +68,8 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
 
 
 def _escaped(entry: Skeleton) -> str:
-    """Return the text after a value as Jinja escapes it when joining it to safe text; empty if escaping doesn't change it."""
-    # `(value | tojson | safe) + '</a>'` is rendered as `1&lt;/a&gt;`.
+    """Return the text after a value in its HTML-escaped form; empty if escaping doesn't change it."""
+    # Jinja escapes strings that are joined to safe text: `(value | tojson | safe) + '</a>'` is rendered as `1&lt;/a&gt;`.
     tail = literal_after(entry, Slot.VALUE) if entry[-2] is Slot.VALUE else ""
     return escaped if (escaped := str(escape(tail))) != tail else ""
 
@@ -87,7 +87,7 @@ def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
     """Move white space from the end of an entry to its start if a call without arguments lacks it (T6)."""
-    # In `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`, the line break after `f` is part of the arguments.
+    # If calls are `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`, the line break after `f` is part of the arguments.
     rests = (none or "").split(NAMES[0])[1:]
     lead = one.before[: len(one.before) - len(solution.prefix)]
     space = lead[len(lead.rstrip()) :]
@@ -98,7 +98,7 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
 
 
 def _numbers_row(body: str | None, count: int) -> Row | None:
-    """Return a row of `count` arguments. The owner of keys and values is the argument's number; the owner of the name is -1."""
+    """Return a row of `count` arguments. The owner of a key or value is the argument's index, and the owner of the name is -1."""
     words = {NAMES[0]: (Slot.NAME, -1)}
     for at in range(count):
         words |= {KEYS[at]: (Slot.KEY, at), str(NUMBERS[at]): (Slot.VALUE, at)}
@@ -111,7 +111,7 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
     number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
         return arguments, "nothing tells strings and numbers apart"
-    # `k=7` and `k="a"` differ in a quote, `k:int=7` and `k:str=a` in a word.
+    # `k=7` and `k="a"` differ in a quotation mark. `k:int=7` and `k:str=a` differ in a word, which is the type.
     left = [text for text, _ in (number, string)]
     lead, rest = common_prefix(left), common_suffix(left)
     middles = [text[len(lead) : len(text) - len(rest)] for text in left]
@@ -130,7 +130,7 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
     if body is None:
         return None
     after_key = body.partition(KEYS[0])[2]
-    # The notation of `True`, `null` and `{…}` isn't known yet, so neither is their end.
+    # The notation of `True`, `null` and `{…}` isn't known yet, so their end can't be found.
     if value is None or isinstance(value, bool | dict | list):
         return after_key, ""
     before, found, after = after_key.partition(str(value))
@@ -138,7 +138,7 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
 
 
 def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
-    # `k:int=7` and `k:str=a` share `:`, and the next word is the type.
+    # In `k:int=7` and `k:str=a`, the word after the common `:` is the type.
     words = {name: lexemes(around[0].removeprefix(lead))[:1] for name, around in shown.items() if around}
     types = [(name, word) for name, found in words.items() for word in found if is_word(word)]
     at = arguments.entry.index(Slot.KEY) + 1
@@ -156,9 +156,9 @@ def _find_codec(written: WrittenCall, arguments: Arguments, after: str) -> tuple
 
 
 def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], after: str = "") -> dict[str, str]:
-    """Extract the written values from a call with known keys. `after` is the text after the last argument."""
+    """Extract the text of each value from a call with known keys. `after` is the text after the last argument."""
     entry = arguments.entry
-    # In `<k>a</k><v>`, the entry's text before its type or value locates each argument. `</v>` ends it.
+    # In `<k>a</k><v>1</v>`, find each argument by the text before its type or value, `<k>a</k><v>`. The value ends at `</v>`.
     head = list(takewhile(lambda part: part not in (Slot.TYPE, Slot.VALUE), entry))
     heads = {key: "".join(key if part is Slot.KEY else part for part in head) for key in values}
     positions = {key: body.find(head) for key, head in heads.items()}

@@ -1,8 +1,8 @@
 """Finds the call syntax from renderings of one, two and three calls (T1–T7).
 
 Strategy: names, ids and arguments are found by their needles. The text between them consists of literals, and literals that all calls share
-belong to the call. JSON is the only syntax that is recognized rather than compared. A JSON object with a call's name and arguments means
-JSON_NATIVE. A JSON object with only the arguments means TAG_WITH_JSON.
+belong to the call. JSON is the only syntax that is recognized rather than compared. If a JSON object contains a call's name and arguments,
+the mode is JSON_NATIVE. If it contains only the arguments, the mode is TAG_WITH_JSON.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class ToolsFinding:
     tools_to_content: str = ""
     tools_first: bool = False
     in_reasoning: bool = False
-    """True if calls after reasoning are written before its end marker."""
+    """True if a call that follows reasoning is written before the end marker of reasoning."""
     content_as_reasoning: bool = False
-    """True if content next to calls is written in the markers of reasoning."""
+    """True if content next to calls is written between the markers of reasoning."""
     end: str = ""
-    """End of a turn with calls, if it isn't the usual end."""
+    """End of a turn with calls, if it differs from the usual end."""
     diagnostics: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
     """Name of the deciding heuristic for each comparison."""
     many: str | None = None
-    """Answer with values of many types, if one was understood."""
+    """Answer with values of many types, if its arguments could be extracted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Known:
 
 
 def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[ToolMode, ...]:
-    """Find the modes that calls may have (T1), from a call with one argument and a call with two (`longer`).
+    """Find the possible modes of calls (T1) from two calls: `body` has one argument, `longer` has two.
 
     The strongest mode, which makes the most claims, comes first.
     """
@@ -75,7 +75,7 @@ def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[Tool
 
 
 def _is_one_object(body: str, call: SaidCall, spent: Spent) -> bool:
-    """Return whether a JSON object is the call, and the name occurs only in it: `f<args>{"name": "f", …}` isn't one object."""
+    """Return whether a JSON object is the call and the name occurs only inside that object, unlike in `f<args>{"name": "f", …}`."""
     span = skeletons.native_span(body, call, 0, spent)
     return span is not None and call.name not in body[: span.start] and call.name not in body[span.end :]
 
@@ -96,7 +96,7 @@ _MODES: Mapping[ToolMode, tuple[str, Callable[[str, SaidCall, Spent], bool]]] = 
 def find_tools(
     frame: TurnFrame, answers: Answers, mode: ToolMode, written: WrittenCall, known: Known, spent: Spent
 ) -> ToolsFinding:
-    """Find the call syntax. The mode is NONE, with a diagnostic, if calls are not rendered or not understood."""
+    """Find the call syntax. If calls are not rendered or not understood, the mode is NONE, and there is a diagnostic."""
     if mode is ToolMode.NONE:
         return ToolsFinding(tools=CallSyntax(), diagnostics=(NOT_RENDERED,))
     tagged = mode is ToolMode.TAG_WITH_TAGGED
@@ -108,7 +108,7 @@ def find_tools(
 
 @dataclass(frozen=True, slots=True)
 class _Analysis:
-    """The comparisons of one template's calls, once mode and arguments are known."""
+    """Derives the call syntax of a template once the mode and the arguments are known."""
 
     frame: TurnFrame
     answers: Answers
@@ -118,9 +118,9 @@ class _Analysis:
     spent: Spent
 
     def solve(self) -> ToolsFinding:
-        # The steps for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: find the row of calls, then the text before and after it. Text that both
-        # calls share, `<c>` and `</c>`, is part of the call. The rest at both ends is the section. White space at the outer ends moves to
-        # the joints last, because it would hide shared text.
+        # The steps for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: find the row of calls, then the text before and after the row. Literals that
+        # both calls share, `<c>` and `</c>`, are part of the call. The remaining text at both ends, `<s>` and `</s>`, is the section. White
+        # space at the outer ends moves to the joints last, because it would hide shared text.
         row, start = self._longest_row()
         if row is None:
             return ToolsFinding(tools=CallSyntax(), diagnostics=("calls are rendered in a way that is not understood",))
@@ -153,8 +153,8 @@ class _Analysis:
     # Rows: calls in a rendering
 
     def _longest_row(self) -> tuple[Row | None, int | None]:
-        """Find the row of two calls, or of one if two are rejected, and mark its counters (T2)."""
-        # A single call, `<c>f{…}</c>`, doesn't show the text between two calls, so it is used only if two are rejected.
+        """Find a row of two calls, or of one call if two are rejected, and mark its counters (T2)."""
+        # Prefer two calls: a single call, `<c>f{…}</c>`, doesn't show the text between calls.
         row = self._row(self.answers.two_calls, 2) or self._row(self.answers.call)
         return skeletons.mark_counters(row) if row else (None, None)
 
@@ -165,8 +165,8 @@ class _Analysis:
 
     def _find_openings(self, row: Row) -> dict[str, str]:
         """Return the text before the first call at the start of an answer, after content and after reasoning."""
-        # In `\n<think></think>\n<call>`, the empty block shows the joint after reasoning, not the one at the start. Remove the block and
-        # the layout before it.
+        # In `\n<think></think>\n<call>`, the text after the empty block is the joint after reasoning, not the joint at the start of an
+        # answer. Remove the block and the layout before it.
         empty, shown = self.known.reasoning.reasoning.empty.lstrip(), row.before.lstrip()
         after_empty = bool(empty) and shown.startswith(empty)
         alone = self._strip_wrapper(shown.removeprefix(empty) if after_empty else row.before)
@@ -183,7 +183,8 @@ class _Analysis:
             if before is not None and before.startswith(closer):
                 openings[joint] = self._strip_wrapper(before[len(closer) :])
         reasoned = openings.get("reasoning_to_tools", "")
-        # If `</think>\n<call>` follows an empty block and `</think>\n\n<call>` follows reasoning, calls start like the first.
+        # If `</think>\n<call>` follows an empty block and `</think>\n\n<call>` follows reasoning, use the joint after the empty block at
+        # the start of an answer.
         if after_empty and reasoned != alone and reasoned.strip() == alone.strip():
             openings["start_to_tools"] = alone
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
@@ -194,20 +195,21 @@ class _Analysis:
         return row.before if row else None
 
     def _inside_reasoning(self) -> bool:
-        """Return whether a call after reasoning precedes the end marker of reasoning."""
-        # In `<think>so\n<call>…</call></think>`, the closer isn't between reasoning and the call.
+        """Return whether a call after reasoning is written before the end marker of reasoning."""
+        # In `<think>so\n<call>…</call></think>`, the closer isn't between the reasoning and the call.
         end = self.known.reasoning.reasoning.end.strip()
         before = self._before_call(self.answers.reasoned_call, REASONING)
         return before is not None and end not in before
 
     def _writes_content_as_reasoning(self) -> bool:
-        # In `<think>Hi</think><call>` and `Hi`, content follows the opener of reasoning only if there is a call.
+        # If answers are `<think>Hi</think><call>` and `Hi`, content is written as reasoning only if there is a call.
         marker, body = self.known.reasoning.reasoning.start, self.answers.mixed or ""
         alone = (self.answers.content or "").partition(CONTENT)[0]
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
 
     def _strip_wrapper(self, before: str) -> str:
-        # In `</think>\n<say></say>\n<call>`, remove the joint with the wrapper. In `</say>\n<call>`, the joint belongs to the calls.
+        # In `</think>\n<say></say>\n<call>`, remove the joint after reasoning and the empty wrapper. In `</say>\n<call>`, keep the joint,
+        # because it belongs to the calls.
         content, bare = self.known.content, before.removeprefix(self.known.reasoning.to_content)
         empty = content.start + content.end
         return bare.removeprefix(empty) if content.wraps_empty and bare.startswith(empty) else before
@@ -222,8 +224,8 @@ class _Analysis:
         return before[: match.start()] + counted if match else before
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
-        """Return the section's opener, which all shapes of answers share, and the joint before it in each shape."""
-        # `\n\n<calls>` after content and `\n<calls>` after reasoning share `<calls>`. The line breaks are the joints.
+        """Return the section's opener, and the joint before it for each shape of answer. All shapes have the same opener."""
+        # `\n\n<calls>` after content and `\n<calls>` after reasoning share the opener `<calls>`. The line breaks before it are the joints.
         rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in openings.items()}
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
@@ -231,28 +233,29 @@ class _Analysis:
     # Text after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
-        """Return the text after the last call without the end-of-turn marker, and that marker if it's the usual one.
+        """Return the text between the last call and the end-of-turn marker, and that marker; empty if it isn't the usual marker.
 
-        The marker may have less white space before it, because some white space follows only content.
+        The white space before the marker may be shorter than usual, because some white space follows only content.
         """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
         end = self.known.turn_end
-        # If content ends in `\n<end>` and calls end in `<end>`, try the end with less and less white space before it.
+        # If content ends in `\n<end>` and calls end in `<end>`, find the end with as much of its white space as possible.
         ways = (end[at:] for at in range(len(end) - len(end.lstrip()) + 1)) if end.strip() else (end,)
         found = next((way for way in ways if way and after.endswith(way)), "")
-        # In ` Hi ` + EOS and `<c>f</c>` + EOS, only EOS ends the turn.
+        # If answers are ` Hi ` + EOS and `<c>f</c>` + EOS, only EOS ends the turn.
         return after.removesuffix(found), found or EOS * (EOS in row.after and not end.strip())
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
-        """Return the closing marker that also ends a turn with calls, if nothing else ends such a turn.
+        """Return the closing marker of calls that also ends the turn, if nothing else ends a turn with calls.
 
-        The marker doesn't end a turn if another call may follow. A call after a header doesn't count, because it is a separate message.
+        The marker doesn't end the turn if another call may follow in the same message.
         """
-        # In `<s><c>f</c></s>` and `Hi<end>`, `</s>` ends the turn. After a lone `<c>f</c>`, another `<c>` may follow.
+        # If answers are `<s><c>f</c></s>` and `Hi<end>`, `</s>` ends a turn with calls. The `</c>` of a lone `<c>f</c>` doesn't end the
+        # turn, because another `<c>` may follow.
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
         header = self.frame.header.strip()
         last = tools.section_end.strip() or (header and header in tools.separator)
-        # In `Hi<end><c>f</c>`, a call without a header follows the end of content.
+        # In `Hi<end><c>f</c>`, a call without a header follows the end of content, so the call's closer doesn't end the turn.
         end = self.known.turn_end.strip()
         _, ended, before = (self.answers.mixed or "").partition(NAMES[0])[0].partition(end or "\0")
         ends = end and is_tag(marker) and last and (header in before or not ended)
@@ -264,21 +267,22 @@ class _Analysis:
         prefix = common_suffix(openings.values()).lstrip()
         if ended or not self.known.turn_end:
             return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")
-        # A single call doesn't show the border between its closer and the end of the turn: `</call><end>`.
+        # A single call doesn't show where its closer ends and the end of the turn starts: `</call><end>`. Assume that the last marker ends
+        # the turn.
         suffix, _ = split_last_tag(after)
         return Solution(
             prefix=prefix, suffix=suffix, separator="", rule="one call alone, whose last marker ends the turn"
         )
 
     def _section_end(self, after: str, end: str, solution: Solution, section: str) -> tuple[str, str]:
-        # In `</s><stop>`, if calls don't end like content, the last marker ends the turn, and the previous ones end the section.
+        # In `</s><stop>`, if calls don't end like content, the last marker ends the turn, and the markers before it end the section.
         rest = after.removeprefix(solution.suffix)
         if end or not self.known.turn_end:
             return rest, end
         if not section.strip():
             return "", rest
         head, last = split_last_tag(rest)
-        # In `[` … `]<stop>`, the bracket isn't a tag, but it closes the section.
+        # In `[` … `]<stop>`, the bracket isn't a tag, but it ends the section.
         bracketed = head.strip() and not any(map(str.isalnum, head)) and not tags_of(section)
         return (head, last) if len(tags_of(rest)) > 1 or bracketed else (rest, "")
 
@@ -292,7 +296,7 @@ class _Analysis:
         else:
             call_start, name_prefix = skeletons.split_opener(solution.prefix)
             function_close, call_end = skeletons.split_closer(solution.suffix, call_start)
-        # Openers and closers are fixed texts, so the counter of `<call 0>` moves into the skeleton, with the text around it.
+        # Openers and closers are fixed strings. If one contains a counter, like `<call 0>`, it becomes part of the skeleton.
         if COUNTER in call_start:
             call_start, name_prefix = "", call_start + name_prefix
         if COUNTER in call_end:
@@ -307,22 +311,22 @@ class _Analysis:
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
-        # Write the call with each usual text for no arguments, and search for it in the rendering.
+        # Search the rendering for the call with each common notation of no arguments.
         usual = encode_arguments({}, calls_in_syntax(Format(), tools).arguments)
-        # `f()` and `f{}` are the usual forms. `f` alone and `f null` are exceptions.
+        # `f()` and `f{}` are common. `f` alone and `f null` are exceptions.
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"
         written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
         if written is not None:
             found = replace(tools, arguments=replace(arguments, when_empty=written))
             return found, f"as {written}" if written else "nothing is written"
-        # The text around the arguments may be omitted too: `f<args>{"a": 1}</args>` and `f`.
+        # The text around the arguments may be omitted too: `f<args>{"a": 1}</args>` becomes `f`.
         row = None if tools.envelope else self._row(self.answers.call)
         if row and len(row.items[0]) == 3:
             shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
                 return shorter, "left out, with the text around them"
-        # `'<f>\n' + args | join('\n') + '\n</f>'` writes both line breaks even without arguments.
+        # Some templates write layout even without arguments, e.g. both line breaks of `'<f>\n' + args | join('\n') + '\n</f>'`.
         before, _, after = self._call_text(tools, "\0").partition("\0")
         layout = body.partition(before)[2].partition(after)[0] if after else ""
         if layout.isspace():
@@ -330,21 +334,21 @@ class _Analysis:
         return tools, "in a way that is not understood"
 
     def _call_text(self, tools: CallSyntax, arguments: str) -> str:
-        """Return the first call from its name to its end, with the given text as arguments."""
+        """Return the text of the first call from its name to its end. `arguments` is the text of its arguments."""
         values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
         function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
         return function + tools.call_end
 
     def _joint_before_content(self, tools: CallSyntax) -> str | None:
-        """Return the joint between calls and content if content is written last; otherwise None."""
+        """Return the joint between calls and content if content comes last; otherwise None."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
             return None
         row = self._row(body.partition(CONTENT)[0])
         if row is None:
             return None
-        # In `{…}</c></s>\nHi`, the closers of arguments, call and section are known, so the rest before content is the joint. In
-        # `{…}</f></c>Hi`, the name is repeated, and `></c>` is left.
+        # In `{…}</c></s>\nHi`, remove the known closers of the arguments, the call and the section. The text left before the content is the
+        # joint. If the name is repeated, as in `{…}</f></c>Hi`, also remove the text after the repeated name.
         closing = row.after
         for known in (tools.arguments.end, skeletons.outer_literals(tools.function)[1], tools.call_end):
             closing = closing.removeprefix(known)
@@ -352,8 +356,9 @@ class _Analysis:
 
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
-    """Move white space at the outer ends of a call out of its markers: it separates calls and parts."""
-    # In `\n<c>f</c>` after `<s>`, the line break isn't part of the marker `<c>`. It opens the section, or separates two calls.
+    """Move white space at the outer ends of a call out of its markers, because it separates calls and parts."""
+    # In `\n<c>f</c>` after `<s>`, the line break isn't part of the marker `<c>`. The line break belongs to the section's opener or to the
+    # separator.
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
     trail = tools.call_end[len(tools.call_end.rstrip()) :]
     if not tools.section_start:

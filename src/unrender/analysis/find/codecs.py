@@ -1,7 +1,7 @@
-"""Finds the codec that writes rendered values, by a round trip.
+"""Finds the codec of rendered values by encoding the original values again.
 
 Strategy: each property of a codec is guessed from the values that show it. The best guess is the one with which the encoder reproduces most
-of the template's text exactly. Values that don't match are reported.
+of the template's text exactly. Values that aren't reproduced are reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEPARATORS: tuple[dict[str, Any], ...] = tuple(
 )
 _INDENTS = (2, 4, 1, 3, 8)
 _IN_STRING = (('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n"))
-"""Escapes for the characters of an object that is written inside a JSON string."""
+"""Escaped characters of a JSON object that is written inside a JSON string."""
 _MARKS = "\"'\\<>&\n"
 """Characters that templates escape in raw text."""
 
@@ -31,10 +31,10 @@ FoundCodec = tuple[Codec, tuple[str, ...]]
 
 
 def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundCodec:
-    """Find the layout in which `text` writes `values` as one JSON object or Python dictionary."""
+    """Find the codec with which `text` encodes `values` as one JSON object or Python dictionary."""
     python = {"strings": Strings.PYTHON, "words": Words.PYTHON, "containers": Containers.PYTHON}
     quoted = (layout | {"escapes": _IN_STRING} for layout in _json_layouts())
-    # Try every layout, e.g. `{"a":1}` and `{"a": 1}`. The first one that produces exactly this text is the template's.
+    # Try every layout, e.g. `{"a":1}` and `{"a": 1}`. Use the first one that reproduces the text exactly.
     for sorted_keys, layout in product((False, True), [*_json_layouts(), *quoted, python]):
         codec = Codec(sorted_keys=sorted_keys, **layout)
         if encode_value(values, codec, margin=margin) == text:
@@ -43,14 +43,14 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundC
 
 
 def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> FoundCodec:
-    """Find the codec that writes each of `values` as in `written`.
+    """Find the codec that encodes each of `values` like the text in `written`.
 
     `arguments` is the syntax found so far.
     """
     seen = {key: value for key, value in values.items() if key in written}
     codec = arguments.codec
-    # Derive each property from the values that show it: strings don't show `None` or `null`, and lists don't show quotes. Then try all
-    # containers with all values, because `["a", 2]` depends on the notation of strings and words.
+    # Derive each property from the values that show it: strings don't show `None` or `null`, and lists don't show quotes. Containers come
+    # last and are compared with all values, because `["a", 2]` also depends on the notation of strings and words.
     codec = replace(codec, **_strings(written, seen, codec))
     words = min(Words, key=lambda option: len(_misfits(written, seen, Arguments(codec=Codec(words=option)))))
     # Null values may be omitted: `f(a=1)` for `{"a": 1, "b": null}`.
@@ -69,7 +69,7 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
 
 
 def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: Arguments) -> list[tuple[str, str]]:
-    """Return the keys whose values the codec writes differently, and the codec's text for each."""
+    """Return the keys whose values the codec encodes differently, with the codec's text for each."""
     encoded = ((key, encode_value(value, arguments.codec, arguments.entry)) for key, value in values.items())
     return [(key, text) for key, text in encoded if text != written[key]]
 
@@ -81,7 +81,7 @@ def _json_layouts() -> Iterator[dict[str, Any]]:
 
 
 def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
-    """Return the first notation of strings that explains most of them."""
+    """Return the options for the notation of strings that explains most of them. If several do, the first is used."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     escapes = _escapes(written, strings, codec)
     opened = bool(codec.string_open)
@@ -92,15 +92,15 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
     best = min(options, key=lambda option: len(_misfits(written, strings, Arguments(codec=replace(codec, **option)))))
-    # Text before strings but not before numbers was taken for quotes, but the `"` of JSON strings isn't a marker.
+    # Text before strings but not before numbers isn't a quote marker if strings have another notation, such as JSON's `"`.
     if best["strings"] is not Strings.QUOTED:
         best = best | {"string_open": "", "string_close": ""}
     return best
 
 
 def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Codec) -> tuple[tuple[str, str], ...]:
-    """Return escaped characters and their escapes; empty if strings differ in other ways."""
-    # In `a &lt; b` for `a < b`, the text between the words is the escaped character.
+    """Return escaped characters and their escapes; empty if the strings differ from their values in other ways."""
+    # In `a &lt; b` for `a < b`, the text between the words, `&lt;`, is the escape.
     forms: dict[str, str] = {}
     for key, value in strings.items():
         pieces = re.split(f"([{re.escape(_MARKS)}])", value)
@@ -116,7 +116,7 @@ def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Code
 def _string_options(
     strings: Strings, escapes: tuple[tuple[str, str], ...], *, opened: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield codec options for strings in this notation. `opened` is true if a marker precedes strings but not numbers."""
+    """Yield codec options for a notation of strings. `opened` is true if a marker precedes strings but not numbers."""
     match strings:
         case Strings.JSON:
             yield from ({"ascii_only": ascii_only} for ascii_only in (False, True))
@@ -146,8 +146,8 @@ def _container_options(containers: Containers, written: Mapping[str, str]) -> It
 
 
 def _item_tags(text: str) -> list[str]:
-    """Return candidates for the tag of a list's items: the words before the first item."""
-    # In `<list><item>valdrixo`, the nearest word is the most likely candidate, so it is tried first.
+    """Return candidates for the tag of a list's items: the words before the first item, nearest first."""
+    # In `<list><item>valdrixo`, the nearest word, `item`, is the most likely candidate.
     head = text.partition(PLAIN_NEEDLE)[0]
     words = "".join(character if character.isalnum() or character in "_-" else " " for character in head).split()
     return list(dict.fromkeys(reversed(words)))

@@ -16,31 +16,31 @@ from unrender.proof.split import closers_of, common_prefix, common_suffix, is_ta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tails:
-    """Text after the last needle of an answer, through the end of the turn."""
+    """Text after the last needle of an answer, through the end of the turn, for content and for calls."""
 
     content: str
     calls: str
-    """Empty if calls are not rendered."""
+    """Text after the last call; empty if calls are not rendered."""
     common: str
-    """Common end of both tails, in complete markers."""
+    """Common suffix of `content` and `calls`, in complete markers."""
     before_eos: bool = False
     """True if EOS ends the turn after content. Tails never contain EOS."""
     unended: bool = False
-    """True if the last answer of a conversation has no end. The tail of content then comes from an earlier answer."""
+    """True if the last answer of a conversation has no end. `content` then comes from an earlier answer."""
 
     def end_of_calls(self, end: str) -> str:
-        """Return the end of a turn with calls; empty if the last answer doesn't show `end` after calls."""
+        """Return the end of a turn with calls, given the end of other turns; empty if the last answer doesn't show that end after calls."""
         return "" if self.unended and not self.calls.endswith(end) else end
 
 
 def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls: bool) -> Tails:
-    """Compare the ends of content and calls. `shows_calls` is true if the template renders calls."""
-    # A template may reject content without reasoning. With thinking off, content has the same end.
+    """Compare the text after content with the text after calls. `shows_calls` is true if the template renders calls."""
+    # Some templates reject content without reasoning unless thinking is off. The text after content doesn't depend on thinking.
     body = answers.content or answers.content_no_thinking
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
     unended = not content.strip() and not before_eos
-    # If the last answer is `Hi` and an earlier one is `Hi<end>`, only the history shows the end.
+    # If the last answer is `Hi` and an earlier one is `Hi<end>`, use the end of the earlier one.
     if unended and tags_of(end := end_in_history(turns)):
         content = end
     calls = tail_of(answers.call, str(NUMBERS[0]), frame) if shows_calls else ""
@@ -59,21 +59,21 @@ class ContentFinding:
     lead: str = ""
     """White space before a wrapper at the start of an answer."""
     after_reasoning: str = ""
-    """Text before the wrapper that is written only after reasoning."""
+    """Text that precedes the wrapper only after reasoning."""
 
     @property
     def spellings(self) -> tuple[Spelling, ...]:
-        """The longer opener: models that write it after reasoning also write it without reasoning."""
+        """Alternative opener of content: models that write the longer opener after reasoning also write it without reasoning."""
         start, longer = self.content.start.strip(), (self.after_reasoning + self.content.start).strip()
         return (Spelling(marker=start, others=(longer,), why="Content begins so after reasoning."),) * (longer != start)
 
 
 _Ending = Callable[[str, Tails, Openings], str]
-"""Function that returns content's closer, given its opener and the ends of answers; empty if the rule doesn't apply."""
+"""Function that returns content's closer, given its opener and the text after answers; empty if the rule doesn't apply."""
 
 
 def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
-    # In `Hi<end>` and `<think>so</think><a>Hi</a><end>`, `</a>` is written only after reasoning.
+    # If answers are `Hi<end>` and `<think>so</think><a>Hi</a><end>`, `</a>` is written only after reasoning.
     reasoned = openings.reasoned_tail
     known = tails.content or openings.content is not None
     return reasoned.removesuffix(tails.content) if known and reasoned.endswith(tails.content) else ""
@@ -89,7 +89,7 @@ _COMPARED: tuple[tuple[str, _Ending], ...] = (
 
 
 def wrapper_end(tails: Tails, openings: Openings) -> str:
-    """Return content's closer: the text that ends content and no other part; empty if there is none."""
+    """Return content's closer: text that follows content and no other part; empty if there is none."""
     return _end("", tails, openings, _COMPARED)[0]
 
 
@@ -99,16 +99,16 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     A closer alone isn't a wrapper: without an opener, the text after content ends the turn.
     """
     reasoning = found.reasoning
-    # Compare the openers of content alone and after reasoning: `<answer>Hi` and `<think>so</think>\n<answer>Hi`.
+    # Compare the text before content alone, `<answer>Hi`, with the text before content after reasoning, `<think>so</think>\n<answer>Hi`.
     plain = without_reasoning(openings.content or "", found)
     reasoned = (openings.reasoning_content or "")[len(reasoning.end + found.to_content) :]
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
     lead = ""
-    if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The white space is part of the turn.
+    if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The white space isn't part of the opener.
         lead, start = plain.removesuffix(reasoned), reasoned
-    # In `<message>Hi` alone and `<final><message>Hi` after reasoning, `<final>` is between reasoning and content.
+    # If answers are `<message>Hi` and, after reasoning, `<final><message>Hi`, `<final>` is text between reasoning and content.
     between = reasoned.removesuffix(plain) if plain.strip() and reasoned.endswith(plain) else ""
     end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None
@@ -140,15 +140,17 @@ def without_reasoning(opening: str, found: ReasoningFinding) -> str:
 
 
 def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
-    """Return as many markers from the tail as the opener has, if there are no other answers to compare with.
+    """Return as many markers from the text after content as its opener has. This rule is for templates without other answers to compare
+    with.
 
-    Another marker must follow to end the turn. It may be missing if the returned markers close the opener, and either EOS ends the turn or
-    calls end without these markers.
+    Another marker must follow to end the turn. The other marker may be missing if the returned markers close the opener, and either EOS
+    ends the turn or calls end without the returned markers.
     """
     openers, (parts, tags) = tags_of(start), _parts_and_tags(tails.content)
     if not openers or len(tags) < len(openers):
         return ""
-    # In `<a>Hi</a>` + EOS, `</a>` closes `<a>`, and EOS ends the turn. In `<a>Hi<end>`, `<end>` ends the turn.
+    # In `<a>Hi</a>` + EOS, `</a>` closes `<a>`, because EOS ends the turn. In `<a>Hi<end>`, nothing closes `<a>`, because `<end>` ends the
+    # turn.
     ends_otherwise = tails.before_eos or (tails.calls and parts[tags[0]] not in tails.calls)
     closed = ends_otherwise and parts[tags[0]] in closers_of(openers[-1])
     return "".join(parts[: tags[len(openers) - 1] + 1]) if closed or len(tags) > len(openers) else ""
@@ -171,8 +173,9 @@ _RULES = (*_COMPARED, ("as many markers as open it", _mirrored_end), ("the marke
 
 
 def _whole_markers(suffix: str, texts: list[str]) -> str:
-    """Drop a partial marker from the start of `suffix`, e.g. `<|sep|>` of `<|close|>tools<|sep|>`."""
-    # If `<|sep|>` follows `say` in one text and `tools` in the other, it is part of these words and shared only by accident.
+    """Remove a partial marker from the start of `suffix`, e.g. `<|sep|>` of `<|close|>tools<|sep|>`."""
+    # If `<|sep|>` follows the word `say` in one text and `tools` in another, it completes these words, and the texts share it only by
+    # accident.
     parts = lexemes(suffix)
     before = [lexemes(text[: len(text) - len(suffix)])[-1:] for text in texts]
     cut = parts and is_tag(parts[0]) and any(part and is_word(part[0]) for part in before)
@@ -180,19 +183,19 @@ def _whole_markers(suffix: str, texts: list[str]) -> str:
 
 
 def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> Content | None:
-    """Return the wrapper of content before calls; None if it is the usual wrapper, or if no rendering shows both.
+    """Return the wrapper of content before calls; None if it is the usual wrapper, or if no rendering shows content and calls.
 
-    The text around such content is compared with the text around a call alone. If the wrapper is also written around empty content, this
-    shows its end. Any other wrapper ends with the marker that closes its opener.
+    The text around such content is compared with the text around a call alone. If the wrapper is also written around empty content, the
+    comparison shows its end. Any other wrapper ends with the marker that closes its opener.
     """
     mixed = answers.mixed
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
         return None
     opening, _, after_content = mixed.partition(CONTENT)
-    if carries_needle(opening):  # In `[{"name": "f"}]Hi[{"name": "f"}]`, a call also precedes the content.
+    if carries_needle(opening):  # A call also precedes the content: `[{"name": "f"}]Hi[{"name": "f"}]`.
         return None
     before_reasoning, reasoned, _ = (answers.reasoned_call or "").partition(REASONING)
-    # Content with calls is written in the place of reasoning.
+    # Content with calls is written between the markers of reasoning.
     if reasoned and before_reasoning.strip() == opening.strip():
         return None
     opening = without_reasoning(opening, found)
@@ -201,7 +204,8 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
         return _around_calls(content, alone, after_content)
     if not opening.strip():
         return Content()
-    # `<say>Hi</say><call>` and `<say></say><call>` share the end of the wrapper, which is also written around empty content.
+    # If `<say>Hi</say><call>` and `<say></say><call>` are written, the wrapper is also written around empty content. The common text after
+    # the content and after the opener starts with the wrapper's end.
     shared = common_prefix([alone[len(opening) :], after_content]) if alone.startswith(opening) else ""
     empty = bool(shared.strip())
     end = _closer_beside_calls(opening, shared if empty else after_content) or shared * empty
@@ -213,7 +217,7 @@ def _around_calls(content: Content, alone: str, after_content: str) -> Content |
 
     `alone` is the text before a call without content. `after_content` is the text after content, including the call.
     """
-    # In `<say>Hi<call>…</call></say>`, nothing ends content before the call. The wrapper is written even without content.
+    # In `<say>Hi<call>…</call></say>`, nothing ends the content before the call. A call without content must also be inside the wrapper.
     start, end = content.start.strip(), content.end.strip()
     if not start or not end or end in after_content.partition(NAMES[0])[0] or end not in after_content:
         return None
@@ -222,7 +226,7 @@ def _around_calls(content: Content, alone: str, after_content: str) -> Content |
 
 
 def _closer_beside_calls(opening: str, after_content: str) -> str:
-    """Return the text after content, through the closer of the opening's last marker; empty if there is none."""
+    """Return the text after content up to the closer of the opening's last marker, including the closer; empty if there is no closer."""
     tags = tags_of(opening)
     for closer in closers_of(tags[-1]) if tags else ():
         head, closed, _ = after_content.partition(closer)

@@ -1,11 +1,11 @@
-"""Finds the markers of reasoning, and the text after them, in renderings with and without it (R1, R2, R3).
+"""Finds the markers of reasoning, and the text after them, in renderings with and without reasoning (R1, R2, R3).
 
 Strategy: the text before the needle is the start marker. The text after it consists of the closer, the joint and the next part's opener.
 Texts with different next parts are equal up to the end of the joint. If a template drops reasoning, the markers come from its generation
-prompt, and from closers that it removes from content.
+prompt, and from closers up to which it removes content.
 
-The heuristics are in three tables, each tried from the top. `_WAYS` finds reasoning. `_BEFORE_CONTENT` and `_BEFORE_CALLS` separate its
-closer from the following text. The finding names the heuristics that decided.
+The heuristics are in three tables, and each table is tried from the top. `_WAYS` finds reasoning. `_BEFORE_CONTENT` and `_BEFORE_CALLS`
+separate the closer of reasoning from the following text. The finding names the heuristics that decided.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"
-"""Assumed text between reasoning and content if the template doesn't render reasoning: an empty line."""
+"""Joint between reasoning and content if the template doesn't render reasoning: an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class ReasoningFinding:
     reasoning: Reasoning
     to_content: str = ""
     comparison: str = ""
-    """R1, or R2 if only the generation prompt shows the markers."""
+    """`R1`, or `R2` if only the generation prompt shows the markers."""
     rule: str = ""
     """Names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
 
@@ -67,7 +67,7 @@ class ReasoningRecord:
     """Input of the search for reasoning."""
 
     source: str
-    """The template's source or, for a function, everything it has written."""
+    """The template's source. If the template is a function, all text that it has returned."""
     frame: TurnFrame
     answers: Answers
     openings: Openings
@@ -103,8 +103,8 @@ def find_reasoning(seen: ReasoningRecord) -> ReasoningFinding:
 def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
     """Find the markers of rendered reasoning (R1, R3)."""
     openings, frame = seen.openings, seen.frame
-    # In `<think>so</think>Hi`, the text between the two needles is known. If reasoning isn't rendered, the other entries of `_WAYS` use
-    # prompts, and text that a template removes from content.
+    # In `<think>so</think>Hi`, the text between the two needles contains the closer. If reasoning isn't rendered, the other entries of
+    # `_WAYS` use prompts, and text that a template removes from content.
     if openings.reasoning_content is None and openings.reasoning_calls is None:
         return None
     start = openings.reasoning or ""
@@ -113,9 +113,9 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
         return ReasoningFinding(reasoning=Reasoning())
     opener = _open_tag(frame.prefill)
     if not start.strip() and opener and end.strip() in closers_of(opener):
-        start = frame.prefill  # The prompt has `<bot><think>`, and the history has `so</think>Hi`.
+        start = frame.prefill  # The prompt ends in `<bot><think>`, and the history contains `so</think>Hi`.
     if frame.prefill and frame.prefill == start.lstrip():
-        start = frame.prefill  # The space before it is only in the history, not in the prompt.
+        start = frame.prefill  # The prompt doesn't contain the white space before the marker.
     mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)
     reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
@@ -123,7 +123,7 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> ReasoningMode:
     if not start.strip():
-        # There is only an end marker, no opener: `so far...</think>Hello`.
+        # Answers contain only an end marker, no opener: `so far...</think>Hello`.
         return ReasoningMode.DELIMITER
     if frame.prefill.strip().endswith(start.strip()):
         # With thinking off, the prompt may contain a closed block: `<think></think>`.
@@ -133,15 +133,15 @@ def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> Reasoni
 
 
 def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
-    """Split the text after reasoning into end marker and joint. Return both with the name of the rule."""
+    """Split the text after reasoning into end marker and joint, and return both with the name of the rule."""
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
-    # If the header is repeated, as in `</think><end><bot>Hello`, every part is a separate message.
+    # If the header is repeated, as in `</think><end><bot>Hello`, each part is a separate message.
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
-    # `</think>\n\n<answer>Hi` has three parts, and this text alone doesn't show where the first one ends. It shares `</think>\n\n` with
-    # `</think>\n\n<call>`: the closer, then white space as the joint.
+    # In `</think>\n\n<answer>Hi`, the closer, the joint and the opener of content can't be separated without another text.
+    # `</think>\n\n<call>` shares only `</think>\n\n`, which is the closer and the joint.
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
     before = text[: len(text) - len(header)]
@@ -150,7 +150,7 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
     if not text.strip():
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
     end = text.rstrip()
-    # Use the joint before content: there may be less white space before a call.
+    # Use the joint before content, because the white space before a call may be shorter.
     before_content = openings.reasoning_content or openings.reasoning_content_and_calls or ""
     following = (before_content if before_content.startswith(end) else text)[len(end) :]
     return end, following[: len(following) - len(following.lstrip())], rule
@@ -160,11 +160,11 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
     """Return the text after reasoning without the next part's start marker, and the name of the rule."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
-    # An answer without reasoning may have empty markers: `<think></think>\nHi` and `<think>so</think>\nHi`.
+    # An answer without reasoning may contain the markers: compare `<think></think>\nHi` with `<think>so</think>\nHi`.
     without = [text for text in (openings.content, openings.calls) if text and start and text.startswith(start)]
     after += [text[len(start) :] for text in without]
     text = common_prefix(after) or after[0]
-    # `</p><p kind="text">` and `</p><p kind="call">` share only `</p>`, because the incomplete tag is part of the following text.
+    # `</p><p kind="text">` and `</p><p kind="call">` share `</p><p kind="`. Remove the incomplete tag, which is part of the following text.
     head, opened, rest = text.rpartition("<")
     text = head if opened and head.strip() and ">" not in rest and any(char.isspace() for char in rest) else text
     if openings.reasoning_content is not None:
@@ -174,7 +174,7 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
 
 _SHARED = "what all parts that follow share"
 _Cut = Callable[[str, str, ReasoningRecord], str]
-"""Function that returns end marker and joint from the text after reasoning and its start marker; empty if the rule doesn't apply."""
+"""Function that returns the end marker and joint, given the text after reasoning and its start marker; empty if the rule doesn't apply."""
 
 
 def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: ReasoningRecord) -> tuple[str, str]:
@@ -183,10 +183,11 @@ def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Rea
 
 
 def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str:
-    """Remove the text that content starts with if there is no reasoning.
+    """Remove the opener of content, which content without reasoning also starts with.
 
     The closer of reasoning is never mistaken for content's opener, although some templates write it alone before content. With thinking
-    off, some templates replace the opener with another marker. It closes reasoning too, unless another marker precedes it.
+    off, some templates replace the opener of reasoning with another marker. That marker closes reasoning too, unless another marker
+    precedes it.
     """
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
@@ -194,7 +195,7 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
     if frame.prefill.strip() == start.strip() and not tags_of(text.partition(alone or "\0")[0]):
         closers.append(alone)
     shown = [text for text in (openings.content, openings.content_no_thinking) if text and text.strip()]
-    # In `<bot> <answer>Hi` and `…</think><answer>Hi`, the space is part of the header.
+    # If answers are `<bot> <answer>Hi` and `…</think><answer>Hi`, the space is part of the header, so also try openers without it.
     wanted = [form for text in shown for form in (text, text.lstrip())]
     rests = (
         text.removesuffix(opening) for opening in wanted if opening.strip() not in closers and text.endswith(opening)
@@ -203,8 +204,8 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
 
 
 def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
-    """Remove as many lexemes from the end as content's closing marker has."""
-    # In `</r>\n<answer>Hi</answer>`, the closer of content has one lexeme, and so does its opener, `<answer>`.
+    """Remove as many lexemes from the end of the text as content's closer has."""
+    # In `</r>\n<answer>Hi</answer>`, the closer of content is one lexeme, so its opener is one lexeme too: `<answer>`.
     full = seen.openings.reasoning_content or ""
     size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
     marks = any(is_tag(part) for part in parts[-size:])
@@ -212,7 +213,7 @@ def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
 
 
 def _as_in_pair(text: str, start: str, seen: ReasoningRecord) -> str:
-    # If the prompt without thinking contains `[r]</r>\n`, the closer is the text after `[r]`.
+    # If the prompt with thinking off contains `[r]</r>\n`, the closer is the text after `[r]`.
     pair = seen.frame.prefill_no_thinking
     closer = pair[len(start) :].rstrip()
     return closer if start and pair.startswith(start) and text.startswith(closer) else ""
@@ -224,11 +225,11 @@ def _before_call(text: str, _: str, seen: ReasoningRecord) -> str:
 
 
 def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
-    """Return `text` through the closer of the last marker of `start`; empty if there is none.
+    """Return `text` up to the closer of the last marker of `start`, including the closer; empty if there is no closer.
 
     White space after the closer is included, because it is the joint.
     """
-    # In `<a><think>` … `</think>\n\nso</a>`, the marker that was opened last is closed first.
+    # In `<a><think>` … `</think>\n\nso</a>`, the last opened marker is closed first.
     tags = tags_of(start)
     for closer in closers_of(tags[-1]) if tags else ():
         head, found, rest = text.partition(closer)
@@ -250,16 +251,15 @@ _BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
 
 
 def _empty_form(start: str, end: str, openings: Openings) -> str:
-    """Return the text that the template writes without reasoning.
+    """Return the text that the template writes in place of reasoning if there is none.
 
-    Content is checked before calls, unless only calls change with the switch. Content is missing if the template rejects content without
-    reasoning.
+    Content is checked before calls, unless only calls change with the switch. Some templates reject content without reasoning.
     """
     asked = [(openings.content, openings.content_no_thinking), (openings.calls, openings.calls_no_thinking)]
     opener, closer = start.strip(), end.strip()
     for opening, _ in sorted(asked, key=lambda pair: pair[0] == pair[1]):
         text = opening or ""
-        # In `[a][r]\n[r]`, the end is also part of the start, so search after the start.
+        # In `[a][r]\n[r]`, the end marker `[r]` is also part of the start marker, so search after the start marker.
         inside = text.find(opener) + len(opener) if closer in opener and opener in text else 0
         at = text.find(closer, inside) if closer else -1
         if at >= 0 and text[:at].strip() in ("", opener):
@@ -277,7 +277,7 @@ def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
         return None
     opener, space, closer = pair
     open_prompt = frame.prefill.strip().endswith(opener)
-    # Split the white space in an empty block between opener and closer: `<think>\n`, `\n</think>`.
+    # Split the white space in an empty block between the opener and the closer: `<think>\n`, `\n</think>`.
     margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
     reasoning = Reasoning(
         mode=ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED,
@@ -301,10 +301,10 @@ def _empty_block(text: str) -> tuple[str, str, str] | None:
 
 
 def _from_switch(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """Find text that the generation prompt adds with thinking off (R2). This text closes the reasoning."""
+    """Find text that the generation prompt adds with thinking off (R2). The added text closes the reasoning."""
     start, off, shown = seen.frame.prefill, seen.frame.prefill_no_thinking, (seen.openings.content or "").strip()
     added = off.removeprefix(start)
-    # In `<bot>[r]` and `<bot>[r][done]`, the markers aren't spelled as a pair, and no answer shows them.
+    # If the prompts are `<bot>[r]` and `<bot>[r][done]`, `[done]` closes reasoning, although the markers aren't spelled as a pair.
     if not start.strip() or not added.strip() or added == off:
         return None
     end = added.rstrip()
@@ -314,23 +314,22 @@ def _from_switch(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """Find a block that the generation prompt opens (R2)."""
+    """Find a reasoning block that the generation prompt opens (R2)."""
     frame, openings = seen.frame, seen.openings
     opener = _open_tag(frame.prefill)
     closers = closers_of(opener) if opener else ()
     shown = openings.content or ""
-    # If every prompt has `<bot><say>` and an answer is `<bot><say>Hi</say>`, the block is the response. If a switch controls its opener, it
-    # is reasoning.
+    # If every prompt ends in `<bot><say>` and an answer is `<bot><say>Hi</say>`, the block contains the response. If its opener depends on
+    # a switch, the block contains reasoning.
     always = opener and frame.prefill == frame.prefill_no_thinking and shown.strip().endswith(opener)
     if always and any(tag in closers for tag in tags_of(tail_of(seen.answers.content, CONTENT, frame))[:1]):
         return None
-    # The prompt opens the block, and the model closes it. A closer that isn't in the template is used only if no other marker could close
-    # the opener.
+    # Use a closer that occurs in the template. Any other closer is used only if it's the only one that fits the opener.
     closer = next((closer for closer in closers if closer in seen.source or len(closers) == 1), "")
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    # A closer alone before content or a call stands for no reasoning: `</think>\nHi`.
+    # A closer without an opener before content or a call is the form of empty reasoning: `</think>\nHi`.
     joint = shown.partition(closer)[2] if shown.strip() == closer else ""
     empty = closer if shown.strip() == closer or (openings.calls or "").lstrip().startswith(closer) else ""
     start, end = opener + margin, margin + closer
@@ -339,9 +338,9 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """Find a string constant of the template that makes it drop `X` from the content `X</closer>Y`."""
+    """Find a closer for which the template drops the text before it: content `X</closer>Y` is rendered as `Y`."""
     for closer, body in seen.answers.cut.items():
-        # If `Contjaxmer</think>Contzurbin` is rendered as `Contzurbin`, the text before this marker was removed as reasoning.
+        # If `Contjaxmer</think>Contzurbin` is rendered as `Contzurbin`, the template removed the text up to `</think>` as reasoning.
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
         # If there are several openers, use the first one that the template contains.
@@ -357,9 +356,9 @@ _QUOTED = re.compile(r"(?<=\w )(\[[^\[\]<>\n]{3,64}\]|<[^\[\]<>\n]{3,64}>)")
 
 
 def _from_quoted_closer(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """Find a prompt that starts reasoning in plain words, with instructions that name a single end marker (R2)."""
-    # The prompt may be `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Markers that form a pair, like `<a>` and `</a>`,
-    # don't count.
+    """Find the end marker in a prompt's instructions, if the prompt starts reasoning in plain words and names only one marker (R2)."""
+    # For example, the prompt is `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Ignore markers that form a pair, like `<a>`
+    # and `</a>`.
     words, said = seen.frame.prefill, seen.answers.instructions
     quoted = {
         tag for tag in _QUOTED.findall(said) if not any(text in said for text in closers_of(tag) + openers_of(tag))

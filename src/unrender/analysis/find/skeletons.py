@@ -1,8 +1,8 @@
-"""Finds calls in a rendering, turns them into skeletons with literals around them, and splits these into named parts.
+"""Finds calls in a rendering, turns them into skeletons with literals around them, and splits the literals into named parts.
 
-A skeleton holds slots and literals in the order of the text: `<f=find>{"a": 1}</f>` has the skeleton `<f=`, NAME, `>`, ARGUMENTS, `</f>`.
-The first functions find the values of a call, then rows of calls, then counters. The others assign each literal to its part: opener, name
-tag, closers, brackets, id.
+A skeleton contains slots and literals in the order of the text: `<f=find>{"a": 1}</f>` has the skeleton `<f=`, NAME, `>`, ARGUMENTS,
+`</f>`. The first functions find the values of a call, then rows of calls, then counters. The others assign each literal to a part: opener,
+name tag, closers, brackets, id.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSpan:
-    """The range text[start:end] that contains a value, or fills a slot of the item with the number `owner`."""
+    """The range `text[start:end]` of a value or slot. `owner` is the number of the item that it belongs to."""
 
     start: int
     end: int
@@ -44,9 +44,9 @@ class SlotSpan:
 
 
 def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[SlotSpan]:
-    """Yield the JSON values that start with a character of `opener` before the position `before`, in order.
+    """Yield the JSON values in `text`, in order.
 
-    Stops when the search exceeds its limit.
+    Each value starts before the position `before`, with one of the characters in `opener`. Stops when the search exceeds its limit.
     """
     for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MAX_PLACES):
         start = match.start()
@@ -64,7 +64,7 @@ def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Sl
 
 
 def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> SlotSpan | None:
-    """Find the text that writes `arguments` as one JSON object, or else as a Python dictionary."""
+    """Find the text of `arguments` as one JSON object, or else as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     if at < 0:
@@ -72,12 +72,12 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
     spans = [span for span in json_spans(text, "{", at, spent) if span.start >= start and span.value == arguments]
     if spans:
         return spans[-1]
-    # `"{\"a\": 1}"` is a string that contains JSON.
+    # The object may be inside a JSON string: `"{\"a\": 1}"`.
     quote = text.rfind('"{', start, at)
     quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
     if quoted and _same(quoted.value, arguments, spent):
         return SlotSpan(start=quote, end=quote + quoted.end)
-    # `{'a': None}` isn't JSON. Try each closing brace until the text up to it is the dictionary.
+    # `{'a': None}` isn't JSON. Try each closing brace until the text up to that brace is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
         end = brace + match.end()
@@ -94,21 +94,21 @@ def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> SlotS
     name_at = text.find(call.name, position)
     if name_at < 0:
         return None
-    # In `{"calls": [{"name": "f"}, {"name": "g"}]}`, the outer object contains both calls, so it is neither.
+    # In `{"calls": [{"name": "f"}, {"name": "g"}]}`, the outer object contains both calls, so it isn't one of them.
     others = [name for name in NAMES if name != call.name]
     found = None
     for span in json_spans(text, "{", max([name_at, *map(text.find, call.arguments)]), spent):
         holds = partial(_holds, span.value, spent)
         if span.start < position or not holds(call.name) or not holds(dict(call.arguments)) or any(map(holds, others)):
             continue
-        # In `{"call": {"name": "f"}}`, the call is the outer object. In `{"calls": [{"name": "f"}]}`, it is the list item.
+        # In `{"call": {"name": "f"}}`, the outer object is the call. In `{"calls": [{"name": "f"}]}`, the item of the list is the call.
         if found is None or any(isinstance(item, list) and span.value in item for item in _inside(found.value, spent)):
             found = span
     return found
 
 
 def _inside(value: Any, spent: Spent) -> Iterator[Any]:
-    """Yield a value and all keys and values inside it, within the search limit."""
+    """Yield a value and all keys and values inside it, until the search limit is reached."""
     todo = [value]
     while todo:
         value = todo.pop()
@@ -124,7 +124,7 @@ def _holds(value: Any, spent: Spent, wanted: Any) -> bool:
 
 
 def _same(item: Any, wanted: Any, spent: Spent) -> bool:
-    """Return whether both values are equal, or `item` is a string that contains the wanted object as JSON."""
+    """Return whether `item` equals `wanted`, or is a string that contains `wanted` as JSON."""
     if isinstance(item, str) and isinstance(wanted, Mapping) and spent.search(len(item)):
         with suppress(ValueError, RecursionError):
             item = json.loads(item)
@@ -134,7 +134,7 @@ def _same(item: Any, wanted: Any, spent: Spent) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Consecutive items, each from its first slot to its last, with the literals around them."""
+    """Consecutive items and the literals around them. An item extends from its first slot to its last."""
 
     before: str
     items: tuple[Skeleton, ...]
@@ -143,11 +143,11 @@ class Row:
 
 
 def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[SlotSpan] = ()) -> list[SlotSpan]:
-    """Find all `words` in `text` outside the `covered` spans, and return both in order.
+    """Find all `words` in `text` outside the `covered` spans, and return them and the covered spans in order.
 
-    `words` maps each text to its slot and owner.
+    `words` maps each string to its slot and owner.
     """
-    # Longest word first, so that `call730011` isn't matched as `call73001` followed by `1`.
+    # Try the longest word first, so that `call730011` isn't matched as `call73001` followed by `1`.
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     found = list(covered)
     for match in re.finditer(pattern, text):
@@ -158,7 +158,7 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
 
 
 def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
-    """Find `calls` in `text`; None if some are missing. `entry` is the skeleton of a tagged argument."""
+    """Find `calls` in `text`; None if one is missing. `entry` is the skeleton of a tagged argument."""
     wholes: list[SlotSpan] = []
     for owner, call in enumerate(calls):
         position = wholes[-1].end if wholes else 0
@@ -192,7 +192,7 @@ def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> S
         return None
     last_value = values[len(call.arguments) - 1]
     keys_after_value = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
-    # In `<a>7</a>`, the key is repeated after the last value, and is part of the arguments too.
+    # In `<a>7</a>`, the key is repeated after the last value. The repeated key is part of the arguments too.
     ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
     end = (ends or [last_value])[-1] + len(suffix)
@@ -209,12 +209,12 @@ def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]
 
 
 def make_row(text: str, tokens: Sequence[SlotSpan], count: int) -> Row | None:
-    """Split `text` into items by the owners 0 … `count`-1 of its tokens; None if one is missing or two are interleaved."""
+    """Split `text` into `count` items by the owners of its tokens; None if an item is missing or two items are interleaved."""
     groups = [[token for token in tokens if token.owner == owner] for owner in range(count)]
     if not all(groups):
         return None
     bounds = [(group[0].start, group[-1].end) for group in groups]
-    # In `f, g: {…} {…}`, both names precede both arguments, so the text around a single call is unknown.
+    # In `f, g: {…} {…}`, both names precede both arguments, so the syntax of a single call is unknown.
     if any(left[1] > right[0] for left, right in itertools.pairwise(bounds)):
         return None
     # In `f(a=1)`, the name isn't part of an argument, so the text before the first argument starts after the name.
@@ -229,7 +229,7 @@ def make_row(text: str, tokens: Sequence[SlotSpan], count: int) -> Row | None:
 
 
 def skeleton_of(text: str, tokens: Sequence[SlotSpan]) -> Skeleton:
-    """Return slots and literals from the first token to the last."""
+    """Return the slots and literals from the first token to the last."""
     parts: list[Part] = [tokens[0].slot]
     for token, following in itertools.pairwise(tokens):
         parts += [text[token.end : following.start], following.slot]
@@ -237,7 +237,7 @@ def skeleton_of(text: str, tokens: Sequence[SlotSpan]) -> Skeleton:
 
 
 def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
-    """Join adjacent literals, drop empty ones, and turn counters into slots."""
+    """Return a skeleton with adjacent literals joined, empty ones removed, and counters turned into slots."""
     merged: list[Part] = []
     for part in parts:
         # `call \ue000: ` is split into `call `, the counter and `: `.
@@ -253,10 +253,10 @@ def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
 
 
 def mark_counters(row: Row) -> tuple[Row, int | None]:
-    """Replace numbers that count the items with `COUNTER`. Also return the first number; None if there is no counter."""
+    """Replace numbers that count the items with `COUNTER`. Also return the first number, or None if there is no counter."""
     starts: list[int] = []
-    # Text between two calls ends the first and starts the second, so it may contain the counters of both: `<c0>f</c0>, <c1>g</c1>` has them
-    # in `</c0>` and `<c1>`.
+    # The text between two calls may contain counters of both calls, like `</c0>, <c1>` in `<c0>f</c0>, <c1>g</c1>`. Mark this text in both
+    # directions.
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*heads[1:], row.after], starts, backwards=False)
     alike = len({len(item) for item in row.items}) == 1
@@ -265,8 +265,11 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
 
 
 def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[str]:
-    """Mark numbers that increase by one from text to text, as far as the texts agree from their end or start."""
-    # Compare text before a call from its end, and text after a call from its start. Text further away may differ.
+    """Mark numbers that increase by one from text to text.
+
+    The texts are compared from their start, or from their end if `backwards` is true, as far as they agree.
+    """
+    # The text before a call is compared from its end, and the text after a call from its start, because text further away may differ.
     step = -1 if backwards else 1
     rows = [_digits_apart(text)[::step] for text in texts]
     for at, column in enumerate(zip(*rows, strict=False)):
@@ -286,7 +289,7 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
         if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
             marked.append(part)
             continue
-        # Compare each number with those in the same position: `#1` in the first item and `#2` in the second.
+        # Compare the numbers in the same position of each text: `#1` in the first and `#2` in the second.
         counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
         starts.extend(int(rows[0][at]) for at in counting)
         marked += (COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
@@ -294,33 +297,33 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
 
 
 def _digits_apart(text: str) -> list[str]:
-    """Split `text` into numbers and other characters, because a counter may be inside a tag."""
+    """Split `text` into numbers and single characters, because a counter may be inside a tag."""
     return re.findall(r"\d+|\D", text)
 
 
 def _counts(column: Sequence[str]) -> bool:
-    # `0`, `1`, `2` is a counter, `7`, `7` isn't. `²` is a digit in Python, but `int` rejects it.
+    # `0`, `1`, `2` is a counter, but `7`, `7` isn't. `²` is a digit in Python, but `int` rejects it.
     numbers = [int(cell) for cell in column if cell.isascii() and cell.isdigit()]
     steps = {right - left for left, right in itertools.pairwise(numbers)}
     return len(numbers) == len(column) and steps == {1}
 
 
 _BRACKETS = {"{": "}", "(": ")", "[": "]"}
-# Matches the end of an open tag whose attribute is the name: `<call id=1 name="`.
+# Matches the end of an open tag with the name as an attribute: `<call id=1 name="`.
 _ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
-# Matches a bracket that is still open at the name: `<function=`.
+# Matches an open tag or bracket that ends right before the name: `<function=`.
 _OPEN_TAG = re.compile(r"(?:<+[^<>]*|\[+[^\[\]]*)$")
 _NAMESPACE = re.compile(r"[\w.]*")
 
 
 def split_opener(text: str) -> tuple[str, str]:
-    """Split the text before a name into the call's start marker and the tag around the name."""
+    """Split the text before a name into the call's opener and the tag that contains the name."""
     line = text.rpartition("\n")[2]
     match = None if len(line) > MAX_MARKER else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
     if match:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]
-    # If no tag is open at the name, complete tags and white space are the opener. The rest is part of the function: `<call>\nrun: f` has
+    # If the name isn't inside a tag, complete tags and white space are the opener. The rest is part of the function: `<call>\nrun: f` has
     # the opener `<call>\n` and the function `run: `.
     parts = lexemes(text)
     first = next((i for i, part in enumerate(parts) if is_tag(part)), 0)
@@ -330,15 +333,18 @@ def split_opener(text: str) -> tuple[str, str]:
 
 
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
-    """Split the text after arguments: a call has as many closing markers as opening markers."""
-    # In `<call>` … `</f></call>`, one marker opens the call, so only `</call>` closes it. `</f>` closes the function.
+    """Split the text after the arguments into the function's closers and the call's closers.
+
+    A call has as many closing markers as opening markers.
+    """
+    # In `<call>` … `</f></call>`, the call has one opener, so only the last marker, `</call>`, closes the call. `</f>` closes the function.
     size = sum(map(is_tag, lexemes(call_start)))
     parts = lexemes(text)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
     if not size or not tags:
         return text, ""
     first = tags[-min(size, len(tags))]
-    # Include the white space before the closers: `}` and `\n</call>`.
+    # Include the white space before the closers, e.g. the line break in `}\n</call>`.
     while first > 0 and parts[first - 1].isspace():
         first -= 1
     return "".join(parts[:first]), "".join(parts[first:])
@@ -360,7 +366,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
 
 
 def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Move a quote from before each value to after it: `" KEY="VALUE` in a row becomes ` KEY="VALUE"`."""
+    """Move the quotation mark before each argument to its end: `" KEY="VALUE` becomes ` KEY="VALUE"`."""
     entry, at = arguments.entry, function.index(Slot.ARGUMENTS)
     right = literal_after(function, Slot.ARGUMENTS)
     first, opener = str(entry[0]) if entry else "", str(entry[-2]) if len(entry) > 1 else ""
@@ -368,18 +374,18 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     is_quote = quote and quote in "\"'" and entry[-1] is Slot.VALUE and opener.endswith(quote)
     if not is_quote or arguments.separator or not right.startswith(quote):
         return function, arguments
-    # In `<call is="f" a="1" b="2"/>`, comparing entries takes each `"` that ends a value for the start of the next entry.
+    # In `<call is="f" a="1" b="2"/>`, comparing entries assigns the `"` that ends a value to the next entry. Move the quotation mark back.
     turned = joined_skeleton([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]])
     return turned, replace(arguments, entry=joined_skeleton([first[1:], *entry[1:], quote]))
 
 
 def lead_layout(tools: CallSyntax) -> CallSyntax:
-    """Move white space after a value without a closer to the next argument, and to the end of the arguments."""
+    """Move white space after a value without a closer to the start of the next argument and to the end of the arguments."""
     function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
     if not at or not entry or isinstance(entry[-1], Slot):
         return tools
-    # In `f\na: 1\nb: 2\n`, the line break after a value precedes the next argument.
+    # In `f\na: 1\nb: 2\n`, the line break after a value becomes the start of the next argument.
     layout, left = entry[-1], outer_literals(function[:at])[1]
     texts = [part for part in function[at:] if not isinstance(part, Slot)]
     closed = any(text.strip() for text in (arguments.end, *texts, tools.call_end))
@@ -398,18 +404,18 @@ def lead_layout(tools: CallSyntax) -> CallSyntax:
 
 
 def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSyntax | None:
-    """Return the syntax if calls without arguments also omit text around the arguments; None if no rendering shows that.
+    """Return the syntax of calls that omit the text around empty arguments; None if the renderings don't show this.
 
-    `before` is the text between name and arguments in an answer with one call, and `after` is the text from the arguments to the end.
-    `empty` is the text after the name of a call without arguments.
+    `before` is the text between the name and the arguments of a call. `after` is the text from the end of the arguments to the end of the
+    answer. `empty` is the text after the name of a call without arguments.
     """
     function, arguments = tools.function, tools.arguments
     at = function.index(Slot.ARGUMENTS)
     close = arguments.end + "".join(str(part) for part in function[at + 1 :]) + tools.call_end
     if Slot.NAME not in function[max(at - 2, 0) : at] or any(isinstance(part, Slot) for part in function[at + 1 :]):
         return None
-    # A call is `f><args>{"a": 1}</args></f>`, or `f></f>` without arguments. Then `before` is `><args>`, `after` is `</args></f>`, and
-    # `empty` is `></f>`. The call keeps `>`, and omits `<args>` and `</args>` together with the arguments.
+    # For example, a call is `f><args>{"a": 1}</args></f>`, or `f></f>` without arguments. Then `before` is `><args>`, `after` is
+    # `</args></f>`, and `empty` is `></f>`. The call always contains `>`, and omits `<args>` and `</args>` together with the arguments.
     kept = common_prefix([before, empty])
     rest = empty[len(kept) :]
     ending = common_suffix([after, rest])
@@ -428,9 +434,9 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
 
 
 def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
-    """Return the start and end of the call's id in the function's skeleton; None if the id doesn't contain the name.
+    """Return the range of the call's id in the function's skeleton; None if the id doesn't contain the name.
 
-    A name joined to a counter by one punctuation character is an id, with the namespace before it: `functions.f:0`.
+    A name and a counter joined by one punctuation character are an id: `functions.f:0`. The namespace before the name is part of the id.
     """
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
         return None

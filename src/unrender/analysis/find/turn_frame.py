@@ -1,9 +1,8 @@
 """Finds the frame of a turn from prompts and answers: headers, prefills, and the end of the turn.
 
 Strategy: the common start of all answers to one question is the header. The generation prompt ends with the header, or continues with the
-prefill. Texts are split where lexemes differ, and never inside a composite marker. The anchor is the text that every prompt has after the
-end of the question's turn. Texts are compared from the anchor on. Thinking switches in the question and white space before the anchor are
-ignored.
+prefill. Texts are split at the first different lexeme, and never inside a composite marker. Texts are compared from the anchor on: the text
+that follows the question's turn in every prompt. Thinking switches in the question and white space before the anchor are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from unrender.limits import MAX_ITEMS, MAX_MARKER
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, is_word, split_last_tag, tags_of
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
-"""Positions of actual or possible whitespace: between words, and next to tags."""
+"""Matches white space, and positions next to tags where it is optional."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,27 +28,27 @@ class TurnFrame:
     lead: str
     """Text between the user's message and an answer: the end of the user's turn, then the header."""
     other_leads: tuple[str, ...] = ()
-    """Leads of other answers: with thinking switched off in the user's turn, and without a header."""
+    """Leads of other answers: those with thinking switched off in the user's turn, and those without a header."""
     header: str
     tool_lead: str = ""
     tool_header: str = ""
     prefill: str = ""
     prefill_no_thinking: str = ""
     unasked: str = ""
-    """Header text that no prompt contains: all of the header or its end."""
+    """The header, or the end of it, if no prompt contains that text."""
     appended: str = ""
     """Text that the template appends to a conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
-        """Return the answer in a rendering of [user, answer], without the lead; None if the rendering starts with another lead.
+        """Return the answer in a rendering of a question and an answer, without the lead; None if the rendering starts with another lead.
 
         In some templates, white space in the lead depends on the kind of answer.
         """
         if text is None:
             return None
-        # In `Hi</b><tools>[{"name": "f"}]`, tools after the conversation aren't part of the answer.
+        # Remove tools that the template lists after the conversation, as in `Hi</b><tools>[{"name": "f"}]`.
         text = text.removesuffix(self.appended) if carries_needle(self.appended) else text
-        # In `</u>/no<bot>`, the switch is in the question's turn, so answers without thinking have their own lead.
+        # In `</u>/no<bot>`, the switch is in the question's turn, so answers with thinking off have another lead.
         bodies = (text_after_lead(text, lead) for lead in (self.lead, *self.other_leads))
         return next((body for body in bodies if body is not None), None)
 
@@ -57,13 +56,14 @@ class TurnFrame:
 def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     """Find the lead, headers and prefills.
 
-    `part_opener` is the marker that opens every part of an answer, so it isn't part of the header. It may be empty.
+    The header doesn't include `part_opener`, the marker that opens every part of an answer. `part_opener` is empty if there is no such
+    marker.
     """
     asked = _headed(turns.question)
     lead = _lead(asked).removesuffix(part_opener)
     header = _without_sentinels(_header(lead, asked))
     tool_lead = _tool_lead(_headed(turns.result), header).removesuffix(part_opener) if turns.result else ""
-    # `</u><bot>` after a question and `</r><bot>` after a result have the same end, so there is only one header.
+    # `</u><bot>` after a question and `</r><bot>` after a result both end in `<bot>`, so there is only one header.
     same_header = common_suffix([lead, tool_lead]).strip()
     tool_header = "" if same_header else split_last_tag(tool_lead)[1] or tool_lead
     # If every prompt ends after `<user>Q</u>` and answers start with `</u><bot>`, no prompt contains `<bot>`.
@@ -85,18 +85,18 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
 
 
 def _rest_of_header(asked: Continuations, lead: str) -> str:
-    """Return punctuation that answers add to the prompt's last word, e.g. `: ` if `BOT: Hi` answers the prompt `BOT`."""
+    """Return punctuation that answers add to the end of the prompt, e.g. `: ` if the prompt is `BOT` and the answer is `BOT: Hi`."""
     bodies = [text_after_lead(text, lead) for text in asked.answers]
     ends_inside = {asked.prompt, asked.prompt_no_thinking} - {None} == {lead} and lead[-1:].isalnum()
     if not ends_inside or None in bodies or len(bodies) == 1:
         return ""
     shared = common_prefix([body for body in bodies if body is not None])
-    # `: (thought) Hi` and `: Hi` share only `: `.
+    # The answers `: (thought) Hi` and `: Hi` share only `: `.
     return shared if shared.strip() and not tags_of(shared) and not any(map(str.isalnum, shared)) else ""
 
 
 def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterator[str]:
-    """Yield a message for each way in which answers in the history start differently from the generation prompt.
+    """Yield a message for each difference between the start of answers in the history and the generation prompt.
 
     `content_start` is the marker that opens content; empty if there is none.
     """
@@ -111,7 +111,7 @@ def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterat
 
 
 def tail_of(body: str | None, needle: str, frame: TurnFrame) -> str:
-    """Return the text after an answer's last needle, through the end of its turn."""
+    """Return the text after an answer's last needle, up to the end of its turn."""
     return _tail(body, needle).removesuffix(frame.appended)
 
 
@@ -119,18 +119,18 @@ def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
     """Yield markers that open the next turn, for templates that don't end answers."""
     followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
     alone, answered = turns.call or EOS, turns.call_answered or ""
-    # In `<c>f</c>` and `<c>f</c><tool>R`, no marker ends the turn, so it ends at `<tool>`.
+    # If answers are `<c>f</c>` and `<c>f</c><tool>R`, no marker ends the turn, so the next opener, `<tool>`, ends it.
     goes_on = until_sentinel(alone) == alone and answered.startswith(alone)
     before_result = answered[len(alone) :].partition(RESULT)[0] if goes_on else ""
     for text in (followed.removeprefix(content_end), before_result):
-        # In `<c>f</c>` + EOS + `<tool>R`, EOS ends the turn, so no marker is needed.
+        # In `<c>f</c>` + EOS + `<tool>R`, EOS ends the turn, so no opener is needed.
         first = next((part for part in lexemes(until_sentinel(text)) if part.strip()), "")
         if is_tag(first):
             yield first
 
 
 def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
-    """Yield the text before content in answers to a tool's result: first without, then with another call."""
+    """Yield the text before content in answers to a tool's result: first for an answer without calls, then with another call."""
     for text in turns.after_result if frame.tool_lead else ():
         body = text_after_lead(text, frame.tool_lead)
         if body is not None and CONTENT in body:
@@ -138,18 +138,18 @@ def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
 
 
 def end_in_history(turns: Turns) -> str:
-    """Return the end of an answer that another question follows, because some templates don't end the last answer."""
+    """Return the end of an answer that is followed by another question. Some templates don't end the last answer."""
     followed = _tail(turns.followed, CONTENT)
     if USER2 not in followed:
         return ""
     followed = followed.partition(USER2)[0]
-    # In `Hi</b><user>Q2`, `<user>` also precedes the first question, so only `</b>` ends the answer.
+    # In `Hi</b><user>Q2`, `<user>` also precedes the first question, so the end of the answer is only `</b>`.
     openings = (turns.opening, turns.opening_with_tools)
     return followed.removesuffix(max((common_suffix([followed, opening]) for opening in openings), key=len))
 
 
 def until_sentinel(text: str) -> str:
-    """Return `text` up to the first EOS or BOS, because the next turn starts there."""
+    """Return `text` up to the first EOS or BOS, where the next turn starts."""
     return text.partition(EOS)[0].partition(BOS)[0]
 
 
@@ -158,24 +158,25 @@ def _tail(text: str | None, needle: str) -> str:
 
 
 def _headed(asked: Continuations) -> Continuations:
-    """Add the prompt's header to answers that the history writes without a header.
+    """Add the prompt's header to answers that are rendered without a header in the history.
 
-    The text is a header if its markers don't occur in the answers, and if the answers have no common start.
+    Text of the prompt is a header if its markers don't occur in the answers, and the answers have no common start.
     """
-    # The prompt is `</u><bot>`. In the history, some or all answers lack `<bot>`, as in `</u><call>f</call>`.
+    # The prompt may be `</u><bot>`, while some or all answers in the history lack `<bot>`, as in `</u><call>f</call>`.
     bare, prompts = asked.bare or "", [text for text in (asked.prompt, asked.prompt_no_thinking) if text is not None]
     if not prompts or any(not text.startswith(bare) for text in (*prompts, *asked.answers)):
         return asked
     rests = [text[len(bare) :] for text in asked.answers]
     starts = [re.split(f"{CONTENT}|{REASONING}|{NAMES[0]}", rest)[0] for rest in rests]
     asks, switched = common_prefix(prompts), len(set(prompts)) > 1
-    # In `<bot><think>` and `<bot><think></think>`, `<think>` is part of reasoning rather than the header, whatever its closer is.
+    # If the prompts are `<bot><think>` and `<bot><think></think>`, `<think>` is part of reasoning, not of the header, even if the markers
+    # aren't a pair.
     shorter = split_last_tag(asks)[0]
     lead = shorter if switched and asks == prompts[0] and tags_of(shorter[len(bare) :]) else asks
     lead = _without_opener(lead, [lead + rest for rest in rests])
     header, marks = lead[len(bare) :], set(tags_of(lead[len(bare) :]))
     unheaded = [not marks & set(tags_of(start)) for start in starts]
-    # A single `<think>` may open reasoning that no answer shows.
+    # A single marker such as `<think>` isn't a header, because it may open reasoning that no answer shows.
     several = switched or lead != asks or len(lexemes(header.strip())) > 1
     if not several or not any(unheaded) or common_prefix(starts).strip():
         return asked
@@ -193,13 +194,13 @@ def _lead(asked: Continuations) -> str:
     """Return the common start of all answers to one input: the end of the input's turn, then the header."""
     prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
     others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
-    # In the history, switch-word.jinja writes ` /think` into the user's own text. Text after it isn't a header.
+    # In the history, switch-word.jinja appends ` /think` to the user's own text. Ignore texts that differ from the answers from the start.
     agreeing = [text for text in others if text is not None and common_prefix([text, *asked.answers]).strip()]
     return _common_lead([*asked.answers, *agreeing], prompts, asked.bare)
 
 
 def _to_same_question(text: str | None, asked: Continuations) -> str | None:
-    """Replace the end of the question with thinking off by its end with thinking on, e.g. ` /think`."""
+    """Return `text` with the question's end for thinking off, e.g. ` /no_think`, replaced by the end for thinking on."""
     on, off = _ends_of_question(asked)
     return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
 
@@ -207,12 +208,13 @@ def _to_same_question(text: str | None, asked: Continuations) -> str | None:
 def _ends_of_question(asked: Continuations) -> tuple[str, str]:
     """Return the end of the question with thinking on and off, if it contains a switch; otherwise two empty strings.
 
-    If one text is a prefix of the other, there is no switch. The template then writes a generation prompt without being asked to.
+    If one text is a prefix of the other, there is no switch. The template then always writes a generation prompt.
     """
     on, off = asked.bare or "", asked.bare_no_thinking or ""
     if on.startswith(off) or off.startswith(on):
         return "", ""
-    # After the switch in ` /think[Be brief.]</u>` and ` /no_think[Be brief.]</u>`, the history may have other text.
+    # ` /think[Be brief.]</u>` and ` /no_think[Be brief.]</u>` differ only in the switch. Leave out the text after the switch, because the
+    # history may contain other text there.
     same = len(common_suffix([on, off]))
     switch = on[: len(on) - same], off[: len(off) - same]
     return switch if switch[1] else (on, off)
@@ -228,10 +230,10 @@ def text_after_lead(text: str, lead: str) -> str | None:
     """
     if text.startswith(lead):
         return text[len(lead) :]
-    # `<end><bot>` matches `<end>\n<bot>Hi`: words and tags must be equal, but white space between them may differ.
+    # The lead `<end><bot>` matches `<end>\n<bot>Hi`: words and tags must be equal, but white space between them may differ.
     words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
-    # If the lead is `<bot>\n`, remove the line break too, provided that the text has one.
+    # If the lead is `<bot>\n` and the text contains the line break too, remove it.
     space = lead[len(lead.rstrip()) :]
     return text[match.end() :].removeprefix(space) if match else None
 
@@ -239,25 +241,25 @@ def text_after_lead(text: str, lead: str) -> str | None:
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
     """Return the common start of answers and prompts, cut at a lexeme boundary. `bare` is the text without a generation prompt."""
     known = [prompt for prompt in prompts if prompt is not None]
-    # The anchor: the common start of all prompts, if it is longer than the question's turn.
+    # The anchor is the common start of all prompts, if it is longer than the question's turn.
     asked = common_prefix(known)
     asked = asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
     shorter: list[str] = []
     if bare is not None and any(_before_header(answer, bare) != _before_header(asked, bare) for answer in answers):
-        # The question's turn may end differently in prompts and in the history, e.g. `</u>\n\n<bot>` and `</u>\n<bot>`. Then any start of a
-        # prompt past that end may be an answer's lead, apart from white space.
+        # The question's turn may end differently in prompts and in the history, e.g. `</u>\n\n<bot>` and `</u>\n<bot>`. In this case, an
+        # answer's lead may equal any start of a prompt that is longer than the question's turn, apart from white space.
         parts = lexemes(asked[len(bare) :][:MAX_MARKER])[:MAX_ITEMS]
         shorter = [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
     answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
     lead = common_prefix(answers) if answers else ""
     if asked and lead.startswith(asked):
-        # half-header.jinja: the switch changes the text after `assistant:`, so the space there is part of the answer, even if the history
-        # always has it.
+        # In half-header.jinja, the switch changes the text after `assistant:`. The space after it is therefore part of the answer, even
+        # though the history always contains it.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # Only answers show the header.
+    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # No prompt contains the header.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
@@ -267,8 +269,8 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
 
 
 def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
-    """Cut off the part of a lead that follows the end of a prompt, if the lead contains that end."""
-    # If the prompt is `Q</u>[Be brief.]<bot>` and all answers start with `</u><bot><|so|>`, `<|so|>` isn't in the prompt.
+    """Shorten a lead to end where a prompt ends, if the lead contains the end of the prompt."""
+    # If the prompt is `Q</u>[Be brief.]<bot>` and all answers start with `</u><bot><|so|>`, cut off `<|so|>`, which isn't in the prompt.
     for asked in asks:
         parts = lexemes(asked[-MAX_MARKER:])[-MAX_ITEMS:]
         ends = ("".join(parts[at:]) for at in range(len(parts)))
@@ -279,27 +281,30 @@ def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
 
 
 def _before_header(text: str, bare: str) -> str | None:
-    """Return the white space between the end of the question's turn and the following text; None if the turn ends differently."""
+    """Return the white space after the question's turn; None if the turn ends differently."""
     rest = text.removeprefix(bare)
     return rest[: len(rest) - len(rest.lstrip())] if text.startswith(bare) else None
 
 
 def _with_lead_of(answer: str, prompts: list[str]) -> str:
-    """Return the answer with the white space of a prompt, or of its start, if their leads differ only in white space."""
+    """Return the answer with the white space of a prompt if the answer starts like that prompt, apart from white space."""
     rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
     return next((prompt + rest for prompt, rest in rests if rest is not None), answer)
 
 
 def _agree(prompt: str, lead: str) -> bool:
-    """Return whether one is a prefix of the other. White space at the end of the lead may belong to the answers."""
+    """Return whether the prompt is a prefix of the lead or the lead of the prompt. White space at the end of the lead is ignored, because
+    it may belong to the answers.
+    """
     shared = common_prefix([prompt, lead])
     return shared in (prompt, lead) or bool(shared.strip() and not lead[len(shared) :].strip())
 
 
 def _without_opener(lead: str, answers: list[str]) -> str:
-    """Cut off markers at the end of `lead` that answers close: `<think>` is part of the answer, not of the header."""
+    """Remove markers at the end of `lead` that answers close: `<think>` is part of the answer, not of the header."""
     rests = [text[len(lead) :] for text in answers]
-    # `<bot></bot>` shows nothing of its call: the last marker ends the turn, and doesn't close anything in it.
+    # If the text after the lead contains no needle, as in `<bot></bot>`, ignore its last marker: it ends the turn and closes nothing in the
+    # answer.
     shown = [text if CONTENT in text or NAMES[0] in text else split_last_tag(text)[0] for text in rests]
     openings = [text.partition(CONTENT)[0].partition(NAMES[0])[0] for text in shown]
     # A lead may contain an entire prompt, so check only its end.
@@ -307,7 +312,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):
         closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
-        # Cut off an empty block as a unit, as in `<bot><think></think>`: it stands for no reasoning.
+        # In `<bot><think></think>`, remove the empty block as a unit, because it stands for empty reasoning.
         openers = [i for i, part in enumerate(parts) if parts[-1] in closers_of(part)]
         pair = [i for i in openers if not "".join(parts[i + 1 : -1]).strip()]
         if not closed and not pair:
@@ -318,8 +323,8 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 
 
 def _natural(shared: str, rests: list[str]) -> str:
-    """Drop the last marker of `shared` if every text completes it with a word."""
-    # A header doesn't end in `<|open|>` if `think` follows in one answer and `tool` in another.
+    """Remove the last marker of `shared` if every text continues with a word that completes the marker."""
+    # For example, a header doesn't end in `<|open|>` if `think` follows in one answer and `tool` in another.
     parts = lexemes(shared)
     completed = all(is_word(rest) and not rest.startswith((CONTENT, REASONING, NAMES[0])) for rest in rests)
     return "".join(parts[:-1]) if parts and is_tag(parts[-1]) and completed else shared
@@ -341,32 +346,32 @@ def _header(lead: str, asked: Continuations) -> str:
     bare, prompt = asked.bare, asked.prompt or ""
     if bare is not None and lead.startswith(bare) and lead != bare:
         return lead[len(bare) :]
-    # If the prompt is `Q[Be brief.]</u><bot>` and the history has `Q</u><bot>Hi`, the header is `<bot>`.
+    # If the prompt is `Q[Be brief.]</u><bot>` and the history contains `Q</u><bot>Hi`, the header is `<bot>`.
     parts = lexemes(prompt[len(bare) :][:MAX_MARKER]) if bare and prompt.startswith(bare) else []
     asks = ("".join(parts[:size]) for size in range(min(len(parts), MAX_ITEMS), 0, -1))
     if found := next((text for text in asks if any(map(str.isalnum, text)) and lead.endswith(text)), ""):
         return found
-    # A lead may also list tools, as in `</u>[{"name": …}]<bot>`. The header is its last marker and the text after it.
+    # A lead may also contain a list of tools, as in `</u>[{"name": …}]<bot>`. The header is then its last marker and the text after it.
     return split_last_tag(lead[-MAX_MARKER:])[1] if carries_needle(lead) else lead
 
 
 def _tool_lead(asked: Continuations, header: str) -> str:
-    """Return the lead of answers to a result.
+    """Return the lead of answers to a tool's result.
 
-    If some answers lack the end of the result's turn, the lead is the start of the prompt, including its header.
+    If some answers lack the end of the result's turn, the lead is the start of the prompt up to the end of its header.
     """
-    # With `</r></rs><bot>` in the prompt and `</r><bot>` before answers, `</rs>` ends the results although answers lack it.
+    # If the prompt contains `</r></rs><bot>` and answers follow `</r><bot>`, `</rs>` ends the results although answers lack it.
     lead, bare, prompt = _lead(asked), asked.bare or "", asked.prompt or ""
     asks_alike = header.strip() and prompt.startswith(bare + header)
     return bare + header if asks_alike and not lead.startswith(bare) else lead
 
 
 def _appended(turns: Turns) -> str:
-    """Return the text appended to a conversation, found by comparing its last answer with an earlier one."""
+    """Return the text that the template appends to a conversation, by comparing its last answer with an earlier one."""
     last, followed = _tail(turns.content, CONTENT), _tail(turns.followed, CONTENT).partition(USER2)[0]
     if followed.startswith(last):
         return ""
-    # `Hi</end><user>!` and `Hi</end><user>Q2` share the opener of the next turn, which doesn't end this one.
+    # `Hi</end><user>!` and `Hi</end><user>Q2` share `<user>`, which opens the next turn and isn't part of the end of this one.
     opening = turns.opening.replace(BOS, "").lstrip()
     parts = lexemes(common_prefix([last, followed]))
     opened = next((at for at in range(len(parts)) if opening.startswith("".join(parts[at:]))), len(parts))
