@@ -294,7 +294,7 @@ class CallWriter:
         return Sequence((Literal(self.codec.string_open), inside, Repeat(quote, 1)))
 
     def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
-        # Exclude an enum value that contains its own end marker, such as "</a>" in `["x", "</a>"]`.
+        # An enum value that contains its own end marker can't be parsed, so the enum isn't enforced.
         if any(stop in written for stop in stops):
             self.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
             return self.any_text(stops)

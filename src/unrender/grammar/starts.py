@@ -49,7 +49,7 @@ class Start:
         return replace(self, empty=True)
 
     def pattern(self) -> re.Pattern[str] | None:
-        """Return a pattern for the next character; None if any character, or none, may follow."""
+        """Return a pattern for the next character; None if the character is unrestricted or may be missing."""
         if self.empty or self.ranges == ANY_START.ranges:
             return None
         return re.compile(class_of(self.ranges) if self.ranges else "(?!)")
