@@ -214,9 +214,8 @@ class Parser(Resumable):
         self._no_flow()
         self._machine, read = begun_machine(format, request, grammar, transcript, ids)
         prefill = transcript.prefill
-        if transcript.is_continuation or not format.reasoning.closed_in(
-            prefill
-        ):  # A complete reasoning block in the prompt isn't part of the message.
+        # A complete reasoning block in the prompt isn't part of the message.
+        if transcript.is_continuation or not format.reasoning.closed_in(prefill):
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Self:
