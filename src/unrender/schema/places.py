@@ -52,6 +52,7 @@ def base_of(base: str, schema: Any) -> str:
 
 
 def joined(base: str, reference: str) -> str:
+    """Return `reference` as a URI, resolved against the URI `base`."""
     if reference.startswith("#"):
         return base + reference
     try:
