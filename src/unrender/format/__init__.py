@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 2
-"""Version of the generated JSON. Version 1 is accepted if it doesn't use removed fields."""
+"""Version of the generated JSON. Version 1 is accepted unless it uses removed fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Format:
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are parsed but never generated, in order of preference."""
     spellings: tuple[Spelling, ...] = ()
-    """Other texts for the markers above, e.g. `<thought>` for `<think>`. They are parsed, but never generated."""
+    """Alternative forms of the markers above, e.g. `<thought>` for `<think>`. They are parsed, but never generated."""
     ignored: tuple[str, ...] = ()
     """Markers without a meaning, which are dropped anywhere between parts."""
     undeclared_reasoning: bool = True
@@ -106,12 +106,12 @@ class Format:
 
     @property
     def _wrappers(self) -> tuple[Content, ...]:
-        """The wrappers of content: the one without calls, and the one with calls if it's different."""
+        """The markers around content without calls and, if they're different, the markers around content with calls."""
         return (self.content,) if self.content_with_calls is None else (self.content, self.content_with_calls)
 
     @property
     def _wrapper_alone(self) -> Content:
-        """The wrapper of content without reasoning. Some formats have none in that case."""
+        """The markers around content without reasoning. Some formats have no markers in that case."""
         unwrapped = self.content.mode is ContentMode.WRAPPED_WITH_REASONING and self.reasoning.end
         return Content() if unwrapped else self.content
 
@@ -127,7 +127,7 @@ class Format:
         return tuple(syntax for syntax in (self.tools, *self.tolerated) if syntax.function)
 
     def _closed_in_words(self, prefill: str) -> bool:
-        """Return True if `prefill` switches reasoning off with a closed block that contains words of the template."""
+        """Return True if `prefill` disables reasoning with a closed block that contains words of the template."""
         start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
         if not self.reasoning.closed_in(prefill) or prefill != self.turn.prefill_no_thinking:
             return False
@@ -171,7 +171,7 @@ class Format:
     def named(cls, name: str) -> Format:
         """Return the declared format with this name, e.g. "qwen3".
 
-        Raises `FormatError` if the name is unknown, listing the known ones, or if a user's declared format is malformed.
+        Raises `FormatError`, listing the known names, if the name is unknown. It's also raised if a user's declared format is malformed.
         """
         from unrender.formats import declared_formats  # noqa: PLC0415 -- imported on use
 

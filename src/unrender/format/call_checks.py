@@ -33,7 +33,7 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
     """Yield the checks of any skeleton: only slots in `known`, with text between two slots."""
     yield where, len(parts) > MAX_PARTS, f"expected at most {MAX_PARTS} parts, found {len(parts)}"
     first = arguments.entry[:1]
-    # An entry that starts with its key starts with a letter: after the name `f`, `city=Rome` would give `fcity`.
+    # The arguments must not start with a letter right after the name `f`, because `city=Rome` would then give `fcity`.
     begins = arguments.start or ("name" if first and isinstance(first[0], Slot) else text_of(*first)) or "{"
     last: Part = ""
     before: Part = ""
@@ -42,7 +42,7 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         if isinstance(part, Slot):
             slots = [str(slot) for slot in known]
             yield here, part not in known, f"expected one of the slots {slots}, found {part.value!r}"
-            # `NAME " " INDEX`: the counter is a number, so its start is clear. Arguments and ignored words have a clear start too.
+            # In `NAME " " INDEX`, the counter is a number, so its start is clear. The start of arguments and ignored text is clear too.
             apart = part is Slot.INDEX and before is Slot.NAME and not isinstance(last, Slot)
             apart |= part in (Slot.ARGUMENTS, Slot.ANY) and before is not Slot.ANY
             expected = f"expected a text between the slots `{before}` and `{part}`"
@@ -54,7 +54,8 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         texts = [begins, arguments.when_empty or ""] if part is Slot.ARGUMENTS else [text_of(part)]
         joined = last in _WORDS and any(text[:1].isalnum() or text[:1] == "_" for text in texts)
         yield here, joined, f"expected no letter or digit right after `{last}`, found {texts[0]!r}"
-        # `KEY " " VALUE`: white space always ends a key. `VALUE " " KEY` could be a single value with a space in it.
+        # White space always ends a key, as in `KEY " " VALUE`, but not a value: `VALUE " " KEY` could be a single value that contains a
+        # space.
         before = part if isinstance(part, Slot) or part.strip() or before is Slot.KEY else before
         last = part
 
@@ -110,7 +111,7 @@ def _unmarked(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     yield f"{where}.function", tools.parallel and not following and not named, f"{expected} a call that follows another"
     bare = not opened and not arguments.entry and empty is not None and empty[:1] not in ("{", '"')
     yield f"{where}.arguments.when_empty", bare, f"expected an object, as nothing else shows a call, found {empty!r}"
-    # `f()f()`: brackets end a call without arguments; `ff` would be a single name.
+    # Calls without arguments need brackets or a separator: without them, `f()f()` would be `ff`, a single name.
     brackets = arguments.entry and (arguments.start + arguments.end).strip()
     written = empty.strip() if empty is not None else brackets or not arguments.entry
     between = (last + tools.call_end + following).strip()
@@ -161,7 +162,8 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     yield from _ends_of_arguments(tools, where, key, value)
     in_tags = codec.containers is Containers.XML
     yield where, in_tags and keys < 2, "expected the key after the value too, because containers are `xml`"
-    # `<city>Rome</city>`: only a quoted value, or a raw value typed by the schema, may be closed by its own name.
+    # In `<city>Rome</city>`, the end marker contains the key. This is only allowed for quoted values, and for raw values typed by the
+    # schema.
     raw = codec.strings is Strings.RAW and codec.typed_by is Typing.SCHEMA and not codec.cdata
     only = "containers are `xml`, or strings have quotes or are `raw` and typed by `schema`"
     ends = in_tags or raw or not codec.strings.unquoted
@@ -187,7 +189,7 @@ def _ends_of_arguments(tools: CallSyntax, where: str, key: int, value: int) -> I
     yield f"{place}.separator", same, f"expected another text than {nearest!r} begins with"
     if not arguments.open_ended:
         return
-    # A raw value ends at the start of the next argument: in `a=Rome, b=3` at `, b=`, in `a=Rome\nb=3` at the end of the line.
+    # A raw value ends at the start of the next argument: at `, b=` in `a=Rome, b=3`, or at the end of the line in `a=Rome\nb=3`.
     beside_key = "".join(literals(parts[key:value])).strip()
     yield where, not arguments.between, "expected a marker after the value, as raw strings have no quotes"
     bare = not arguments.between.strip() and not beside_key

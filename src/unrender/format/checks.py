@@ -1,12 +1,12 @@
 """Checks the invariants of a Format. The first violation becomes a `FormatError` that names the field.
 
-Checks are rows from generators: a path, a flag for failure, and a message. Text lengths and counts come first, so later checks work on
+Generators yield each check as a path, a flag for failure, and a message. Text lengths and counts are checked first, so later checks process
 bounded data. They are followed by checks of each part, and then by checks for conflicts between markers.
 
 Rules:
-- A valid Format is parsed, generated and exported without errors. If an invariant is missing, that's a bug in this module.
+- A valid Format is parsed, generated and exported without errors. A missing invariant is a bug in this module.
 - Each marker either starts a part, ends a part or separates two parts. Two markers with different roles must not have the same text
-  if the parser expects both at the same position. White space around markers and JSON brackets after them are ignored here.
+  if the parser expects both at the same position. This comparison ignores white space around markers and JSON brackets after them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from unrender.format import Format
 
 
-# Models don't write these characters. So analysis, sampler and parser use them as placeholders.
+# Analysis, sampler and parser use some of these characters as placeholders, since models don't generate them.
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
 """NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser."""
 
@@ -42,7 +42,7 @@ def text_problem(text: str) -> str:
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()
-    # The longer of the two white-space runs counts.
+    # Only the longer run of white space is measured.
     if core and len(text) - min(len(text.lstrip()), len(text.rstrip())) > MAX_LAYOUT:
         return f"expected at most {MAX_LAYOUT} characters of white space at either end"
     if not core and len(text) > MAX_LAYOUT:
@@ -106,7 +106,7 @@ def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...
         for at, item in enumerate(value):
             yield from texts_in(item, f"{where}[{at}]")
     else:
-        # `fields` would build a list on every call, and analysis checks a dozen formats per template.
+        # `fields` isn't used, since it builds a list on every call, and analysis checks a dozen formats per template.
         for name in getattr(value, "__dataclass_fields__", ()):
             yield from texts_in(getattr(value, name), f"{where}.{name}")
 
@@ -153,15 +153,16 @@ def _answer(format: Format) -> Iterator[Invariant]:
     ends, ignored = _listed("turn.ends", turn.ends), _listed("ignored", format.ignored)
     dropped = [*_cores([("turn.end", turn.end)]), *headers, *_cores([*ends, *ignored])]
     starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
-    # `~~thought~~`: the start and end markers of a part may be the same.
+    # The start and end markers of a part may be the same, as in `~~thought~~`.
     twins = {(f"{place}.end", core) for place, core in starts.items()}
-    # `<think>so<end><say>Hi<end>`: two parts with start markers may share their end marker.
+    # Two parts with start markers may share their end marker, as in `<think>so<end><say>Hi<end>`.
     if {"reasoning", "content"} <= starts.keys():
         twins.add(("content.end", dict(parts).get("reasoning.end", "")))
     yield from _doubles([marker for marker in parts if marker not in twins])
     openers = [(where, core) for where, core in parts if not where.endswith(".end")]
     for where, core in openers:
-        # `<a>` starts reasoning and `<a>b` content: after `<a>`, `b` could be the first letter of the reasoning.
+        # One start marker must not be a prefix of another: if `<a>` starts reasoning and `<a>b` starts content, `b` could be the first
+        # letter of the reasoning.
         for other, text in openers if where in ("reasoning.start", "content.start") else ():
             longer = text != core and text.startswith(core)
             yield other, longer, f"expected a marker that does not begin with {core!r} of {where}, found {text!r}"
@@ -182,8 +183,8 @@ def _prefills(
 ) -> Iterator[Invariant]:
     """Yield the checks of the prefill.
 
-    A prefill must not start a call, because no other answer would be possible. It must not contain a header, and it must open the reasoning
-    if the format says that it does.
+    A prefill must not start a call, because no other answer would be possible. It must not contain a header. It must open the reasoning if
+    this is what the format declares.
     """
     start, end = reasoning.start.strip(), reasoning.end.strip()
     prompts = (("turn.prefill", turn.prefill), ("turn.prefill_no_thinking", turn.prefill_no_thinking))
@@ -197,7 +198,7 @@ def _prefills(
     opens = reasoning.mode in (ReasoningMode.FORCED_OPEN, ReasoningMode.FORCED_CLOSED) and turn.prefill.strip()
     unopened = opens and start not in turn.prefill
     yield "turn.prefill", unopened, f"expected {start!r} of reasoning.start, found {turn.prefill!r}"
-    # A single character may occur in prose, so it only closes reasoning after the start marker.
+    # A single character may occur in prose, so it closes reasoning only if the start marker precedes it.
     alone = len(end) == 1 and reasoning.mode is not ReasoningMode.DELIMITER
     for name, text in (("reasoning.empty", reasoning.empty), prompts[1]):
         closes = alone and reasoning.closed_in(text) and not text.strip().startswith(start)
@@ -214,7 +215,8 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Invariant]:
         return
     layout = end[len(end.rstrip()) :]
     joints = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
-    # The text between reasoning and content also follows the empty form. A prefill includes its own text after the end marker.
+    # The text between reasoning and content also follows the empty form of reasoning, but a prefill already contains the text after its end
+    # marker.
     empty = {"reasoning.empty": reasoning.empty + turn.reasoning_to_content if reasoning.empty else ""}
     empty["turn.prefill_no_thinking"] = turn.prefill_no_thinking
     joints |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
@@ -237,7 +239,7 @@ def _syntax(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     # Without a start marker, a JSON call starts with its bracket.
     bare = [(f"{where}.function[0]", "{")] if tools.envelope and not tools.call_start.strip() else []
     yield from _doubles(_cores([*openers, *bare, *others, (f"{where}.separator", tools.separator)]))
-    # A closing fence needs an opening one and must not have a word after it. Otherwise the parser drops it.
+    # A closing fence needs an opening fence, and must not be followed by a word. Otherwise the parser drops the fence.
     at = function.index(Slot.ARGUMENTS) if function else 0
     before, after = ("".join(literals(parts)) for parts in (function[:at], function[at:]))
     opened = (tools.section_start + tools.call_start + before).count(_FENCE)

@@ -2,8 +2,8 @@
 
 Rules:
 - Invalid data raises `FormatError` with the path.
-- Equal formats have no differences. A path names the smallest part that differs. But skeletons and lists of markers are compared as
-  one value, because their items have no meaning on their own.
+- Equal formats have no differences. A path names the smallest part that differs. However, a skeleton or a list of markers is compared as
+  one value, because its items have no meaning on their own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
 def _decode_union(options: tuple[Any, ...], data: Any, *, where: str) -> Any:
     if data is None and type(None) in options:
         return None
-    # In a skeleton, `"key"` is a text and `{"slot": "key"}` is a slot.
+    # In a skeleton, `"key"` is literal text and `{"slot": "key"}` is a slot.
     if Slot in options:
         return decode(Slot if isinstance(data, dict) else str, data, where=where)
     kinds = [option for option in options if option is not type(None)]
@@ -106,9 +106,9 @@ def decode_fields(kind: Any, data: Any, *, where: str) -> Any:
 _DERIVED: dict[type, tuple[str, ...]] = {CallSyntax: ("mode", "envelope")}
 """Redundant fields of older JSON."""
 _GONE = {"arguments": ("repeats", "as_string"), "codec": ("entities", "escaped_containers")}
-"""Removed fields of version 1, by their parent object."""
+"""Fields of version 1 that were removed, by their parent object."""
 _HELD = {"format": ("tools", "tolerated"), "tools": ("arguments",), "arguments": ("codec",)}
-"""Fields that lead to those objects, by their parent object."""
+"""Fields that contain the parent objects of removed fields."""
 
 
 def without_gone_fields(data: Any, name: str = "format", where: str = "format") -> Any:

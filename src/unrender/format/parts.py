@@ -25,7 +25,7 @@ class ReasoningMode(StrEnum):
     FORCED_OPEN = "forced_open"
     """The prompt opens reasoning, and the model closes it."""
     FORCED_CLOSED = "forced_closed"
-    """The prompt opens reasoning, and also closes it if thinking is off."""
+    """The prompt opens reasoning. If thinking is off, the prompt also closes it."""
     TOOLS_ONLY = "tools_only"
     """The template writes reasoning only before calls."""
 
@@ -55,7 +55,7 @@ class ToolMode(StrEnum):
 
 
 class CallIdPosition(StrEnum):
-    """The place of a call's id."""
+    """The position of a call's id."""
 
     NONE = "none"
     """Calls have no id."""
@@ -68,7 +68,7 @@ class CallIdPosition(StrEnum):
 
 
 class Slot(StrEnum):
-    """A gap between the literals of a skeleton, which the model fills: a name, an id, a key, a value."""
+    """A gap between the literals of a skeleton, which the model fills with a name, an id, a key or a value."""
 
     NAME = "name"
     """The function's name."""
@@ -83,11 +83,11 @@ class Slot(StrEnum):
     VALUE = "value"
     """The value of one argument."""
     ANY = "any"
-    """Ignored words up to the next literal; never generated."""
+    """Ignored text up to the next literal; never generated."""
     TYPE = "type"
     """A word for the value's JSON type, e.g. the `true` of `string="true"`."""
 
-    # A skeleton also contains texts. The text "key" isn't a slot, so formats that differ in this must not be equal.
+    # A slot isn't equal to its string value: the literal text "key" and the slot KEY must not make two formats equal.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -108,7 +108,7 @@ class Strings(StrEnum):
     PYTHON = "python"
     """As in Python's `repr()`: `'a"b'`."""
     RAW = "raw"
-    """Unchanged, up to the value's end marker."""
+    """Unescaped text, up to the value's end marker."""
     QUOTED = "quoted"
     """Between `string_open` and `string_close`, without escapes: `<|"|>a"b<|"|>`."""
     SINGLE = "single"
@@ -116,7 +116,7 @@ class Strings(StrEnum):
 
     @property
     def unquoted(self) -> bool:
-        """True if strings have no quotes, so that a marker has to end them."""
+        """True if strings have no quotes, so they must be ended by a marker."""
         match self:
             case Strings.RAW:
                 return True
@@ -127,7 +127,7 @@ class Strings(StrEnum):
 
 
 class Words(StrEnum):
-    """The spelling of true, false and null."""
+    """The notation of true, false and null."""
 
     JSON = "json"
     """`true`, `false`, `null`."""
@@ -145,13 +145,13 @@ class Containers(StrEnum):
     PYTHON = "python"
     """As in Python's `repr()`."""
     BARE = "bare"
-    """Like JSON with unquoted keys; scalars follow the codec: `{n:[1,true]}`."""
+    """Like JSON, but keys are unquoted and scalars follow the codec: `{n:[1,true]}`."""
     XML = "xml"
-    """Nested tags in the style of the arguments' own entry, with list items named `item_tag`."""
+    """Nested tags in the style of the arguments' own entry. List items are tagged `item_tag`."""
 
 
 class Typing(StrEnum):
-    """The way to distinguish strings from other types."""
+    """The way in which strings are distinguished from other types."""
 
     SYNTAX = "syntax"
     """By syntax: strings have quotes."""
@@ -170,7 +170,7 @@ class Codec:
     containers: Containers = Containers.JSON
     typed_by: Typing = Typing.SYNTAX
     string_open: str = ""
-    """Text before a string in notation QUOTED, e.g. `<|"|>`."""
+    """Text before a string in the notation QUOTED, e.g. `<|"|>`."""
     string_close: str = ""
     types: tuple[tuple[str, str], ...] = ()
     """Words for the TYPE slot by JSON type, e.g. `("string", "true"), ("number", "false")`."""
@@ -205,19 +205,21 @@ class Arguments:
     """The notation of a call's arguments: one JSON object, or each argument between its own markers."""
 
     start: str = ""
-    """Text before the first argument, e.g. `(`. If the arguments are one JSON value, it's omitted together with that value (see
+    """Text before the first argument, e.g. `(`. If the arguments are one JSON value that is omitted when empty, `start` is omitted too (see
     `when_empty`).
     """
     end: str = ""
     entry: Skeleton = ()
-    """Skeleton of one argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty if there's one JSON object."""
+    """Skeleton of one argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty if the arguments are one JSON
+    object.
+    """
     separator: str = ""
     """Text between two arguments, e.g. `, `."""
     closers: tuple[str, ...] = ()
-    """Other spellings of the marker after a value, e.g. `&lt;/a&gt;` if a template escapes its own `</a>`."""
+    """Alternative forms of the marker after a value, e.g. `&lt;/a&gt;` if a template escapes its own `</a>`."""
     codec: Codec = Codec()
     when_empty: str | None = None
-    """Text for a call without arguments, if it isn't start + end (or `{}`)."""
+    """Text for a call without arguments, if it differs from `start` followed by `end` (or from `{}`)."""
 
     @property
     def between(self) -> str:
@@ -243,7 +245,7 @@ class Envelope:
     """
 
     name_field: tuple[str, ...] = ()
-    """Path of the function's name; empty if the name is the key of the arguments (`{"f": {…}}`)."""
+    """Path of the function's name; empty if the arguments' key is the name (`{"f": {…}}`)."""
     args_field: tuple[str, ...] = ()
     id_field: tuple[str, ...] = ()
     gen_id_field: tuple[str, ...] = ()
@@ -298,7 +300,7 @@ class CallSyntax:
     whole: bool = False
     """True if only complete, well-formed calls count. Other text is content."""
     why: str = ""
-    """In declared syntaxes: the reason why no template shows this syntax."""
+    """The reason why no template shows this syntax; only in declared syntaxes."""
 
     @property
     def mode(self) -> ToolMode:
@@ -376,7 +378,7 @@ class CallSyntax:
 
 _NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
 _FILLED = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: "{}", Slot.ANY: "any"}
-"""Values for the slots of a call, which make its JSON parsable and can be found in it."""
+"""Sample values for the slots of a call. With these values, the call is valid JSON, and each slot can be found in it."""
 
 
 @kept(1_000)
@@ -396,7 +398,7 @@ def _envelope(function: Skeleton, listed: bool) -> Envelope | None:
             paths["id_field"] = path
         elif leaf in (_NUMBER, str(_NUMBER)):
             paths["gen_id_field"] = path
-        # `{"f": {…}}`: if the name is the key, the arguments have no key of their own.
+        # In `{"f": {…}}`, the name is the key of the arguments, so `args_field` isn't set.
         elif leaf == {} and _NAME not in path:
             paths["args_field"] = path
     return Envelope(array_wrapped=listed, **paths)
@@ -441,13 +443,13 @@ class Reasoning:
     empty: str = ""
     """Text for an answer without reasoning, e.g. `<think></think>` or only `</think>`."""
     unseen: bool = False
-    """True if the markers are known but no rendering shows reasoning. The text after the end marker is then a convention."""
+    """True if the markers are known but no rendering shows reasoning. The text after the end marker is then only a convention."""
     holds_calls: bool = False
-    """True if calls after reasoning are written inside its markers, without an end marker before them."""
+    """True if calls after reasoning are written inside the reasoning markers, without an end marker before them."""
 
     @property
     def ends_within_start(self) -> bool:
-        """True if the end marker is part of the start marker, e.g. `~~` for both.
+        """True if the end marker is part of the start marker, e.g. if both are `~~`.
 
         After the start marker, the next end marker closes reasoning.
         """
@@ -488,19 +490,19 @@ class TurnTexts:
     ends: tuple[str, ...] = ()
     """Other texts that end a turn, e.g. `<|eom_id|>`."""
     prefill: str = ""
-    """Text that the generation prompt writes after the header if thinking is on, e.g. `<think>\\n`."""
+    """Text that the generation prompt adds after the header if thinking is on, e.g. `<think>\\n`."""
     prefill_no_thinking: str = ""
-    """Text that the generation prompt writes after the header if thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
+    """Text that the generation prompt adds after the header if thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
     unasked: str = ""
-    """A header, or the rest of one, that no generation prompt writes but the model may, e.g. `<|assistant|>\\n`."""
+    """A header, or the end of a header, that the model may generate although no generation prompt contains it, e.g. `<|assistant|>\\n`."""
     start_to_content: str = ""
-    """White space before an answer in the history that the generation prompt doesn't write."""
+    """White space that precedes an answer in the history, but isn't part of the generation prompt."""
     reasoning_to_content: str = ""
     """Text between reasoning and content, e.g. two line breaks."""
     reasoning_to_tools: str = ""
     content_to_tools: str = ""
     start_to_tools: str = ""
-    """Text between the header and the first call, if there's nothing else between them."""
+    """Text between the header and the first call, if the answer starts with the call."""
     tools_to_content: str = ""
     tools_first: bool = False
     """True if calls are written before content."""
@@ -513,9 +515,9 @@ class TurnTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
-    """Other ways in which a model writes a marker: read, never generated.
+    """Alternative forms of a marker, which are parsed but never generated.
 
-    End markers of calls need no spellings. Any closing tag is accepted there, and reported.
+    End markers of calls need no alternatives. Any closing tag is accepted as an end marker, and reported.
     """
 
     marker: str

@@ -15,7 +15,7 @@ from unrender.format.checks import texts_in
 
 BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
 _BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pair in BRACKETS)
-# `<|call>|>`, which contains a typo, is one marker.
+# A marker with a typo, such as `<|call>|>`, is still one marker.
 _LEXEME = re.compile(
     rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
 )
@@ -51,7 +51,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
 
 
 def special_tokens(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the parts of `texts` that look like single tokens, e.g. `<think>`."""
+    """Yield the markers in `texts` that look like single tokens, e.g. `<think>`."""
     return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
 
 

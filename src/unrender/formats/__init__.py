@@ -1,9 +1,9 @@
 """Loads declared formats: data files for syntax that no template shows, each with a reason.
 
 `declared_formats` reads the library's own JSON files and those in users' folders (an environment variable, a configuration folder,
-installed packages). A file has the fields `name`, `why` and `format`. With the field `evidence`, it completes derived formats: the
-template's source must contain certain texts (`all`, `any`) or must not (`none`). Empty evidence matches every template.
-`markers/reasoning.json` lists reasoning markers that are always parsed, each with a reason.
+installed packages). A file contains the fields `name`, `why` and `format`. If it also contains the field `evidence`, the file completes
+derived formats: the template's source must contain all texts of `all`, one text of `any`, and none of `none`. Empty evidence matches every
+template. `markers/reasoning.json` lists reasoning markers that are always parsed, each with a reason.
 
 Rules: evidence and code refer to markers, never to model names. All files pass the same checks, and errors name the file and the field.
 """
@@ -52,7 +52,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A format, or a part of one, written by hand as data, with the reason. No rendering shows it."""
+    """A complete or partial format that is written by hand as data, with the reason. No rendering shows its syntax."""
 
     name: str
     why: str
@@ -93,7 +93,7 @@ def read_text_of(path: Path) -> str:
 
 @cache
 def known_reasoning() -> tuple[Reasoning, ...]:
-    """Return the well-known reasoning markers, each pair as a `Reasoning`. The data file has the reason for each."""
+    """Return the well-known reasoning markers, each pair as a `Reasoning`. The data file gives the reason for each pair."""
     data = json.loads((resources.files(__name__) / "markers" / "reasoning.json").read_text("utf-8"))
     pairs = [(pair["start"], pair["end"]) for pair in data["markers"]]
     return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)
@@ -165,7 +165,7 @@ def _folder(point: EntryPoint) -> Path:
 
 
 def declared_formats() -> tuple[Declared, ...]:
-    """Return all declared formats: the library's sorted by name, then the users' by folder and file.
+    """Return all declared formats. The library's own are sorted by name, and the users' by folder and file.
 
     Files are read once per process. Raises `FormatError` with the path if a file is malformed or reuses a name.
     """
@@ -223,6 +223,6 @@ def _own() -> tuple[Declared, ...]:
 
 
 def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
-    """Return True if both syntaxes parse the same calls: they differ only in white space around markers."""
+    """Return True if both syntaxes parse the same calls, i.e. if they differ only in white space around markers."""
     shapes = [(*tools.markers[:2], *tools.function, *tools.arguments.entry) for tools in (one, other)]
     return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1

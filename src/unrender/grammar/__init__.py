@@ -1,12 +1,12 @@
 """Grammars of answers: expansion into plain nodes, and combinators for handwritten grammars.
 
 The input is the tree of an answer (`answer`). Open `expansion` first: it turns the tree into plain nodes for the dialects. `call_rules`
-writes a call for each tool, and `spelling` writes a value by its schema. `handmade` does the same for handwritten grammars, and `starts`
-computes how a node may start. The invariant: generated text is always parsed as intended.
+creates the call of each tool, and `spelling` creates values from their schemas. `handmade` adapts handwritten grammars to a request, and
+`starts` computes how a node may start. The invariant: generated text is always parsed as intended.
 
 This module contains the combinators for handwritten grammars. Wherever a node is expected, a string such as `"<call>"` means
-`literal("<call>")`. `Grammar(root, rules)` is a complete grammar. The machine parses with it, and dialects are generated from it. The names
-are common in other parser combinator libraries.
+`literal("<call>")`. `Grammar(root, rules)` is a complete grammar. The machine parses with it, and dialects are generated from it. The
+combinators' names are common in other parser combinator libraries.
 
 >>> one_call = tool_call(sequence("<call>", name(chars("a-z_", 1, None)), " ", arguments(json_value()), "</call>"))
 >>> Grammar(sequence(content(until("<call>")), optional(one_call))).root.parts[0]
@@ -214,7 +214,7 @@ def atomic(part: Node | str) -> Node:
 
 
 def cut() -> Node:
-    """Return a cut: commits to the text matched so far, so no other option is tried.
+    """Return a cut: a commitment to the text matched so far, after which no other option is tried.
 
     Inside `atomic`, `peek` and `negate`, it only commits to the text matched inside.
     """

@@ -74,13 +74,13 @@ class CallWriter:
     calls: Calls
     tool: str
     parameters: Reading
-    """The arguments' schema."""
+    """The schema of the arguments."""
     rules: Rules
     """The rules that the call refers to."""
     write_json: JsonWriter
     report: ReportLoss
     roles: bool
-    """True if the parts of the call are tagged."""
+    """True if the parts of the call are tagged with roles."""
     recursive: dict[tuple[str, str], str] = field(default_factory=dict)
     """Rules for recursive tags, by tag and shape."""
 
@@ -142,15 +142,15 @@ class CallWriter:
         empty = self.arguments.empty
         bare = not (self.arguments.open.text + self.arguments.close.text or self.arguments.entry)
         if bare and self.codec.containers is Containers.JSON and empty == "{}":
-            empty = None  # Already the text of an object without properties.
+            empty = None  # `empty` is already the text of an object without properties.
         if empty is not None and any(shape.minimum == 0 and not _required(shape.properties) for shape in objects):
             options.append(Literal(empty))
         return any_pattern(options if len(options) == 1 else list(dict.fromkeys(options)))
 
-    # Entries, one per argument.
+    # Argument entries.
 
     def entries(self, shape: Object) -> Iterator[Node]:
-        """Yield the arguments in schema order and, if it differs, sorted by name."""
+        """Yield the arguments in schema order. If sorting them by name gives another order, also yield that order."""
         written = [found for item in shape.properties for found in self.written_property(item)]
         nodes = {
             item.name: self.rule(item.name, self.entry(item.name, item.shape, f"{self.hint}-{item.name}"))
@@ -164,13 +164,13 @@ class CallWriter:
         for order in (written,) if by_name == written else (written, by_name):
             items = [(nodes[item.name], item.required) for item in order]
             body = chain(items, extra, Literal(self.arguments.separator.text), self.rules, self.hint)
-            # Without arguments, `empty` is written instead, if the format has one.
+            # If there are no arguments, the format's `empty` text is generated, if it has one.
             if body is not None or not elsewhere:
                 inside = EMPTY if body is None else Optional(body) if optional else body
                 yield in_sequence(Literal(self.arguments.open.text), inside, Literal(self.arguments.close.text))
 
     def written_property(self, item: Property) -> Iterator[Property]:
-        """Yield the property as it's written. If the format omits null, the property becomes optional instead of nullable."""
+        """Return the property as it's generated. If the format omits null, a nullable property becomes optional."""
         if not self.codec.omits_null:
             yield item
             return
@@ -184,7 +184,7 @@ class CallWriter:
         return self.rules.add(f"{self.hint}-{name}", node)
 
     def extra(self, shape: Object) -> Extra | None:
-        """Return undeclared arguments; None if their names can't be expressed."""
+        """Return the undeclared arguments; None if their names can't be expressed."""
         if not shape.extra:
             return None
         if self.arguments.entry.count(Slot.KEY) != 1:
@@ -231,7 +231,7 @@ class CallWriter:
             elif part is Slot.KEY:
                 parts.append(Literal(key) if isinstance(key, str) else key)
             elif part is Slot.VALUE:
-                # In values other than strings, nested tags with the argument's name are counted.
+                # Nested tags with the argument's name are counted, except in string values.
                 counted = not isinstance(self.resolved(shape), Text)
                 tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
                 parts.append(self.told(Role.ARGUMENT, self.value(shape, tag or self.stops, hint)))
@@ -249,11 +249,11 @@ class CallWriter:
 
     def value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of a value that is followed by one of `stops`."""
-        # `{"type": ["integer", "null"]}` is digits or `null`; `{"type": ["string", "null"]}` is any text.
+        # `{"type": ["integer", "null"]}` becomes digits or `null`. `{"type": ["string", "null"]}` becomes any text.
         found, options, text = list(alternatives(self.resolved(shape))), list[Node](), self.any_text(stops)
         for option in found:
             options.append(self.one_value(option, stops, hint))
-            # Any text includes the other options, except nested tags, since `12` and `null` are texts too.
+            # Any text already covers values such as `12` and `null`, so the other options are dropped, except for nested tags.
             if options[-1] == text and self.codec.containers is not Containers.XML:
                 return text
         if text in options:
@@ -294,7 +294,7 @@ class CallWriter:
         return Sequence((Literal(self.codec.string_open), inside, Repeat(quote, 1)))
 
     def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
-        # The second value of the enum ["x", "</a>"] contains its own end marker.
+        # An enum value that contains its own end marker can't be parsed, so the enum isn't enforced.
         if any(stop in written for stop in stops):
             self.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
             return self.any_text(stops)
@@ -305,7 +305,7 @@ class CallWriter:
 
         The schema's keywords are enforced only if matching texts can't contain a stop, and reported otherwise.
         """
-        # `^[a-z]+$` can't contain `</a>`; `^.*$` can.
+        # A pattern is enforced only if its texts can't contain a stop: `^[a-z]+$` can't contain `</a>`, but `^.*$` can.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return encoded_node(shape.pattern, raw_alphabet(self.codec))
         for keyword in keywords_of(shape):
@@ -314,7 +314,7 @@ class CallWriter:
 
     def any_text(self, stops: tuple[str, ...]) -> Node:
         """Return the nodes of any raw text before one of `stops`."""
-        # If the text escapes its end marker, as in `a \"b\"/>`, it's written character by character.
+        # If the format escapes the end marker inside values, as in `a \"b\"/>`, the text is generated character by character.
         escaped = dict(self.codec.escapes)
         character = raw_alphabet(self.codec).general if all(stop[:1] in escaped for stop in stops) else None
         return Repeat(character) if character else nodes.Until(stops)
@@ -330,7 +330,7 @@ class CallWriter:
             case Containers.JSON:
                 return self.write_json(replace(self.parameters, shape=shape, unsupported=()), hint)
             case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
-                # Templates that write lists with `str()` may still write objects with `tojson`.
+                # Templates that format lists with `str()` may still format objects with `tojson`.
                 return any_pattern([self.speller(found, hint).spell(shape, hint) for found in PYTHON_OR_JSON])
             case Containers.PYTHON | Containers.BARE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)

@@ -1,7 +1,7 @@
-"""Expands a grammar into plain nodes: one call per tool, and JSON values written by their schema.
+"""Expands a grammar into plain nodes: one call per tool, and JSON values according to their schemas.
 
-Rules: the result is linear in the number of tools, and equal rules are shared. A schema that can't be fully enforced only widens its own
-tool, and is reported.
+Rules: the size of the result is linear in the number of tools, and equal rules are shared. If a schema can't be fully enforced, only the
+calls of its own tool are less restricted, and the keywords are reported.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 
 
 class Values(StrEnum):
-    """The form of JSON values that have a schema."""
+    """The representation of JSON values that have a schema."""
 
     SPELLED = "spelled"
-    """Plain nodes for each character."""
+    """Plain nodes for the individual characters of a value."""
     NATIVE = "native"
-    """A `JsonValue` with a schema that all engines interpret alike."""
+    """A `JsonValue` with a schema that all engines interpret in the same way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,8 @@ class Expansion:
 def expand(grammar: Grammar, values: Values, limits: Limits = STANDARD, *, roles: bool = True) -> Expansion:
     """Expand `grammar` into plain nodes and, if `values` is native, `JsonValue`s.
 
-    Without `roles`, the result has no tags, which dialects don't need.
-
-    Raises `GrammarError` for calls if the tools are unknown, for an invalid response schema, and if a response schema or all tools together
-    exceed the limits.
+    If `roles` is False, the result contains no tags, which dialects don't need. Raises `GrammarError` for calls if the tools are unknown,
+    for an invalid response schema, and if a response schema or all tools together exceed the limits.
     """
     expander = _Expander(values, limits, roles)
     expander.rules.merge(grammar.rules)  # Reserves the names of existing rules.
@@ -106,7 +104,7 @@ class _Expander:
 
     def read(self, schema: JsonSchema) -> Reading:
         reading = read_schema(schema, longest=MAX_REPETITIONS)
-        # A reading without losses is the same for both forms of values.
+        # If every keyword is supported, both forms of values use the same reading.
         if self.values is Values.SPELLED or not reading.unsupported:
             return reading
         # A schema that can't be passed natively is spelled out too, so use the reading for that form.
@@ -126,7 +124,7 @@ class _Expander:
     def json(self, reading: Reading, hint: str) -> Node:
         """Return the node of a JSON value."""
         self.unsupported += reading.unsupported
-        # Engines' own readers don't support some shapes, e.g. "a number that isn't an integer".
+        # The schema readers of engines don't support some shapes, e.g. "a number that isn't an integer".
         if self.values is Values.NATIVE:
             with suppress(Unwritable):
                 return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
@@ -138,7 +136,7 @@ class _Expander:
         start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
         call = Sequence((call_open, self.call(calls)))
         if calls.ends_turn and not calls.close:
-            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`, so it's optional.
+            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. It's therefore optional.
             more = None if calls.maximum is None else calls.maximum - 1
             again = Repeat(Sequence((call_close, separator, call)), 0, more)
             return Sequence((start, call, again, Optional(Sequence((call_close, end)))))

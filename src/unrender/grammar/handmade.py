@@ -1,10 +1,10 @@
 """Adapts a handwritten grammar to a request: the required number of calls, and only offered tools.
 
-The grammar's author writes a call only once. The generated text depends on the tool: its name replaces the name node, and its schema
+The grammar's author writes a call only once. For each tool, the call is copied: the tool's name replaces the name node, and its schema
 restricts the arguments. Rules: parsing always uses the original grammar. The adapted copies are only for generation. Keywords that entries
 can't express, such as `required`, are reported.
 
-To count calls, `counted` writes a copy of each node for each required count. If only one part of a sequence can contain a call, only that
+To count calls, `counted` creates a copy of each node for each required count. If only one part of a sequence can contain a call, only that
 part is copied, so typical grammars don't grow. Nodes that can no longer match are removed.
 """
 
@@ -52,7 +52,7 @@ class CallCount(StrEnum):
     ONE = "one"
     AT_MOST_ONE = "at-most-one"
     SOME = "some"
-    """One or more."""
+    """One or more calls."""
 
     @property
     def allows_none(self) -> bool:
@@ -65,7 +65,7 @@ _SHARES = {
     CallCount.AT_MOST_ONE: ((CallCount.ONE, CallCount.NONE), (CallCount.NONE, CallCount.AT_MOST_ONE)),
     CallCount.SOME: ((CallCount.SOME, CallCount.ANY), (CallCount.NONE, CallCount.SOME)),
 }
-"""Ways to divide a count between a part and the parts after it."""
+"""Ways to divide the number of calls between a part and the parts after it."""
 
 _WANTED = {
     "none": CallCount.NONE,
@@ -77,7 +77,7 @@ _AT_MOST_ONE = {CallCount.ANY: CallCount.AT_MOST_ONE, CallCount.SOME: CallCount.
 
 
 def ends_of(turn: TurnTexts) -> tuple[str, ...]:
-    """Return the texts that end a turn, both with and without the white space before them."""
+    """Return the texts that end a turn, each with and without its leading white space."""
     texts = (form for end in (turn.end, *turn.ends) if end.strip() for form in (end.rstrip(), end.strip()))
     return tuple(dict.fromkeys(texts))
 
@@ -130,8 +130,8 @@ def check_references(grammar: Grammar) -> None:
 def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsupported, ...]]:
     """Return the grammar for generating one turn, and the schema keywords that it can't enforce.
 
-    If any tool name is allowed, calls aren't changed. Raises `GrammarError` if `check_request` or `check_references` does, if no answer has
-    the required number of calls, or if an `End` isn't last.
+    If the request doesn't restrict tool names, the calls in the grammar aren't changed. Raises `GrammarError` if `check_request` or
+    `check_references` does, if no answer contains the required number of calls, or if an `End` isn't last.
     """
     check_request(request)
     check_references(grammar)
@@ -142,16 +142,16 @@ def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsu
         return found, ()
     named = request.tool(request.named_tool)
     writer = _Writer(found.rules, (named,) if named else request.tools)
-    writer.made.merge(found.rules)  # Reserves the names of existing rules.
+    writer.made.merge(found.rules)  # Reserve the names of existing rules.
     for name, node in found.rules.items():
         writer.made.define(name, writer.around_calls(node))
     return Grammar(writer.around_calls(found.root), writer.made.table), tuple(dict.fromkeys(writer.unsupported))
 
 
 def _check_ends(grammar: Grammar) -> None:
-    """Raise `GrammarError` if text may follow an `End`. No grammar dialect can forbid that."""
+    """Raise `GrammarError` if text may follow an `End`, since no grammar dialect can forbid such text."""
     seen: set[tuple[str, bool]] = set()
-    # Each node with a flag: True if nothing follows it. In `a end` the end is last; in `(a end)*` it isn't.
+    # The queue contains each node with a flag that is True if nothing follows the node. The end is last in `a end`, but not in `(a end)*`.
     queue: list[tuple[Node, bool]] = [(grammar.root, True)]
     for node, last in queue:
         match node:
@@ -224,7 +224,7 @@ class _Writer:
         return self.bound(node, {"type": "object", **parameters}, tool, "#")
 
     def bound(self, node: Node, schema: JsonSchema, tool: Tool, path: str) -> Node:
-        """Return a value node restricted by the schema, or an unrestricted one if the schema is invalid."""
+        """Return a value node restricted by the schema. If the schema is invalid, the node is unrestricted."""
         try:
             read_schema(schema)
         except GrammarError as error:
@@ -233,12 +233,12 @@ class _Writer:
         return nodes.PythonValue(schema) if isinstance(node, nodes.PythonValue) else JsonValue(schema)
 
     def entries(self, parts: tuple[Node, ...], tool: Tool) -> Node:
-        """Return a choice of the tool's arguments. Without `properties`, the entry isn't changed."""
+        """Return a choice of the tool's arguments. If the schema has no `properties`, the entry isn't changed."""
         parameters = tool.parameters
         properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
         if isinstance(parameters, bool) or not isinstance(properties, Mapping) or not properties:
             return Sequence(parts)
-        # Entries may occur in any order and number, so keywords about several arguments can't be enforced.
+        # Entries may occur in any order and any number of times, so keywords about several arguments can't be enforced.
         for keyword in sorted(_ABOUT_ENTRIES & parameters.keys()):
             if parameters[keyword]:
                 self.report(tool, "#", keyword, "a grammar cannot relate entries to each other")
@@ -265,7 +265,7 @@ class _Writer:
         path, node = f"#/properties/{key}", self.resolved(inner)
         if node in _VALUES:
             return self.bound(node, schema, tool, path)
-        # If the grammar reads `days=3` as text, the schema still applies, since a number's text equals its JSON.
+        # The schema applies even if the grammar reads a value such as the 3 in `days=3` as text, because a number's text is also its JSON.
         said = _as_text(node, schema)
         if said is None and _says_more(schema):
             self.report(tool, path, "schema", "the grammar writes the value as text")
@@ -283,9 +283,9 @@ class _Writer:
 _VALUES = (JsonValue(), nodes.PythonValue())
 """Nodes that accept any value, so a schema can restrict them."""
 _ABOUT_ENTRIES = frozenset(("required", "dependentRequired", "dependentSchemas", "minProperties", "maxProperties"))
-"""Keywords about several arguments at once."""
+"""Keywords that apply to several arguments at once."""
 _WORDS = frozenset(("integer", "number", "boolean", "null"))
-"""Types whose JSON equals their text."""
+"""Types whose JSON form is the same as their plain text."""
 _OF_WORDS = frozenset("truefalsn0123456789+-.eE")
 _NOTHING_MORE = frozenset(("type", "title", "description", "default", "examples", "$defs", "definitions"))
 
@@ -296,7 +296,7 @@ def _entry(parts: tuple[Node, ...]) -> bool:
 
 
 def _as_text(node: Node, schema: JsonSchema) -> Node | None:
-    """Return a node for values of the schema written as text; None if the text can't be restricted."""
+    """Return a node for values of the schema in text form; None if the text can't be restricted."""
     if not isinstance(node, nodes.Until):
         return None
     try:
@@ -385,7 +385,7 @@ class _Counter:
         return self.copies[key]
 
     def sequence(self, parts: tuple[Node, ...], count: CallCount) -> Node:
-        # "One call" in `call? "-" call?` means one in the first part and none in the second, or vice versa.
+        # The call in `call? "-" call?` may be in either part, so "one call" becomes two options: one per part.
         callers = [at for at, part in enumerate(parts) if _may_call(part, self.calling)]
         first = callers[0]
         before, part, rest = parts[:first], parts[first], parts[first + 1 :]
@@ -409,7 +409,7 @@ class _Counter:
         if high is not None or low > 1:
             return self.node(_unrolled(node), count)
         between = () if node.separator is None else (node.separator,)
-        # `(text / call)*` with one call is text, then a call, then text.
+        # `(text / call)*` with one call becomes text, then a call, then text.
         own, others = _SHARES[count][0]
         silent = Repeat(Sequence((self.node(inner, CallCount.NONE), *between)))
         rounds = Sequence((silent, self.node(inner, own), Repeat(Sequence((*between, self.node(inner, others))))))
@@ -429,7 +429,7 @@ class _Counter:
 
 
 def _unrolled(node: Repeat) -> Node:
-    """Return the repetition with its bounded iterations written one by one."""
+    """Return the repetition as a sequence, with its bounded iterations expanded."""
     low, high = node.minimum, node.maximum
     rounds = low if high is None else high
     if rounds > MAX_PARTS:
@@ -444,7 +444,7 @@ def _unrolled(node: Repeat) -> Node:
 
 
 def _may_call(node: Node, calling: frozenset[str]) -> bool:
-    """Return whether the text of `node` may contain a call. `calling` contains the rules whose text may."""
+    """Return whether the text of `node` may contain a call. `calling` contains the rules that may match a call."""
     match node:
         case Tag(role=Role.CALL):
             return True
@@ -460,7 +460,7 @@ def _is_silent(node: Node, rules: frozenset[str]) -> bool:
 
 
 def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
-    """Return whether `node` can match, with or without calls. `rules` contains the rules that can match."""
+    """Return whether `node` can match. If `calls` is False, only matches without calls count. `rules` contains the rules that can match."""
     match node:
         case Tag(role=Role.CALL) if not calls:
             return False
@@ -479,8 +479,8 @@ def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bo
 
 
 def _without_impossible(grammar: Grammar) -> Grammar | None:
-    """Return the grammar without options that can't match; None if nothing is left."""
-    # Without calls, `a = call` can't match, so `b = a "x"` can't match either.
+    """Return the grammar without options that can't match; None if no option is left."""
+    # Rules depend on each other: without calls, `a = call` can't match, so `b = a "x"` can't match either.
     possible = nodes.smallest(grammar.rules, _is_possible)
     if not _is_possible(grammar.root, possible):
         return None

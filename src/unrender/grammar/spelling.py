@@ -1,8 +1,8 @@
-"""Writes shapes as nodes, in JSON and similar notations.
+"""Converts shapes to nodes, in JSON and similar notations.
 
 Strategy: a `Lexicon` contains the differences between notations: quotes, words, brackets and separators. Properties keep their declared
-order. After each property, one rule describes the rest of the object. So an object with n optional properties takes n rules instead of 2^n
-combinations (`chain`).
+order. After each property, one rule describes the rest of the object. An object with n optional properties therefore takes n rules instead
+of 2^n combinations (`chain`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_
 
 @dataclass(slots=True)
 class Speller:
-    """Writes shapes with the tokens of one lexicon, and collects their rules in `rules`."""
+    """Converts shapes to nodes with the tokens of one lexicon, and collects their rules in `rules`."""
 
     lexicon: Lexicon
     rules: Rules
@@ -58,7 +58,7 @@ class Speller:
 
     def spell(self, shape: Shape, hint: str = "value") -> Node:
         """Return the node of all values of `shape`. Raises `ValueError` if no value has this shape."""
-        # Shared shapes are written once. The memo keeps them alive, so that their ids aren't reused.
+        # Each shared shape is converted only once. The memo keeps shapes alive, so their ids aren't reused.
         known = self.memo.get(id(shape))
         if known is None:
             known = self.memo[id(shape)] = (shape, self.written(shape, hint))
@@ -152,7 +152,7 @@ class Speller:
 
         Keywords that can't be enforced in such a string are reported.
         """
-        # In `<|a"b|>`, nothing is escaped, so the string may contain anything except `|>`.
+        # Text in `<|a"b|>` isn't escaped, so the string may contain anything except `|>`.
         if shape.pattern is not None and cannot_contain(shape.pattern, close):
             return shape.pattern
         if shape.pattern is None and len(close) == 1:
@@ -164,7 +164,7 @@ class Speller:
         return Until((close,))
 
     def text(self, shape: Text, alphabet: Alphabet) -> Node:
-        """Return the node of a string's content, written in `alphabet`."""
+        """Return the node of a string's content, escaped by `alphabet`."""
         if shape.pattern is not None:
             return encoded_node(shape.pattern, alphabet)
         name = f"character-{ord(alphabet.written(chr(34))[0])}"
@@ -190,7 +190,7 @@ class Speller:
         return all_but(shape.excluded, alphabet, (least, most), rest)
 
     def constant(self, value: Any) -> Node:
-        """Return the node of one value, with the same flexible white space as other values."""
+        """Return the node of a single value, with the same flexible white space as other values."""
         match value:
             case dict():
                 entries = [
@@ -215,7 +215,7 @@ class Speller:
     def key(self, name: str) -> Node:
         if self.lexicon.bare_keys:
             return Literal(name)
-        # `repr()` writes 'a', but "it's" if the text contains a single quote, so each key has only one form.
+        # `repr()` formats a string in single quotes, but `"it's"` in double quotes, so each key has only one form.
         quotes = self.lexicon.quotes
         if self.lexicon.keys_like_repr:
             quotes = tuple(quote for quote in quotes if repr(name).startswith(quote.open))
@@ -227,27 +227,27 @@ class Speller:
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
-        """Return an array or object with this body. The body may be omitted if `optional`, and is None if there is none."""
+        """Return an array or object with this body. If `optional`, the body may be omitted. A `body` of None means that there is none."""
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(self.row(*parts)),) if optional and parts else parts
         return self.row(Literal(opening), self.space(), *inside, Literal(closing))
 
     def row(self, *parts: Node) -> Node:
-        """Return parts in sequence. Without white space between tokens, adjacent literals are merged."""
+        """Return the parts as a sequence. If white space between tokens isn't flexible, adjacent literals are merged."""
         return Sequence(parts) if self.lexicon.flexible else sequence_of(list(parts))
 
     def array(self, shape: shapes.Array, hint: str) -> Node:
         return self.bracketed("[", self.items(shape, hint), "]", optional=shape.minimum == 0)
 
     def items(self, shape: shapes.Array, hint: str) -> Node | None:
-        """Return the nodes of an array's items, at least one; None if it can't have any."""
+        """Return the node of an array's items, at least one; None if the array must be empty."""
         if shape.contained:
             return self.containing(shape, shape.contained, hint)
         fixed = len(shape.prefix)
         most = None if shape.maximum is None else shape.maximum - fixed
         body: Node | None = None
         if not isinstance(shape.items, shapes.Nothing) and most != 0:
-            # The sequence is built from the end: `[a, b?, c*]` is a, then optionally b, and only after b any number of c.
+            # The sequence is built from the end: `[a, b?, c*]` is a, then optionally b, and any number of c only after b.
             least = max(shape.minimum - fixed, 0 if fixed else 1)
             body = Repeat(self.spell(shape.items, f"{hint}-item"), least or 1, most, self.comma())
         for at in range(fixed - 1, -1, -1):
@@ -260,7 +260,7 @@ class Speller:
         return body
 
     def containing(self, shape: shapes.Array, contained: shapes.Contained, hint: str) -> Node:
-        """Return the nodes of at least one item, with the required number of `wanted` items.
+        """Return the node of an array's items, with the required number of `wanted` items.
 
         Each run consists of other items and one wanted item. The remaining items follow the last run.
         """
@@ -331,10 +331,10 @@ class Extra(NamedTuple):
 def chain(
     entries: List[tuple[Node, bool]], extra: Extra | None, separator: Node, rules: Rules, hint: str
 ) -> Node | None:
-    """Return one or more entries in order, then the extra ones. Optional entries may be missing.
+    """Return one or more entries in order, followed by the extra ones. Optional entries may be missing.
 
-    `entries` are nodes, each with a flag for required ones. Returns None if there is nothing to write. The number of nodes is linear, since
-    the rest after each entry is a rule.
+    `entries` are nodes, each with a flag that is True if the entry is required. Returns None if no entry is possible. The number of nodes
+    is linear, since the rest after each entry is a rule.
     """
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:
@@ -378,8 +378,8 @@ class SchemaRules(NamedTuple):
 def schema_grammar(schema: JsonSchema) -> SchemaRules:
     """Return the grammar of the JSON texts that match `schema`, with any white space between tokens.
 
-    Properties keep the order of the schema, and optional ones may be omitted. Keywords that a grammar can't express are in `unsupported`,
-    and the grammar is wider. Raises `GrammarError` if `schema` isn't a JSON Schema.
+    Properties keep the order of the schema, and optional ones may be omitted. Keywords that a grammar can't express are listed in
+    `unsupported`, and the grammar accepts more texts than the schema. Raises `GrammarError` if `schema` isn't a JSON Schema.
 
     >>> found = schema_grammar({"type": "integer", "minimum": 1, "maximum": 3})
     >>> found.node

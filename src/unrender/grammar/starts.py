@@ -1,7 +1,7 @@
 """Computes how each node may start: its first characters, whether it may be empty, and the rules it enters first.
 
-The machine uses this to decide choices, and the compiler uses it to find left recursion. Rules: the set of characters is an upper bound,
-since a node may still fail after one of them. It's therefore always safe to rule out an option.
+The machine uses the result to decide choices, and the compiler uses it to find left recursion. Rules: the set of characters is an upper
+bound, since a node may still fail after one of them. Ruling out an option by its first character is therefore always safe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CodeRanges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Ways in which a node may start."""
+    """The possible starts of a node."""
 
     ranges: CodeRanges = ()
     """Possible first characters."""
@@ -49,7 +49,7 @@ class Start:
         return replace(self, empty=True)
 
     def pattern(self) -> re.Pattern[str] | None:
-        """Return a pattern for the next character; None if it's unrestricted or may be missing."""
+        """Return a pattern for the next character; None if the character is unrestricted or may be missing."""
         if self.empty or self.ranges == ANY_START.ranges:
             return None
         return re.compile(class_of(self.ranges) if self.ranges else "(?!)")
@@ -77,7 +77,7 @@ def merged_ranges(ranges: Iterable[tuple[int, int]]) -> CodeRanges:
 
 def other_characters(ranges: CodeRanges) -> CodeRanges:
     """Return the code points outside `ranges`."""
-    # Shifted by one, the ends of ranges are the ends of the gaps: 5-9 leaves 0-4, and 10 or more.
+    # The gaps lie between the ends of adjacent ranges: the range 5-9 leaves 0-4, and 10 and above.
     edges = [-1, *(edge for pair in ranges for edge in pair), LAST + 1]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
@@ -101,14 +101,14 @@ def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
     """
     known = dict.fromkeys(rules, _NEVER)
     changed = True
-    while changed:  # Terminates, since each iteration adds to a bounded set.
+    while changed:  # The loop terminates, since each iteration adds to a bounded set.
         changed = False
         for name, node in rules.items():
             start = start_of(node, known)
             if start != known[name]:
                 known[name], changed = start, True
     for name in rules:
-        # For example `a = "x"? b` with `b = a "y"`: `a` refers to itself before a character is consumed.
+        # Reject left recursion. In `a = "x"? b` with `b = a "y"`, `a` refers to itself before a character is consumed.
         if name in nodes.reached(known[name].rules, lambda rule: known[rule].rules):
             raise GrammarError(f"rule {name!r} may enter itself before it consumes a character (left recursion)")
     return known
@@ -142,7 +142,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- 
         case nodes.Cut():
             return (
                 ANY_START.or_nothing()
-            )  # The next node must always be tried, since the cut takes effect even if it fails.
+            )  # The node after a cut must always be tried, since the cut takes effect even if that node fails.
         case nodes.End() | nodes.Mark():
             return NOTHING
         case JsonValue():

@@ -3,9 +3,10 @@
 Open this module first: it defines all node types, and functions to walk and rewrite nodes. `patterns` reads, writes and matches the regular
 expressions of JSON Schema. `texts` builds nodes for string formats, excluded words and escaped characters.
 
-A handwritten grammar is used both for parsing and for writing dialects. If the two differ, the node's docstring describes it: `Layout` is
-generated as its text and parsed as any white space. Answers of a `Format` are trees of other nodes (`answer.nodes`). Each node's docstring
-starts with its PEG form, in which `.` is any character. Rule: nodes are immutable, and equal if their parts are equal.
+A handwritten grammar is used for parsing and for generating dialects. If a node is parsed differently than it's generated, its docstring
+describes the difference: a `Layout` is generated as its text and parsed as any white space. Answers of a `Format` are trees of other nodes
+(`answer.nodes`). Each node's docstring starts with its PEG form, in which `.` is any character. Rule: nodes are immutable, and equal if
+their parts are equal.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """`a`, with its text buffered until all of it has matched."""
+    """`a`, buffered until the complete text of `a` has matched."""
 
     node: Node
 
@@ -168,7 +169,7 @@ class Mark(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class JsonValue(Leaf):
-    """One JSON value that matches the schema, or any value if it's None. The schema is copied and frozen."""
+    """One JSON value that matches the schema. If the schema is None, any JSON value. The schema is copied and frozen."""
 
     schema: JsonSchema | None = None
 
@@ -178,9 +179,9 @@ class JsonValue(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class PythonValue(Leaf):
-    """One value in Python syntax, including JSON's spelling: `'a'`, `None`, `{"b": True}`.
+    """One value in Python or JSON notation: `'a'`, `None`, `{"b": True}`.
 
-    The value must match the schema, unless that is None. The schema is copied and frozen.
+    The value must match the schema, unless the schema is None. The schema is copied and frozen.
     """
 
     schema: JsonSchema | None = None
@@ -203,9 +204,9 @@ class AnswerPart(Leaf):
 
 _Special = Layout | Until | Peek | Negate | End | Tag | Atomic | Cut | Mark
 Refused = _Special | Chars | Optional | Repeat | Ref | JsonValue | PythonValue | Quoted | AnswerPart
-"""Node types that some dialect, or a regular expression, can't express. Repetitions with a separator are one of them."""
+"""Node types that can't be expressed in some dialect or as a regular expression. Repetitions with a separator are among them."""
 Node = Literal | Sequence | Choice | Refused
-"""A node of a grammar. Code that distinguishes node types lists all of them, so mypy reports where a new type is missing."""
+"""A node of a grammar. Functions that distinguish node types list all of them, so mypy reports each place where a new type is missing."""
 
 
 def refusal(node: Refused, why: str) -> GrammarError:
@@ -219,13 +220,13 @@ def refusal(node: Refused, why: str) -> GrammarError:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The answers allowed in one turn, as data: a root node, and the rules for its `Ref`s, copied and frozen."""
+    """The answers allowed in one turn: a root node, and the rules for its `Ref`s. The rules are copied and frozen."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if type(self.rules) is not FrozenDict:  # Nodes are already frozen.
+        if type(self.rules) is not FrozenDict:  # Only the rules need freezing, since nodes are already frozen.
             object.__setattr__(self, "rules", FrozenDict(self.rules))
 
 
@@ -277,7 +278,7 @@ def _reader(kind: type) -> Callable[[Any], tuple[Node, ...]]:
 
 
 _BELOW: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {kind: _reader(kind) for kind in _HOLDERS if _HOLDERS[kind]}
-"""Cached per type, since every traversal uses it."""
+"""Functions that return child nodes, one per node type. They are cached, since every traversal uses them."""
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -368,10 +369,10 @@ class Rules:
     _reserved: set[str] = field(default_factory=set)
 
     def add(self, hint: str, node: Node) -> Ref:
-        """Return a reference to the rule for `node`. Adds a rule, named after `hint`, if there is none."""
+        """Return a reference to the rule for `node`. If there is no such rule, one is added and named after `hint`."""
         if isinstance(node, Ref):
             return node
-        # Hashing a node visits all its descendants, so it's done only once.
+        # Look up the node only once, since hashing it visits all its descendants.
         found = self._names.setdefault(node, [])
         if not found:
             found.append(self.reserve(hint))

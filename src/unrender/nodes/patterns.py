@@ -1,8 +1,8 @@
-r"""Reads regular expressions of JSON Schema into nodes that generate complete texts.
+r"""Converts regular expressions of JSON Schema to nodes that generate complete texts.
 
 Strategy: a recursive-descent parser for the regular subset of ECMAScript patterns: alternation, groups, classes, `\d \w \s`, quantifiers,
-and anchors at the ends of an alternative. Patterns are searched for, so any text may precede or follow an unanchored one. Lookarounds, back
-references, word boundaries and Unicode properties raise `UnsupportedPattern`.
+and anchors at the ends of an alternative. A pattern may match anywhere in a string, so any text may precede or follow an unanchored
+pattern. Lookarounds, back references, word boundaries and Unicode properties raise `UnsupportedPattern`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def lengths(node: Node) -> tuple[int, int | None]:
 
 
 def narrowed(node: Node, room: int) -> Node:
-    """Return a pattern with repetitions limited to what fits into `room` characters: `a+b*` in 3 is `a{1,3}b{0,2}`.
+    """Return a pattern with repetitions limited to what fits into `room` characters. For `room=3`, `a+b*` becomes `a{1,3}b{0,2}`.
 
     The shortest text must fit. If the expanded repetitions are too large, the pattern is returned unchanged.
     """
@@ -134,14 +134,14 @@ def holds(ranges: Ranges, character: str) -> bool:
 
 
 def _whole(character: str) -> str:
-    """Return `character`, or raise `UnsupportedPattern` for an unpaired surrogate."""
+    """Return `character`. Raises `UnsupportedPattern` for an unpaired surrogate."""
     if _SURROGATES[0] <= ord(character) <= _SURROGATES[1]:
         raise UnsupportedPattern("an unpaired surrogate")
     return character
 
 
 def _without_halves(low: str, high: str) -> Ranges:
-    """Return the range with both ends moved out of the surrogates."""
+    """Return the range from `low` to `high`. An end that is a surrogate is moved to the next character outside the surrogates."""
     # `[\ud900-\ue010]` starts inside the surrogates, so it becomes `[\ue000-\ue010]`.
     first = _SURROGATES[1] + 1 if _SURROGATES[0] <= ord(low) <= _SURROGATES[1] else ord(low)
     last = _SURROGATES[0] - 1 if _SURROGATES[0] <= ord(high) <= _SURROGATES[1] else ord(high)
@@ -154,8 +154,8 @@ _START, _STOP = Mark("^"), End()
 
 
 def _unanchored(branch: tuple[Node, ...]) -> Node:
-    """Add any text before and after a top-level alternative unless it's anchored."""
-    # `^ab` is `ab` followed by any text. In `^a|b$`, each alternative has one anchor.
+    """Return a top-level alternative with any text before and after it, except where it's anchored."""
+    # `^ab` matches `ab` followed by any text. In `^a|b$`, each alternative has one anchor.
     if len(branch) == 1 and isinstance(branch[0], Sequence):
         branch = branch[0].parts
     before, after = () if branch[:1] == (_START,) else (ANY_TEXT,), () if branch[-1:] == (_STOP,) else (ANY_TEXT,)
@@ -207,7 +207,7 @@ class _Reader:
         bounds = self.quantifier()
         if bounds is None:
             return item
-        # A lazy quantifier such as `a+?` finds the same texts. `^*` and `a**` have nothing to repeat.
+        # A lazy quantifier such as `a+?` matches the same texts as a greedy one. In `^*` and `a**`, there is nothing to repeat.
         self.accept("?")
         if item in (_START, _STOP) or self.quantifier() is not None:
             raise self.broken("expected something to repeat")
@@ -224,7 +224,7 @@ class _Reader:
             return None
         low = self.number()
         high = self.number() if self.accept(",") else low
-        # `{,3}` and `{a}` are plain text in ECMAScript.
+        # In ECMAScript, `{,3}` and `{a}` aren't quantifiers but plain text.
         if low is None or not self.accept("}"):
             self.position = start
             return None
@@ -316,13 +316,13 @@ class _Reader:
         low = self.class_character()
         if isinstance(low, tuple):
             return low
-        # `a-z` is a range; `a-` at the end of a class is an a and a hyphen.
+        # `a-z` is a range, but a hyphen at the end of a class, as in `[a-]`, is a plain character.
         rest = self.pattern[self.position : self.position + 2]
         if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
             return ((low, low),)
         self.take()
         high = self.class_character()
-        # `[a-\d]` isn't a range: it's a, the hyphen, and the digits.
+        # `[a-\d]` isn't a range: it contains a, the hyphen, and the digits.
         if isinstance(high, tuple):
             return ((low, low), ("-", "-"), *high)
         if high < low:
@@ -382,7 +382,7 @@ def _class(node: Chars) -> str:
     return f"[{'^' if node.negated else ''}{inside}]"
 
 
-# Includes characters of operators such as `&&`, `~~` and `--`, which only some dialects have inside a class.
+# This set includes the characters of operators such as `&&`, `~~` and `--`, which only some dialects support inside a class.
 _SPECIAL = frozenset("\\.+*?()|[]{}^$-/&~")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -484,7 +484,7 @@ class _Automaton:
             entry = self.state_before([then])
             self.free[entry].append(self.once(node, entry))
         else:
-            # `a{0,2}` is (a (a)?)?, built from the inside. Each iteration may be the last.
+            # `a{0,2}` becomes `(a (a)?)?`, built from the inside. Each iteration may be the last.
             entry = then
             for _ in range(high - low):
                 entry = self.state_before([self.once(node, entry), then])

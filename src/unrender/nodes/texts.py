@@ -1,7 +1,7 @@
-"""Writes string constraints as nodes: formats, lengths, excluded words, and escaped characters.
+"""Converts string constraints to nodes: formats, lengths, excluded words, and escaped characters.
 
-Patterns describe decoded text. `encoded_node` writes each character as an `Alphabet` defines, so a pattern is parsed once for JSON, Python
-and raw text.
+Patterns describe decoded text. `encoded_node` escapes each character as defined by an `Alphabet`, so a pattern is parsed only once for
+JSON, Python and raw text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IPV6 = (
     rf"({_HEXTET}:){{7}}{_HEXTET}",
     *(rf"({_HEXTET}(:{_HEXTET}){{0,{left - 1}}})?::({_HEXTET}(:{_HEXTET}){{0,{6 - left}}})?" for left in range(1, 7)),
 )
-"""The form without `::`, and the forms with `::` at each position."""
+"""IPv6 addresses: the form without `::`, and the forms with `::` at each position."""
 
 FORMATS: Mapping[str, str] = {
     "date": _DATE,
@@ -74,11 +74,11 @@ class Alphabet:
     escapes: tuple[tuple[str, str], ...] = ()
     forbidden: Ranges = ()
     general: Node | None = None
-    """Any single character in any of its written forms. If None, it's derived from the other fields."""
+    """Any single character in all its escaped and unescaped forms. If None, it's derived from the other fields."""
     coded: str = ""
-    """Format for a control character's code, e.g. `\\x{:02x}`. If empty, control characters aren't escaped."""
+    """Format string for a control character's code, e.g. `\\x{:02x}`. If empty, control characters aren't escaped."""
     classes: dict[Chars, Node] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """Cache of encoded character classes, since most grammars use the same few."""
+    """Cache of encoded character classes, since most grammars use the same few classes."""
 
     @cached_property
     def table(self) -> Mapping[int, str]:
@@ -139,7 +139,7 @@ _PYTHON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\xa0"), ("\xad", "\xad"))
 PYTHON = Alphabet(escapes=_PYTHON_ESCAPES, forbidden=_PYTHON_FORBIDDEN, coded="\\x{:02x}")
 """The alphabet of single-quoted strings from `repr()`."""
 PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
-"""The alphabet of double-quoted strings from `repr()`, which uses them for texts with a single quote."""
+"""The alphabet of double-quoted strings from `repr()`, which uses double quotes for strings that contain a single quote."""
 
 
 def encoded_node(node: Node, alphabet: Alphabet) -> Node:
@@ -160,7 +160,7 @@ def _encode(node: Node, alphabet: Alphabet) -> Node:
         case Chars(minimum=1, maximum=1):
             return _encode_class(node, alphabet)
         case Chars(minimum=low, maximum=high):
-            # An escape has several characters, so `[a"]{2}` becomes `(a|\"){2}`, which isn't a class.
+            # A class can't contain an escape of several characters, so `[a"]{2}` becomes `(a|\"){2}`.
             return Repeat(_encode_class(replace(node, minimum=1, maximum=1), alphabet), low, high)
         case Ref() | Sequence() | Choice() | Optional() | Repeat():
             return node
@@ -177,12 +177,12 @@ def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
 
 
 def _written_class(node: Chars, alphabet: Alphabet) -> Node:
-    # `["-a]` in JSON is `\"` for the quote, and the unescaped characters from # to a, except the backslash.
+    # In JSON, `["-a]` becomes `\"` for the quote, and the unescaped characters from # to a, except the backslash.
     ranges = complement(node.ranges) if node.negated else node.ranges
     escapes = [form for character, form in alphabet.escapes if holds(ranges, character)]
     special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
     plain = complement((*complement(ranges), *special))
-    # A class that includes the last code point is shorter as the complement of a few characters.
+    # If a class includes the last code point, it's shorter to exclude its complement.
     outside = plain[-1:] and plain[-1][1] == "\U0010ffff"
     written = Chars(complement(plain), negated=True) if outside else Chars(plain)
     options: list[Node] = [written] if plain else []
@@ -210,11 +210,11 @@ _Lengths = tuple[int, int | None]
 def all_but(
     words: Iterable[str], alphabet: Alphabet, lengths: _Lengths = (0, None), rest: Callable[[int], Node] | None = None
 ) -> Node:
-    """Return a node for all texts with these lengths except `words`, written in `alphabet`.
+    """Return a node for all texts with these lengths except `words`, escaped by `alphabet`.
 
     `rest` returns the node of the remaining text after a number of characters. By default, that node is repeated for each branch.
-    Alternative escapes are left out, since they could spell an excluded word. Words longer than `MAX_EXCLUDED_WORD` aren't excluded. At
-    least one text must remain allowed.
+    Alternative escapes are left out, since an excluded word could be written with them. Words longer than `MAX_EXCLUDED_WORD` aren't
+    excluded. At least one text must remain allowed.
     """
     least, most = lengths
     listed = [word for word in _told_apart(words) if least <= len(word) and (most is None or len(word) <= most)]
@@ -253,7 +253,7 @@ class _AllBut:
         """Return a node for all texts except `words`, from position `depth` on. The words agree up to that position."""
         if not words:
             return self.rest(depth)
-        # All except "paris" and "park": the empty text, another first letter and any text, or p and all except "aris" and "ark".
+        # For "paris" and "park", the options are the empty text, another first letter and any text, or p and all except "aris" and "ark".
         least, most = self.lengths
         heads: dict[str, list[str]] = {}
         for word in words:
@@ -261,7 +261,7 @@ class _AllBut:
         ended = heads.pop("", None)
         other = encoded_node(Chars(tuple((head, head) for head in heads), negated=True), self.alphabet)
         options: list[Node] = [Sequence((other, self.rest(depth + 1)))]
-        # At the maximum length, only the words themselves could follow.
+        # A branch at the maximum length would only lead to the excluded words, so it's left out.
         for head, alike in heads.items() if most is None or depth + 1 < most else ():
             options.append(Sequence((Literal(self.alphabet.written(head)), self.node(alike, depth + 1))))
         if not ended and depth >= least:
@@ -270,7 +270,7 @@ class _AllBut:
 
 
 def cannot_contain(pattern: Node, stop: str) -> bool:
-    """Return True if `stop` contains a character that never occurs in texts of `pattern`."""
+    """Return True if `stop` contains a character that never occurs in texts that match `pattern`."""
     found = list(walk(pattern))
     letters = {letter for node in found if isinstance(node, Literal) for letter in node.text}
     classes = [node for node in found if isinstance(node, Chars)]

@@ -18,7 +18,7 @@ class AnswerStream(Generic[Item]):
     Each chunk is parsed when the iteration reaches it, and the parser is finished after the last chunk. You can iterate only once.
     `message` is the message so far.
 
-    Raises `RequestError` if the chunks can't be iterated in this way, or if a chunk isn't text.
+    Raises `RequestError` for the wrong kind of iteration, or if a chunk isn't a string.
     """
 
     __slots__ = ("_added", "_chunks", "_finished", "_items", "_later", "_parser")

@@ -128,7 +128,7 @@ _TEXT = (ContentText, ReasoningText)
 
 
 class Cleaner(Resumable):
-    """Removes the remains of broken calls from content. It takes events that include broken text, and returns events without broken text.
+    """Removes the remains of broken calls from content. The input events may include broken text; the output events don't.
 
     Broken text looks like a call but isn't one. Broken text after a call is dropped at once. Broken text before the first call is buffered
     until text other than whitespace follows. If a call follows, the broken text is dropped as a failed attempt at that call. If content
@@ -168,6 +168,6 @@ class Cleaner(Resumable):
         return passed
 
     def finish(self) -> list[Event]:
-        """Return the last events, in which buffered broken text is content because no call follows."""
+        """Return the last events. Broken text that is still buffered becomes content, since no call follows."""
         held, self.held = self.held, []
         return [ContentText(event.text) if isinstance(event, BrokenText) else event for event in held]

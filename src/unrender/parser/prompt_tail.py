@@ -1,7 +1,7 @@
-"""Finds the prefill in a rendered prompt (the text after the header), and writes the text of an answer to be continued.
+"""Finds the prefill in a rendered prompt (the text after the header), and formats the start of an answer to be continued.
 
-Rules: a header counts only if nothing follows except text of the format's generation prompts. So text of an earlier turn is never treated
-as part of the answer. Without a known header, there is no prefill.
+Rules: a header counts only if it's followed by nothing but text of the format's generation prompts. Text of an earlier turn is therefore
+never treated as part of the answer. Without a known header, there is no prefill.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unrender.messages.wire import Request
 
 
 def read_prefill(format: Format, prompt: str) -> str:
-    """Return the text after the assistant's header in `prompt`, which may be just the end of a prompt; "" if there is none.
+    """Return the text after the assistant's header in `prompt`; "" if there is no such text. `prompt` may be just the end of a prompt.
 
     >>> from unrender.format import TurnTexts
     >>> read_prefill(Format(turn=TurnTexts(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
@@ -27,7 +27,7 @@ def read_prefill(format: Format, prompt: str) -> str:
         known = (format.reasoning, *(known_reasoning() if format.undeclared_reasoning else ()))
         if written.strip() in usual or any(_is_block_of(format, markers, written.strip()) for markers in known):
             return written
-    # Without a header, an open reasoning marker at the very end still counts.
+    # If there is no header, an open reasoning marker at the very end is still used as the prefill.
     start = format.reasoning.start.strip()
     return prompt[prompt.rindex(start) :] if start and prompt.rstrip().endswith(start) else ""
 
@@ -57,7 +57,7 @@ def after_header(format: Format, prompt: str) -> str | None:
     cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
     if not cores:
         return None
-    # Earlier turns have the same header, so use the last one.
+    # Earlier turns start with the same header, so use the last one.
     end, core = max((prompt.rfind(core) + len(core), core) for core in cores)
     spaces = (header[header.index(core) + len(core) :] for header in format.turn.headers if core in header)
     rest = prompt[end:]
@@ -70,7 +70,7 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
     start, end = markers.start.strip(), markers.end.strip()
     if not start or not text.startswith((start, end)):
         return False
-    # Prompts write `<think>\n\n</think>\n\n` to disable reasoning. A block of an earlier turn has more text after it.
+    # Prompts disable reasoning with `<think>\n\n</think>\n\n`. A block of an earlier turn is followed by more text.
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):
         return False
@@ -83,9 +83,10 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
 def begun_text(
     reasoning: str, content: str, format: Format | None, request: Request, *, thinks: bool, where: str
 ) -> str:
-    """Return the text of an answer that the model must continue, from the header on. `thinks` means that the model continues its reasoning.
+    """Return the text of an answer that the model must continue, from the header on.
 
-    Without a format, return just the content. Raises `RequestError`, naming `where`, if the format can't continue such an answer.
+    `thinks` is True if the model continues its reasoning. If `format` is None, just the content is returned. Raises `RequestError`, naming
+    `where`, if the format can't continue such an answer.
     """
     if format is None:
         if thinks or reasoning:
@@ -117,7 +118,7 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
     opening = format._opening.strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
         if empty and (opening not in empty or markers.closed_in(empty)):
-            # `<think></think>\n` followed by the joint `\n\n` is `<think></think>\n\n`, because the block may include part of the joint.
+            # The block may include part of the joint: `<think></think>\n` followed by the joint `\n\n` becomes `<think></think>\n\n`.
             before, closer, _ = empty.rpartition(markers.end.strip())
             whole = before + closer + turn.reasoning_to_content
             return whole if closer and whole.startswith(empty) else empty

@@ -1,7 +1,7 @@
-"""Distinguishes special tokens from equal text, so that quoted markers stay text.
+"""Distinguishes special tokens from ordinary text that looks like one, so that quoted markers remain text.
 
-Strategy: in ordinary text, the first character of each spelled-out special token is replaced by a placeholder. The result has the same
-length and contains no marker. Events contain the original character again.
+Strategy: if ordinary text spells out a special token, the first character is replaced by a placeholder. The result has the same length and
+contains no marker. In events, the placeholder is replaced by the original character again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Quoter(Resumable):
         return self._finder.literals
 
     def ordinary(self, text: str) -> str:
-        """Quote ordinary text, and return the part that is certain."""
+        """Quote ordinary text. Returns the quoted text, without an end that may still become a special token."""
         text = self.held + text
         pieces, at = [], 0
         found, token = self._finder.decided(text, at, whole=True)

@@ -1,7 +1,7 @@
 """Records a parser's options and its input, so that the parser can be saved as JSON and restored.
 
-Strategy: results don't depend on the chunking, so feeding the text again restores the same state in linear time. The state of the machine
-isn't saved, so the machine can change without a new version of the data.
+Strategy: results don't depend on the chunking, so feeding the text again restores the parser's state in linear time. The state of the
+machine isn't saved, so the machine can change without a new version of the data.
 
 Rules: unexpected data raises a `StateError` with its path, the expected value and the value found.
 """
@@ -33,7 +33,7 @@ _Choice = TypeVar("_Choice")
 class Transcript(Resumable):
     """The options of a parser, and its input so far.
 
-    The input is split into stretches, by the value of `special` that the caller passed.
+    The input is stored as stretches of text. A new stretch starts when the caller's value of `special` changes.
     """
 
     prefill: str
@@ -166,7 +166,7 @@ class Saved:
         return value
 
     def choice(self, name: str, options: Mapping[str, _Choice]) -> _Choice:
-        """Return the option for the word in the field `name`."""
+        """Return the option named in the field `name`."""
         value = self.text(name)
         if value not in options:
             raise self.refuse(name, f"one of {', '.join(options)}")

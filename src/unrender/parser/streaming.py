@@ -1,8 +1,8 @@
 """The streaming parser, which converts a model's output into events and a message.
 
-Strategy: the machine parses the prefill first. So a reasoning block that the prompt started is open, and a continued answer is part of the
-message. The program depends on the format and the request, but not on its tools, unless only their names identify a call, so it's compiled
-only once.
+Strategy: the machine parses the prefill first. A reasoning block that the prompt started is therefore open, and a continued answer is part
+of the message. The program depends on the format and the request, but not on the request's tools, unless only tool names identify a call.
+It's therefore compiled only once.
 """
 
 from __future__ import annotations
@@ -152,11 +152,11 @@ class Parser(Resumable):
     _take: Callable[[str], tuple[str, int] | None] | None
     """Consumes text on the fast path, except for an undecided end; None without a fast path."""
     _free: Flow | None
-    """Finds text that may end free text. A chunk without such text becomes one event, and is added to the message later."""
+    """Finds text that may end free text. A chunk without such text becomes one event, which is added to the message later."""
     _tail: str
     _passing: list[str]
-    """Undecided text of the machine, followed by chunks that the machine hasn't received."""
-    _event: Any  # An optional callable would need a check for each chunk.
+    """Undecided text of the machine, followed by the chunks that the machine hasn't received yet."""
+    _event: Any  # Typed as `Any`, since an optional callable would need a check for each chunk.
     """Creates the event for a chunk; None while chunks are buffered."""
     _write: Callable[[str], object] | None
     """Appends a chunk to the arguments of the call; None for free text."""
@@ -214,9 +214,8 @@ class Parser(Resumable):
         self._no_flow()
         self._machine, read = begun_machine(format, request, grammar, transcript, ids)
         prefill = transcript.prefill
-        if transcript.is_continuation or not format.reasoning.closed_in(
-            prefill
-        ):  # The prompt contains a complete reasoning block, which isn't part of the message.
+        # A complete reasoning block in the prompt isn't part of the message.
+        if transcript.is_continuation or not format.reasoning.closed_in(prefill):
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Self:
@@ -225,7 +224,7 @@ class Parser(Resumable):
         Calls that start in the copy get their own ids, from `ids` or, by default, from the original's function.
         """
         self._stop_flow()
-        # `_stop_flow` reported text of the fast path to the machine, so the copy includes it.
+        # Stopping the fast path adds its text to the machine, so the copy includes that text.
         other = super().copy()
         other._no_flow()
         if ids is not None:
@@ -269,11 +268,11 @@ class Parser(Resumable):
         grammar: Grammar | None = None,
         ids: IdMaker | None = None,
     ) -> Parser:
-        """Return a parser that continues exactly as the parser whose `state` is given.
+        """Return a parser that continues exactly like the parser that returned `state`.
 
-        `ids` is the same as for a new parser. Raises `StateError` if a field is invalid, or if the state belongs to another version,
-        format, request (including tools) or `grammar`. It's also raised if parsing the text has another result now. Loading a state never
-        executes code.
+        `ids` has the same meaning as for a new parser. Raises `StateError` if a field is invalid, or if the state belongs to another
+        version, format, request (including tools) or `grammar`. It's also raised if parsing the text has another result now. Loading a
+        state never executes code.
         """
         saved = Saved(state)
         saved.require("version", STATE_VERSION, f"{STATE_VERSION}, the version of this release")
@@ -307,11 +306,11 @@ class Parser(Resumable):
         in which a spelled-out special token is a quotation.
         """
         if self._take is not None and special is None and type(text) is str and text:
-            # Most chunks only continue the current part, and need no instruction.
+            # Most chunks only continue the current part, so the machine isn't needed.
             self._passing.append(text)
             if self._free is not None and not self._tail and self._free.search(text) is None:
                 return [self._event(text)]
-            text = self._tail + text  # If "<" was undecided and "b" follows, both are text.
+            text = self._tail + text  # If "<" was undecided and "b" follows, both characters are text.
             if (taken := self._take(text)) is not None:
                 said, used = taken
                 self._tail = text[used:]
@@ -340,16 +339,17 @@ class Parser(Resumable):
         return events
 
     def _quote_only(self, tokens: str) -> None:
-        """Quote only special tokens that occur in `tokens`, the texts of a tokenizer's tokens. This method must be called before the first
-        text.
+        """Quote only special tokens that occur in `tokens`, the texts of a tokenizer's tokens.
+
+        This method must be called before the first text.
         """
-        # If the vocabulary lacks `<call>`, it consists of ordinary tokens, but the model still starts calls with it.
+        # If `<call>` isn't in the vocabulary, the model starts calls with ordinary tokens, so `<call>` must not be quoted.
         if not self._transcript.stretches:
             self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
             self._transcript.special_tokens = self._quoter.tokens
 
     def _start_flow(self, machine: Machine) -> None:
-        """Start the fast path, if the machine doesn't need to process the next text, and events need no changes."""
+        """Start the fast path, unless the machine needs to process the next text or events need changes."""
         role = _flowing(machine)
         if machine.flow is None or role is None or self._cleaner.held or self._quoter.used:
             return
@@ -373,7 +373,7 @@ class Parser(Resumable):
         self._tail, self._passing = "", []
 
     def _account(self) -> None:
-        """Report text of the fast path to the machine and the transcript."""
+        """Add text from the fast path to the machine and the transcript."""
         if len(self._passing) > 1:
             undecided, *chunks = self._passing
             text = "".join(chunks)
@@ -390,7 +390,7 @@ class Parser(Resumable):
             self._passing = [self._tail]
 
     def _leave_flow(self) -> str:
-        """Stop the fast path. Return the text to feed the machine first."""
+        """Stop the fast path. Return the text that must be fed to the machine first."""
         self._account()
         tail = self._tail
         self._no_flow()
@@ -402,12 +402,12 @@ class Parser(Resumable):
             self._waiting = self._emit(self._machine.feed(tail))
 
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
-        """End the output and return the last events. `reason` is the engine's finish reason: after "length", an unclosed call counts as
-        truncated.
+        """End the output and return the last events. A second call returns no events.
 
-        `text` is the last chunk; passing it here is faster than feeding it. A second call returns nothing.
+        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk; passing it
+        here is faster than feeding it.
         """
-        # The limit cut off only the end of the text, so feed the text first.
+        # After the reason "length", only the end of the text was cut off, so feed the text first.
         if text and (self._finished or type(text) is not str or reason == "length"):
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
@@ -482,7 +482,7 @@ class Parser(Resumable):
         given = {call.id for call in self.message.tool_calls}
         return tuple(
             dict.fromkeys(id for id in self._machine.ids.made if id in given)
-        )  # After backtracking, an id may occur twice.
+        )  # An id may occur twice after backtracking.
 
     @property
     def _steps(self) -> int:
@@ -569,7 +569,7 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
 
 
 def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
-    """Return the text expected in place of the last text fed; "" if any text is allowed."""
+    """Return the text that was expected instead of the last text fed; "" if any text is allowed."""
     return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
 
 

@@ -1,8 +1,8 @@
-"""Finds calls that remained in the content without a report: markers of the format next to a tool name.
+"""Finds unreported calls in the content: markers of the format next to a tool name.
 
-Rule: a tool name counts together with one end marker of calls, or with two other markers. A name at the start of a line counts if the text
-that the format requires next follows. Brackets and words of prose aren't markers. The parser reports such a call, but doesn't add it to the
-message.
+Rule: a tool name counts if it occurs together with one end marker of calls, or with two other markers. A name at the start of a line counts
+if it's followed by the text that the format requires next. Brackets and ordinary words aren't markers. The parser reports such a call, but
+doesn't add it to the message.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class _Signs:
     """Indications of calls in content."""
 
     heads: frozenset[str]
-    """First characters of all markers and texts."""
+    """First characters of all markers and of all texts in `lines`."""
     markers: tuple[str, ...]
     closers: tuple[str, ...]
     lines: tuple[tuple[str, re.Pattern[str]], ...]
-    """Texts that follow a name in the format, each with a pattern for lines that start with a name and that text."""
+    """Texts that follow a name in the format, each with a pattern for lines that start with a name and this text."""
 
 
 def unread_call(content: str, format: Format, request: Request) -> tuple[int, str] | None:
-    """Return the position and spelling of a tool name in `content` that was meant as a call; None if there is none."""
+    """Return a tool name in `content` that was meant as a call, as its position and spelling; None if there is none."""
     signs = _signs(format)
     if not request.tools:
         return None

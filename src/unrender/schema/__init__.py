@@ -1,12 +1,13 @@
 """Reads JSON Schema into shapes of values.
 
 The input is a client's schema, of any draft and quality. The output is a `Reading`: frozen shapes (`shapes`), and a list of the keywords
-that it doesn't enforce. In shapes, references are resolved, branches are merged and types are inferred.
+that aren't enforced. In shapes, references are resolved, branches are merged and types are inferred.
 
-Open `reader` first. It visits the subschemas of a schema (`places`), rewrites keywords into simpler ones (`conjuncts`), and reads the rest
-type by type (`scalars`, `containers`). The other modules work on finished shapes: `admission` validates values, `weights` limits the cost,
-`integers` writes numeric ranges as nodes, and `writer` turns shapes into JSON Schema for engines that support it natively.
+Open `reader` first. It visits the subschemas of a schema (`places`), rewrites keywords into simpler ones (`conjuncts`), and reads the
+remaining keywords by type (`scalars`, `containers`). The other modules process finished shapes: `admission` validates values, `weights`
+limits the cost, `integers` converts numeric ranges to nodes, and `writer` converts shapes to JSON Schema for engines that support it
+natively.
 
 Two rules: this package doesn't depend on formats, and a keyword that isn't enforced is reported, never dropped silently. If a schema can't
-be expressed, the shape is wider, so no valid value is lost.
+be expressed exactly, its shape accepts more values, so no valid value is rejected.
 """

@@ -1,4 +1,4 @@
-"""Validates values against shapes, and finds out whether two shapes can share a value.
+"""Validates values against shapes, and determines whether two shapes can share a value.
 
 Rules: validation never raises, and its time is bounded. Values that are nested too deeply, or need too many steps, are accepted.
 """
@@ -36,7 +36,7 @@ def canonical(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON text. Integers have no fraction, and keys keep their order."""
+    """Return `value` as JSON text. Integers are written without a fraction, and keys keep their order."""
     return _written(_normal(value))
 
 
@@ -79,7 +79,7 @@ class _Judge:
             case Reference(name):
                 return self.admits(self.definitions.get(name, shapes.Anything()), value, depth)
             case shapes.Object() | shapes.Array():
-                # Nested `anyOf`s repeat the same checks. Ids are safe as keys while the value exists.
+                # Nested `anyOf`s repeat the same checks, so results are cached. Ids are safe as keys while the value exists.
                 key = id(shape), id(value)
                 if key in self.known:
                     return self.known[key]
@@ -105,7 +105,7 @@ class _Judge:
         named = {item.name: item for item in shape.properties}
         if any(item.required and item.name not in value for item in shape.properties):
             return False
-        # Sizes count only extra keys; the reader has subtracted the declared ones.
+        # Sizes count only extra keys, since the reader has subtracted the declared ones.
         extra = [key for key in value if key not in named]
         if not _counts(shape.minimum, shape.maximum, len(extra)):
             return False
@@ -151,7 +151,7 @@ def _counts(low: int | None, high: int | None, count: float) -> bool:
 def _admits_number(shape: shapes.Integer | shapes.Number, value: float) -> bool:
     if isinstance(shape, shapes.Integer):
         return value % 1 == 0 and value % shape.multiple == 0 and _counts(shape.minimum, shape.maximum, value)
-    # Compare the decimal notation: as a float, 0.1 is slightly more than 0.1.
+    # Compare decimal numbers, since floats are inexact: the float 0.1 is slightly more than 0.1.
     exact = value if isinstance(value, int) else Decimal(repr(value))
     if not within_bounds(shape, exact) or (shape.fractional and value % 1 == 0):
         return False
@@ -214,8 +214,8 @@ def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
 
 
 def _told_apart(left: Object, right: Object, definitions: Definitions) -> bool:
-    """Return True if both objects require a property, but with different constants."""
-    # For example `{"kind": "cat", ...}` and `{"kind": "dog", ...}`.
+    """Return True if both objects require the same property, but with different constants."""
+    # For example, `{"kind": "cat", ...}` and `{"kind": "dog", ...}` require different constants for `kind`.
     theirs = {item.name: item.shape for item in right.properties if item.required}
     for own, other in [(item.shape, theirs.get(item.name)) for item in left.properties if item.required]:
         constants = (
@@ -284,7 +284,7 @@ def kind_of(value: object) -> str:
 def shapes_inside(shape: Shape, key: str | None, definitions: Definitions) -> Shape:
     """Return the shape of a nested value: of the property `key`, or of the items if `key` is None.
 
-    Return `Nothing` if no value of `shape` has that property or items.
+    Returns `Nothing` if no value of `shape` has such a property or items.
     """
     return union([part for option in options_of(shape, definitions) for part in _parts(option, key)])
 
@@ -302,8 +302,8 @@ def _parts(shape: Shape, key: str | None) -> Iterable[Shape]:
 
 
 def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
-    """Return the definitions that have finite values."""
-    # A list that must contain a list like itself is infinite. So is a list that must contain such a list.
+    """Return the definitions that match at least one finite value."""
+    # A list that must contain a list like itself is infinite. A list that must contain an infinite list is infinite too.
     ending = smallest(definitions, _ends)
     if len(ending) == len(definitions):
         return dict(definitions)
@@ -326,7 +326,7 @@ def without_endless(shape: Shape, ending: Collection[str]) -> Shape:
 
 
 def _ends(shape: Shape, ending: frozenset[str]) -> bool:
-    """Return whether a finite value has this shape. `ending` are the definitions that are known to have one."""
+    """Return whether a finite value has this shape. `ending` contains the definitions that are known to match a finite value."""
     match shape:
         case Nothing():
             return False

@@ -1,10 +1,10 @@
-"""Rewrites subschemas with fewer keywords: no references, `allOf`, dependencies or simple `not`s.
+"""Rewrites subschemas to use fewer keywords: references, `allOf`, dependencies and simple `not`s are eliminated.
 
 A rewritten keyword becomes a separate subschema. For example `dependentRequired` becomes an `anyOf`: either the property is absent
 (`ABSENT`, an internal keyword), or the other properties are required.
 
-`not` needs a complement: schemas for exactly the values that violate a schema. Each keyword can be violated separately, so `not {"minimum":
-3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
+Rewriting `not` needs a complement: schemas for exactly the values that violate a schema. Each keyword can be violated separately, so `not
+{"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.limits import MAX_BREAKS, MAX_SMALL
 from unrender.schema.places import Place, References, value_in_words, wrong
 
 ReportLoss = Callable[[str, str, str], None]
-"""Takes a path, a keyword, and the reason why the keyword isn't enforced."""
+"""Callback that takes a path, a keyword, and the reason why the keyword isn't enforced."""
 
 
 def is_flat(place: Place) -> bool:
@@ -40,7 +40,7 @@ def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[
         if found is not None:
             added += found
             done.append(keyword)
-    # The path of the place doesn't change, since a place is always rewritten in the same way.
+    # The path doesn't change, since a place is always rewritten in the same way.
     rest = {keyword: value for keyword, value in place.mapping.items() if keyword not in done}
     return added, replace(place, schema=rest) if done else place
 
@@ -64,7 +64,7 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
     """Return "`if` and `then`, or the complement of `if` and `else`"; None if `if` has no complement."""
     condition = place.at(keyword)
     branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
-    # The condition is constant: `{"if": true, "then": x}` is x.
+    # The condition is constant: `{"if": true, "then": x}` is equivalent to x.
     if condition.schema == {} or isinstance(condition.schema, bool):
         return [branches[condition.schema is False]]
     broken = excluded_schemas(condition.schema)
@@ -89,7 +89,7 @@ def _dependencies(place: Place, keyword: str, _references: References, _report: 
             raise wrong(at, "names that are strings", name)
         if not isinstance(needed, list | tuple | Mapping | bool):
             raise wrong(f"{at}/{name}", "a list or a JSON Schema", needed)
-        # `{"a": ["b"]}`: either a is absent, or both a and b are present.
+        # `{"a": ["b"]}` means that either a is absent, or both a and b are present.
         present: JsonSchema = {"required": [name], "allOf": [needed]}
         if isinstance(needed, list | tuple):
             present = {"required": [name, *needed]}
@@ -128,7 +128,7 @@ MEMBERS = "\0members"
 """Internal keyword: properties that an object must have. `MEMBERS` doesn't declare them, so the object stays open."""
 
 ITEMS = "\0items"
-"""Internal keyword: the first items of an array, like `prefixItems`, but they don't count as evaluated."""
+"""Internal keyword: the first items of an array. Unlike `prefixItems`, it doesn't mark items as evaluated."""
 ANNOTATIONS = frozenset(
     (
         *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
@@ -139,7 +139,7 @@ ANNOTATIONS = frozenset(
 
 
 class _Unbroken(Exception):
-    """No schema expresses the complement of a schema."""
+    """Raised if no schema expresses the complement of a schema."""
 
 
 def excluded_schemas(schema: Any) -> list[Any] | None:
@@ -182,7 +182,7 @@ def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any]]:
     def breaker(value: Any, _depth: int) -> list[Any]:
         if not isinstance(value, int) or isinstance(value, bool):
             raise _Unbroken
-        # `minLength: 0` always holds: no string has a length of -1.
+        # `minLength: 0` can't be violated: no string has a length of -1.
         return [{"type": kind, word: value + by}] if value + by >= 0 else []
 
     return breaker
@@ -201,7 +201,7 @@ def _renamed(word: str) -> Callable[[Any, int], list[Any]]:
 
 
 def _required(value: Any, _depth: int) -> list[Any]:
-    # `required: [a, b]` is violated if a or b is missing.
+    # A value violates `required: [a, b]` if a or b is missing.
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise _Unbroken
     return [{"type": "object", ABSENT: [name]} for name in value]

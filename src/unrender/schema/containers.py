@@ -3,8 +3,8 @@
 Strategy for objects: each conjunct has a scope, with the properties that it names and the schema of all other properties. A property must
 satisfy every scope.
 
-Strategy for arrays: `contains` splits items into matching and other items, so that the matching ones can be counted. If the items have few
-values, the arrays allowed by `uniqueItems` are listed one by one.
+Strategy for arrays: `contains` splits items into matching and other items, so that the matching items can be counted. If the items have few
+possible values, the arrays allowed by `uniqueItems` are listed one by one.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
         return shape
     if wanted.schema is False or (high is not None and low > high):
         return Nothing() if low else shape
-    # For `contains: {"const": 1}`, an item is either 1 or something else. Each item matches either the schema or its complement, so
-    # matching items can be counted.
+    # An item matches either the schema of `contains` or its complement, so matching items can be counted.
     broken = excluded_schemas(wanted.schema)
     least = max(shape.minimum, low)
     if broken is None or shape.prefix or shape.contained or shape.maximum is not None or shape.minimum > low:
@@ -68,7 +67,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
         return replace(shape, minimum=least) if shape.maximum is None or least <= shape.maximum else Nothing()
     found = context.child((*rest, wanted))
     others = context.child((*rest, wanted.made("broken", {"anyOf": [*broken, *_of_other_types(wanted, found)]})))
-    # No item can match, so the array is impossible if one is required.
+    # No item may match, so the array is impossible if at least one match is required.
     if isinstance(found, Nothing) or high == 0:
         return Nothing() if low else replace(shape, items=others)
     if isinstance(others, Nothing):
@@ -85,10 +84,10 @@ def _of_other_types(wanted: Place, shape: Shape) -> list[JsonSchema]:
 
 
 def _unique(shape: Array, place: Place, context: KeywordContext) -> Shape:
-    """Return the arrays of `shape` with unique items, one by one; `shape` itself if there are too many."""
+    """Return a choice of all arrays of `shape` with unique items; `shape` itself if there are too many."""
     if shape.maximum is not None and shape.maximum <= 1:
         return shape
-    # Two booleans with unique items: `[]`, `[true]`, `[false]`, `[true, false]` and `[false, true]`.
+    # For example, two booleans with unique items: `[]`, `[true]`, `[false]`, `[true, false]` and `[false, true]`.
     lists = None if shape.contained else _arranged(shape)
     if lists is not None:
         return shapes.union(list(map(_listed, lists)))
@@ -101,7 +100,7 @@ def _listed(items: tuple[str, ...]) -> Shape:
 
 
 def _unique_prefix(shape: Array) -> Shape:
-    """Return the arrays of `shape` whose first items are unique, if these items have few values."""
+    """Return the arrays of `shape` whose first items are unique, if these items have few possible values."""
     lists = _arranged(replace(shape, items=Nothing(), minimum=0))
     if not shape.prefix or lists is None:
         return shape
@@ -127,10 +126,10 @@ def _arranged(shape: Array) -> list[tuple[str, ...]] | None:
         values = prefix[at] if at < len(prefix) else items
         if at == shape.maximum or not values:
             break
-        # Add one item: [a], [b] becomes [a, b], [b, a].
+        # Add one item to each list: `[a], [b]` becomes `[a, b], [b, a]`.
         level = [(*before, value) for before in level for value in values if value not in before]
         spent += len(level) * (at + 1)
-        # Eight values can be ordered in 40,320 ways.
+        # The limit is necessary, since eight values can already be ordered in 40,320 ways.
         if spent > MAX_OPTIONS:
             return None
         found += level if at + 1 >= shape.minimum else []
@@ -171,8 +170,9 @@ def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Pl
 
 
 def _unevaluated_items(place: Place, places: Places, context: KeywordContext) -> tuple[list[Place], Place]:
-    """Return `unevaluatedItems` in the form of first items and other items. It applies to items that neither `place` nor its subschemas
-    describe.
+    """Return the first items and the other items that `unevaluatedItems` allows.
+
+    `unevaluatedItems` applies to items that neither `place` nor its subschemas describe.
     """
     anything = Place(True, place.path)
     owned = [other for other in places if context.owns(place, other)]
@@ -180,7 +180,8 @@ def _unevaluated_items(place: Place, places: Places, context: KeywordContext) ->
     unknown = any("if" in other.mapping for other in owned)
     if unknown and place.get("unevaluatedItems") is not True:
         context.report(place.path, "unevaluatedItems", "if decides which items are evaluated")
-    # `prefixItems` with `unevaluatedItems: false` forbids more items. `items` already evaluates all items.
+    # `unevaluatedItems` has no effect next to `items`, which already evaluates all items. Next to `prefixItems`, it restricts the remaining
+    # items.
     if unknown or ends:
         return [], anything
     prefix = max((len(_array_parts(other, context)[0]) for other in owned), default=0)
@@ -219,7 +220,7 @@ class _Scope:
 def read_object(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the allowed objects."""
     scopes = [_scope(place, places, context) for place in places]
-    # A required name without a declaration may have any value. An absent name must not occur as an extra key.
+    # A required name that isn't declared may have any value. An absent name must not occur as an extra key.
     members = [name for place in places for name in _mapping(place, MEMBERS)]
     required = dict.fromkeys([*(name for place in places for name in _required(place)), *members])
     absent = {name for place in places for name in _strings(place.get(ABSENT))}
@@ -233,7 +234,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
             return Nothing()
         if not isinstance(shape, Nothing):
             properties.append(Property(name, shape, name in required))
-    # Without `additionalProperties`, other keys are accepted with any value, but never generated.
+    # If there is no `additionalProperties`, other keys are accepted with any value, but never generated.
     declares = any(place.get(word) is not None for place in places for word in ("properties", "required"))
     extra: _Extra = ()
     others: Shape = Anything()
@@ -250,7 +251,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
 def _report_named_again(
     places: Places, names: Iterable[str], properties: list[Property], extra: _Extra, context: KeywordContext
 ) -> None:
-    """Report a declared name that also matches a key pattern, since it may be generated twice."""
+    """Report each declared name that also matches a key pattern, since it may be generated twice."""
     shapes_of = {item.name: shapes.shape_identity(item.shape) for item in properties}
     again = (
         name
@@ -348,7 +349,7 @@ _Extra = tuple[tuple[Text, Shape], ...]
 def _extra(
     places: Places, scopes: list[_Scope], names: frozenset[str], context: KeywordContext
 ) -> tuple[_Extra, Shape]:
-    """Return the undeclared keys that may be generated, with their values, and the shape of all other values."""
+    """Return the undeclared keys that may be generated, each with the shape of its value, and the shape of all other values."""
     value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
     patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
     if isinstance(_key_shape(places, context), Nothing):
@@ -383,8 +384,8 @@ def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) ->
 
 
 def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _Extra:
-    """Return key patterns such that each key has one shape. Patterns that may share a key are merged."""
-    # `^a_` and `^b_` share no key. `^a` and `^ab` do, and patterns without a literal prefix may.
+    """Return key patterns that don't overlap, so that each key has one shape. Patterns that may share a key are merged."""
+    # `^a_` and `^b_` share no key. `^a` and `^ab` do, and patterns without a literal prefix might.
     starts = [_start(keys.pattern) for keys, _ in pairs]
     apart = all(not a.startswith(b) and not b.startswith(a) for at, a in enumerate(starts) for b in starts[:at])
     if apart or len(pairs) < 2:
@@ -425,7 +426,7 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
         reason = f"names of more than {MAX_EXCLUDED_WORD} characters may be repeated"
         context.report(places[0].path, "additionalProperties", reason)
     shape = _key_shape(places, context)
-    # `propertyNames: {"enum": ["a", "b"]}` with `a` declared: the only extra key is `b`.
+    # Remove declared names from the allowed keys: for `propertyNames: {"enum": ["a", "b"]}` with `a` declared, the only extra key is `b`.
     words = [option.value for option in shapes.alternatives(shape or Anything()) if isinstance(option, shapes.Constant)]
     if words and len(words) == len(list(shapes.alternatives(shape or Anything()))):
         left = [Literal(word) for word in words if word not in names]
@@ -443,7 +444,7 @@ def _keys(places: Places, names: frozenset[str], context: KeywordContext) -> Tex
 
 
 def _with_size(shape: shapes.Object, places: Places, context: KeywordContext) -> Shape:
-    """Return `shape` with `minProperties` and `maxProperties`, if they only affect extra properties."""
+    """Return `shape` with `minProperties` and `maxProperties` applied, if they only affect extra properties."""
     least, most = size_of(places, "minProperties", "maxProperties", context)
     required = sum(item.required for item in shape.properties)
     # The number of extra keys is known only if no property is optional.

@@ -1,10 +1,10 @@
 """Defines `Place`, a subschema with its path, and resolves references.
 
-Several places may apply to the same value (`$ref`, `allOf`). For each keyword, the tightest value wins.
+Several places may apply to the same value (`$ref`, `allOf`). For each keyword, the most restrictive value wins.
 
-References are JSON pointers, anchors, or URIs of parts with an `$id`. Nothing is downloaded. A reference to another document has no target,
-and a reference to a missing part of the schema is an error. A `$dynamicRef` leads to the outermost resource that has the anchor, among
-those entered so far. A part may therefore be read in several ways, each of which is a separate place with a marked path.
+References are JSON pointers, anchors, or URIs of parts with an `$id`. Nothing is downloaded. A reference to another document isn't
+resolved, and a reference to a missing part of the schema is an error. A `$dynamicRef` refers to the outermost resource with the anchor,
+among those entered so far. A part of a schema may therefore be read in several ways, each of which is a separate place with a marked path.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def base_of(base: str, schema: Any) -> str:
 
 
 def joined(base: str, reference: str) -> str:
-    """Return the URI of `reference`, resolved against `base`."""
+    """Return `reference` as a URI, resolved against the URI `base`."""
     if reference.startswith("#"):
         return base + reference
     try:
@@ -67,7 +67,7 @@ def entered(scope: tuple[str, ...], base: str) -> tuple[str, ...]:
 
 
 _MARK = "\0"
-"""Start of path steps that the reader added, which aren't part of the JSON pointer."""
+"""Prefix of path steps that the reader added, which aren't part of the JSON pointer."""
 _MARKED = re.compile(r"/\0[^/]*(/[0-9]+)?")
 
 
@@ -90,7 +90,7 @@ class Place:
     scope: tuple[str, ...] = ()
     """Base URIs of the resources entered so far, outermost first. `$dynamicRef` depends on them."""
     mapping: Mapping[str, Any] = field(init=False, repr=False, compare=False)
-    """The keywords of the schema. A field is faster than a property, and even small schemas read it hundreds of times."""
+    """The keywords of the schema. It's a field because a property would be slower, and even small schemas read it hundreds of times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mapping", {} if isinstance(self.schema, bool) else self.schema)
@@ -118,7 +118,7 @@ class Place:
         return Place(schema, path, base, entered(self.scope, base) if self.scope or base != self.base else ())
 
     def each(self, keyword: str) -> list[Place]:
-        """Return the subschemas that `keyword` lists."""
+        """Return the subschemas in the list `keyword`."""
         listed = self.mapping.get(keyword, [])
         if not isinstance(listed, list | tuple):
             raise wrong(f"{self.path}/{keyword}", "a list", listed)
@@ -137,7 +137,7 @@ class Place:
         return list(values)
 
     def without(self, *keywords: str) -> Place:
-        """Return the place without `keywords`, and with a marked path, since it's a different conjunct."""
+        """Return the place without `keywords`. Its path is marked, since the result is a different conjunct."""
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}
@@ -148,7 +148,7 @@ class Place:
         return Place(schema, f"{self.path}/{_MARK}{name.replace('/', '~1')}", self.base, self.scope)
 
     def marked(self, name: str) -> Place:
-        """Return the same subschema under a different path, for a second interpretation."""
+        """Return the same subschema under a different path, so that it can be interpreted in a second way."""
         return self.made(name, self.schema)
 
 
@@ -162,9 +162,9 @@ class KeywordContext:
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
     owns: Callable[[Place, Place], bool]
-    """True if the second place applies because of the first one, so its properties count as evaluated."""
+    """Returns True if the second place applies because of the first one, so its properties count as evaluated."""
     longest: int | None
-    """Maximum length that is enforced. None if the engine counts lengths itself."""
+    """Maximum enforced length of strings and arrays. None if the engine counts lengths itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ def is_deep(value: Any) -> bool:
 
 
 def _levels(value: Any) -> Iterator[list[Any]]:
-    """Yield the values at each depth. The iteration never ends if a value contains itself."""
+    """Yield the values at each depth. If a value contains itself, the iteration never ends."""
     level = [value]
     while level:
         yield level
@@ -207,7 +207,7 @@ def _is_json(value: Any) -> bool:
 
 
 _HUGE = 10**1000
-"""Limit for integers. Python refuses to print numbers with thousands of digits."""
+"""Limit for integers, since Python refuses to print numbers with thousands of digits."""
 
 
 def _parts(value: Any) -> list[Any]:
@@ -227,7 +227,7 @@ def bounds_of(places: Places, keyword: str, *, whole: bool = False) -> list[tupl
 
 
 def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tuple[int, int | None]:
-    """Return the tightest bounds of a size. Bounds that are too large are reported and ignored."""
+    """Return the most restrictive bounds of a size. Bounds that are too large are reported and ignored."""
     if not any(keyword in place.mapping for place in places for keyword in (low, high)):
         return 0, None
     longest = MAX_COUNT if context.longest is None else context.longest
@@ -256,7 +256,7 @@ class References:
     dynamic: dict[str, dict[str, Place]] = field(default_factory=dict)
     """Maps `$dynamicAnchor` and base URI to a place."""
     scopes: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """Dynamic scopes seen so far, numbered."""
+    """Numbers of the dynamic scopes seen so far."""
 
     def start(self) -> Place:
         """Return the root place of the schema."""

@@ -1,4 +1,4 @@
-"""Lists violations of a schema by a value, each with its path.
+"""Lists the violations of a schema by a value, each with its path.
 
 Rules: a value accepted by `admits` has no violations, and any other value has at least one. Keywords that grammars don't enforce
 (`Reading.unsupported`) aren't checked.
@@ -34,7 +34,9 @@ def _problems(shape: Shape, value: Any, where: str, known: Definitions) -> Itera
         return
     options = [*options_of(shape, known)]
     alike = [option for option in options if isinstance(option, shapes.Constant) or kind_of(value) in _kinds(option)]
-    only = alike[0] if len(alike) == 1 else None  # With several list or object types, the intended one is unknown.
+    only = (
+        alike[0] if len(alike) == 1 else None
+    )  # If several list or object types are allowed, the intended type is unknown.
     problems: Iterator[str] = iter(())
     if isinstance(only, shapes.Object) and isinstance(value, Mapping):
         problems = _of_object(only, value, where, known)
@@ -79,7 +81,7 @@ def _count(what: str, low: int, high: int | None, count: int, where: str) -> Ite
 
 
 def _between(low: Any, high: Any) -> str:
-    """Return bounds as English text. One of the bounds may be None.
+    """Return bounds as English text. At most one of the bounds is None.
 
     >>> _between(1, None), _between(None, 3), _between(1, 3)
     ('at least 1', 'at most 3', 'from 1 to 3')

@@ -1,13 +1,13 @@
 """Reads JSON Schema into shapes: resolves references, merges branches, infers types, and reports losses.
 
 Strategy: a value is described by *conjuncts*, all the subschemas that apply to it. `$ref` and `allOf` add conjuncts, and `anyOf` and
-`oneOf` create alternatives. The remaining keywords are read one by one. The tightest conjunct wins, and each type has its own reader
-(`scalars`, `containers`). If the same conjuncts occur again while they are being read, the schema is recursive, and the result is a
+`oneOf` create alternatives. The remaining keywords are read one by one. The most restrictive conjunct wins, and each type has its own
+reader (`scalars`, `containers`). If the same conjuncts occur again while they are being read, the schema is recursive, and the result is a
 `Reference`.
 
-Rules: an unsupported keyword is reported with its path, and the shape becomes wider. Only an invalid schema raises. Keywords imply their
-type (`properties`: an object). Objects that declare properties are closed unless `additionalProperties` allows others, since callers never
-want invented arguments. Schemas are read within limits. A part that exceeds one is reported and accepts any value.
+Rules: an unsupported keyword is reported with its path, and isn't enforced. Only an invalid schema raises. Keywords imply their type, e.g.
+`properties` implies an object. Objects that declare properties are closed unless `additionalProperties` allows others, since callers never
+want invented arguments. Schemas are read within limits. A part of a schema that exceeds a limit is reported and accepts any value.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
         # Clients send the same schemas with every request, so results are cached.
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
-        # Without reports, all lengths are within the limit, so the result also holds without a limit.
+        # If nothing was reported, all lengths are within the limit, so the result is also valid without a limit.
         limits_known = (longest,) if longest is None or found.unsupported else (longest, None)
         weight = bytes_of(found) // len(limits_known) + len(key) + _KEY_BYTES
         for limit in limits_known:
@@ -94,7 +94,7 @@ def _read(reader: _Reader, at: str) -> Reading:
     start = reader.references.start()
     shape = reader.shape(((None if at == "#" else reader.references.follow(at, start)) or start,))
     definitions = finite_definitions(reader.definitions)
-    # An object that requires an object like itself is infinite: no value has this shape.
+    # An object that requires an object like itself is infinite, so no value has this shape.
     if len(definitions) < len(reader.definitions):
         shape = without_endless(shape, definitions)
     if isinstance(shape, Nothing):
@@ -122,7 +122,7 @@ class _Reader:
 
     def report(self, path: str, keyword: str, reason: str) -> None:
         found = Unsupported(path=pointer(path), keyword=keyword, reason=reason)
-        # A place may be read several times in combination with others, but it's reported only once.
+        # A place may be read several times in combination with others, but each keyword is reported only once.
         self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
@@ -139,7 +139,7 @@ class _Reader:
             places = self.flatten(places)
             if any(place.schema is False for place in places):
                 return Nothing()
-        # The order of subschemas doesn't matter: `{"allOf": [a, b]}` is `{"allOf": [b, a]}`.
+        # The order of subschemas doesn't matter: `{"allOf": [a, b]}` is equivalent to `{"allOf": [b, a]}`.
         key = (places[0].path,) if len(places) == 1 else tuple(sorted({place.path for place in places}))
         # `{"$ref": "#"}` refers to itself without nesting, so the recursion never ends.
         if key in self.unguarded:
@@ -164,7 +164,7 @@ class _Reader:
             self.known[key] = plain
             return plain
         name = self.open[key] = f"recursive-{self.count}"
-        # Until the next nested value, these conjuncts must not recur.
+        # These conjuncts must not recur before the next nested value.
         outside, self.unguarded = self.unguarded, self.unguarded | {key}
         self.depth += 1
         shape = self.read(places)
@@ -203,7 +203,6 @@ class _Reader:
         return shapes.Object(properties=tuple(properties), others=Nothing() if closed else Anything())
 
     def part(self, place: Place, *steps: str) -> Shape:
-        """Return the shape of a nested value."""
         schema: Any = place.schema
         for step in steps:
             schema = schema[step]
@@ -232,7 +231,7 @@ class _Reader:
         return None
 
     def flatten(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Return the conjuncts of `places`, with references resolved, `allOf` expanded, and empty ones dropped."""
+        """Return the conjuncts of `places`. References are resolved, `allOf` is expanded, and empty conjuncts are dropped."""
         found: list[Place] = []
         seen: set[str] = set()
         queue = deque(places)
@@ -263,7 +262,8 @@ class _Reader:
 
     def owns(self, place: Place, other: Place) -> bool:
         """Return whether `other` is `place`, or applies because `place` does."""
-        # For example, `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns the properties of `a`, two steps below.
+        # For example, `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns the properties of `a`, which are two steps
+        # below.
         wanted = pointer(place.path)
         todo, seen = [other.path], set[str]()
         while todo:
@@ -297,7 +297,7 @@ class _Reader:
             if keyword in place.mapping
         }
         kept = list(places)
-        # Twenty `anyOf`s with two branches each would be a million shapes. The last `anyOf`s are dropped first.
+        # Twenty `anyOf`s with two branches each would result in a million shapes. The last `anyOf`s are dropped first.
         while len(sizes) > 1 and prod(sizes.values()) > MAX_OPTIONS:
             (at, keyword), _ = sizes.popitem()
             self.report(
@@ -312,7 +312,7 @@ class _Reader:
         listed = place.each(keyword)
         self.adopt(place, listed)
         options = [self.shape((*others, option)) for option in listed]
-        # `oneOf` of a string and a number is an `anyOf`: no value matches both.
+        # A `oneOf` whose branches exclude each other, such as a string and a number, is equivalent to an `anyOf`.
         if keyword == "anyOf" or exclusive(options, self.definitions):
             return union(options)
         broken = [without_scalar(option) for option in listed]
@@ -325,7 +325,7 @@ class _Reader:
 
     def enumerated(self, places: tuple[Place, ...]) -> Shape:
         """Return the values of `enum` and `const` that also match the other keywords."""
-        # `{"enum": [1, "a", 7], "minimum": 5}` is 7 and "a", since a minimum doesn't apply to strings.
+        # `{"enum": [1, "a", 7], "minimum": 5}` allows 7 and "a", since a minimum doesn't apply to strings.
         values = self.listed(places)
         rest = self.shape(tuple(place.without("enum", "const") for place in places))
         if isinstance(rest, Reference) and rest.name not in self.definitions:
@@ -344,8 +344,8 @@ class _Reader:
             return lists[0]
         everything = [value for values in lists for value in values]
         if any(map(is_deep, everything)):
-            return everything  # Too deep to compare; `enumerated` reports it.
-        # `{"enum": [1, 2]}` with `{"const": 1.0}` is 1, in the notation of the first list.
+            return everything  # The values are nested too deeply to be compared; `enumerated` reports them.
+        # `{"enum": [1, 2]}` with `{"const": 1.0}` allows only 1, in the notation of the first list.
         found = {canonical(value): value for value in lists[0]}
         for values in lists[1:]:
             also = set(map(canonical, values))
@@ -354,7 +354,7 @@ class _Reader:
 
 
 _VALUES_PER_STEP = 10
-"""Number of listed values that count as one conjunct."""
+"""Number of listed values that count as one conjunct in the limits."""
 
 
 _PLAIN: Mapping[str, Shape] = {
@@ -402,7 +402,7 @@ _NOTHING_EXCLUDED = Excluded()
 
 
 def negation(places: Places, report: Callable[[str, str, str], None]) -> Excluded:
-    """Return the values that the `not`s of `places` exclude, and report each `not` that can't be expressed."""
+    """Return the values that are excluded by `not` in any of `places`. Each `not` that can't be expressed is reported."""
     if not any("not" in place.mapping for place in places):
         return _NOTHING_EXCLUDED
     types: set[str] = set()

@@ -45,8 +45,8 @@ _HUGE = 10**MAX_SCHEMA_DIGITS
 
 
 def _bounds(places: Places, context: KeywordContext) -> Number:
-    """Return the tightest bounds. Supports boolean `exclusiveMinimum` (draft 4)."""
-    # "More than 3" is tighter than "3 or more". True sorts after False, so the flag is inverted for upper bounds.
+    """Return the most restrictive bounds. Supports boolean `exclusiveMinimum` (draft 4)."""
+    # "More than 3" is more restrictive than "3 or more". True sorts after False, so the flag is inverted for upper bounds.
     low, open_low = max(_edges(places, "minimum", -1, context), default=(None, False))
     highs = [(edge, not is_open) for edge, is_open in _edges(places, "maximum", 1, context)]
     high, closed_high = min(highs, default=(None, True))
@@ -67,7 +67,7 @@ def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext
     numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
     for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):
         for place, value in found:
-            # Draft 4 has `{"minimum": 3, "exclusiveMinimum": true}`.
+            # In draft 4, an exclusive bound is written as `{"minimum": 3, "exclusiveMinimum": true}`.
             if abs(value) < _HUGE:
                 yield Decimal(str(value)), keyword == exclusive or place.get(exclusive) is True
             elif (value > 0) == (outward > 0):
@@ -81,7 +81,7 @@ def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext
 def read_integer(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the allowed integers."""
     bounds = _bounds(places, context)
-    # Integers above 2.5 start at 3. An exclusive bound that is an integer moves by one, from 3 to 4.
+    # Integers above 2.5 start at 3. An exclusive bound that is an integer is changed by one, e.g. from 3 to 4.
     bottom, top = bounds.minimum, bounds.maximum
     low = None if bottom is None else ceil(bottom) + (bounds.exclusive_minimum and ceil(bottom) == bottom)
     high = None if top is None else floor(top) - (bounds.exclusive_maximum and floor(top) == top)
@@ -106,10 +106,10 @@ def read_integer(places: Places, excluded: Excluded, context: KeywordContext) ->
 
 
 def _around(shape: Integer, values: list[int]) -> list[Integer]:
-    """Return the integers of `shape` without `values`, as ranges between them."""
+    """Return the integers of `shape` except `values`, as a list of ranges."""
     if not values:
         return [shape]
-    # 1 to 9 without 4 is 1 to 3 and 5 to 9.
+    # For example, 1 to 9 without 4 is 1 to 3 and 5 to 9.
     pieces: list[Integer] = []
     low, step = shape.minimum, shape.multiple
     most = shape.maximum
@@ -133,7 +133,7 @@ def _steps(places: Places) -> list[tuple[Place, Fraction]]:
 def read_number(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the allowed numbers."""
     steps = _steps(places)
-    # A multiple of 2 is an integer.
+    # A multiple of an integer is an integer.
     if any(step.denominator == 1 for _, step in steps):
         return read_integer(places, excluded, context)
     parts = 0
@@ -165,8 +165,8 @@ def _digits(parts: int) -> int:
 
 
 def _in_parts(shape: Number, parts: int) -> Number:
-    """Return the multiples of `1 / parts` within the bounds. Both bounds move inwards to an allowed number."""
-    # With two decimal places, numbers above 0.125 start at 0.13, and numbers above 0.5 at 0.51.
+    """Return the multiples of `1 / parts` within the bounds. Each bound is moved inwards to an allowed number."""
+    # With two decimal places, numbers above 0.125 start at 0.13, and numbers above 0.5 start at 0.51.
     places = _digits(parts)
     low, high = (None if bound is None else Fraction(bound) * parts for bound in (shape.minimum, shape.maximum))
     first = None if low is None else floor(low) + 1 if shape.exclusive_minimum else ceil(low)
@@ -177,13 +177,13 @@ def _in_parts(shape: Number, parts: int) -> Number:
 
 
 def _decimal(count: int, parts: int, places: int) -> Decimal:
-    # 5 halves, with one decimal place, are 25 tenths; 4 halves are 2.
+    # With one decimal place, 5 halves are written as 25 tenths, and 4 halves as 2.
     return Decimal(f"{count * 10**places // parts}e-{places}") if count % parts else Decimal(count // parts)
 
 
 def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
-    """Return the numbers of `shape` without `values`, as ranges between them."""
-    # 0 to 1 without 0.5 is 0 to less than 0.5, and more than 0.5 to 1.
+    """Return the numbers of `shape` except `values`, as a list of ranges."""
+    # For example, 0 to 1 without 0.5 is 0 to less than 0.5, and more than 0.5 to 1.
     pieces: list[Number] = []
     for value in values:
         if within_bounds(shape, value):
@@ -240,7 +240,7 @@ def _text_nodes(place: Place, context: KeywordContext) -> Iterable[tuple[str, No
 
 
 def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordContext) -> Text:
-    """Return `shape` with a pattern. Lengths are merged into the pattern if its repetitions can be bounded."""
+    """Return `shape` with a pattern. Length limits are merged into the pattern if its repetitions can be bounded."""
     excluded = shape.excluded
     if excluded:
         context.report(places[0].path, "not", "single values cannot be excluded from a pattern")
@@ -249,8 +249,8 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
     merged = _bounded(pattern, shape.minimum, shape.maximum)
     if merged is not None:
         return Text(pattern=merged)
-    # A pattern and a length together have no small grammar. For `^a*b*$` with `maxLength: 9`, each letter may repeat nine times. The result
-    # accepts longer strings, but their length is bounded.
+    # The combination of a pattern and a length has no small grammar. For `^a*b*$` with `maxLength: 9`, each letter may repeat nine times.
+    # The result accepts longer strings, but their length is bounded.
     if shape.maximum is not None and lengths(pattern)[0] <= shape.maximum:
         pattern = narrowed(pattern, shape.maximum)
     least, most = lengths(pattern)
@@ -263,7 +263,7 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
 
 
 def _bounded(pattern: Node, minimum: int, maximum: int | None) -> Node | None:
-    # `^[a-z]+$` with `maxLength: 5` is `[a-z]{1,5}`. Lengths can't be merged into other patterns.
+    # `^[a-z]+$` with `maxLength: 5` becomes `[a-z]{1,5}`. Lengths can't be merged into other patterns.
     node = pattern.parts[0] if isinstance(pattern, Sequence) and len(pattern.parts) == 1 else pattern
     if not isinstance(node, Repeat) or not isinstance(node.node, Chars):
         return None

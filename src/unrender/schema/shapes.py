@@ -59,8 +59,8 @@ class Integer:
 class Number:
     """A number between bounds. `places` limits the digits after the decimal point.
 
-    With `parts`, it's a multiple of `1 / parts`: 4 parts are multiples of 0.25, which has 2 places. With `fractional`, it's never an
-    integer, and has no bounds.
+    If `parts` is set, the number is a multiple of `1 / parts`: 4 parts are multiples of 0.25, which has 2 places. If `fractional` is True,
+    the number is never an integer and has no bounds.
     """
 
     minimum: Decimal | None = None
@@ -84,8 +84,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """An array: `prefix` has one shape per item, and `items` is the shape of all later items. With `contained`, there is no prefix and no
-    maximum.
+    """An array. `prefix` contains one shape per item, and `items` is the shape of all later items. If `contained` is set, there is no
+    prefix and no maximum.
     """
 
     prefix: tuple[Shape, ...] = ()
@@ -169,8 +169,8 @@ def union(options: list[Shape]) -> Shape:
 
 
 def sized(shape: Array, prefix: list[Shape], items: Shape, minimum: int, maximum: int | None) -> Shape:
-    """Return the arrays of a size with these items. An impossible item ends the array."""
-    # `prefixItems: [{}, false]` allows one item, so `items` is never used.
+    """Return the arrays with these items and a bounded length. An impossible item ends the array."""
+    # `prefixItems: [{}, false]` allows at most one item, so `items` is never used.
     cut = next((at for at, item in enumerate(prefix) if isinstance(item, Nothing)), None)
     prefix, items = (prefix, items) if cut is None else (prefix[:cut], Nothing())
     if isinstance(items, Nothing):

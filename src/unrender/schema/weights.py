@@ -1,9 +1,9 @@
-"""Computes the size of shapes before they are written as grammars.
+"""Computes the size of shapes before they are converted to grammars.
 
-Clients' schemas may be large, deep, and heavily shared. The size of their grammar rules is computed before any rule is written. Each shape
-is measured once, however often it's used. `reader.within` widens tools that exceed the limits.
+Schemas from clients may be large, deep, and heavily shared. The size of their grammar rules is computed before any rule is created. Each
+shape is measured only once, even if it's used several times. `reader.within` loosens the schemas of tools that exceed the limits.
 
-Rules: no measurement depends on time, so the same request always gives the same grammar.
+Rules: no measurement depends on time, so equal requests always result in equal grammars.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Weight(NamedTuple):
 
 @dataclass(slots=True)
 class Scale:
-    """Measures the shapes of one schema, each once."""
+    """Measures each shape of one schema once."""
 
     known: dict[int, Weight] = field(default_factory=dict)
     kept: list[Shape] = field(default_factory=list)
@@ -81,11 +81,12 @@ class Scale:
         return Weight(parts, characters, depth)
 
     def _range(self, shape: Integer | Number) -> Weight:
-        """Return the weight of a numeric range, from its written form. For example, `1 to 10**17` has some hundred parts.
+        """Return the weight of a numeric range. For example, `1 to 10**17` has some hundred parts.
 
-        The weight can only be found by writing the range. After `MAX_COMPARED` parts in total, further ranges aren't written.
+        The weight can only be computed by creating the nodes of the range. After `MAX_COMPARED` parts in total, no more ranges are
+        measured.
         """
-        # Numbers without bounds share one rule.
+        # All numbers without bounds share one rule.
         if self.ranges > MAX_COMPARED or shape in _UNBOUNDED:
             return _ONE
         weight = _written_range(shape)
@@ -151,7 +152,7 @@ def _pattern(pattern: Node) -> Weight:
 
 def _nesting(text: str) -> int:
     """Return the nesting depth of a JSON text."""
-    # `{"a": ["["]}` has depth two: brackets inside strings don't count.
+    # Brackets inside strings don't count: `{"a": ["["]}` has depth two.
     depth = most = 0
     for sign in _QUOTED.sub("", text):
         depth += (sign in "[{") - (sign in "]}")

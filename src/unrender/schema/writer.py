@@ -1,6 +1,6 @@
-"""Writes shapes as JSON Schema, with only the keywords that all engines' JSON Schema readers interpret alike.
+"""Converts shapes to JSON Schema, with only the keywords that all engines' schema readers interpret in the same way.
 
-The result has the same meaning as unrender's own rules: references are resolved, branches merged, types explicit, and objects closed.
+The result accepts the same values as unrender's own grammar: references are resolved, branches merged, types explicit, and objects closed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def write_schema(reading: Reading) -> dict[str, Any]:
 
 
 def is_writable(reading: Reading) -> bool:
-    """Return whether `write_schema` can write a reading."""
+    """Return whether `write_schema` supports a reading."""
     try:
         write_schema(reading)
     except Unwritable:
@@ -142,7 +142,7 @@ def _object(shape: Object) -> dict[str, Any]:
 def _impossible(shape: Object) -> dict[str, Any]:
     """Return an impossible property for each undeclared key that extra keys exclude."""
     declared = {item.name for item in shape.properties}
-    # "Any key except a and b" is `{"a": false, "b": false}` with `additionalProperties`.
+    # "Any key except a and b" is written as `{"a": false, "b": false}` with `additionalProperties`.
     names = (name for keys, _ in shape.extra if keys.pattern is None for name in sorted(keys.excluded))
     return {name: False for name in names if name not in declared}
 
@@ -153,14 +153,14 @@ def _extra(shape: Object) -> Mapping[str, Any]:
         if keys.pattern is not None:
             schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
         elif keys.minimum or keys.maximum is not None:
-            if keys.excluded:  # Patterns also apply to declared names, which have other values.
+            if keys.excluded:  # Patterns also apply to declared names, whose values have a different schema.
                 raise Unwritable("keys of some lengths that are not some words")
             # Engines don't support `propertyNames`. Keys of two to four characters match `^[\s\S]{2,4}$`.
             pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"
             schema.setdefault("patternProperties", {})[pattern] = shape_schema(value)
         else:
             schema["additionalProperties"] = shape_schema(value)
-    # A shape counts its extra keys; `minProperties` counts all keys.
+    # The minimum of a shape counts only extra keys, but `minProperties` counts all keys.
     required = sum(item.required for item in shape.properties)
     if shape.minimum:
         schema["minProperties"] = required + shape.minimum
