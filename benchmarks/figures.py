@@ -164,7 +164,10 @@ def _run(found: Mapping[str, Found]) -> Iterator[str]:
     versions = ", ".join(f"{name} {number}" for name, number in sorted(kept["versions"].items()))
     yield f"Measured on {' and '.join(dates)} on {kept['machine']}."
     yield f"Versions: {versions}."
-    yield f"When a step began, other processes used at most {max(kept['busy'].values()):.0%} of the processors."
+    busy = ", ".join(f"{name} ({share:.0%})" for name, share in kept["busy"].items() if share > _QUIET)
+    yield f"When a step began, other processes used at most {_QUIET:.0%} of the processors" + (
+        f", except for: {busy}." if busy else "."
+    )
 
 
 def _chunk(found: Mapping[str, Found]) -> Iterator[str]:

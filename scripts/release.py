@@ -272,6 +272,7 @@ def lowest_versions(work: Path, wheel: Path) -> None:
         "openai>=3,<4",
         "anthropic",
         "llguidance",
+        "httpx",
     )
     bound = [need for extra in EXTRAS if extra != "testing" for need in project["optional-dependencies"][extra]]
     needs = [need for need in bound if not need.startswith("unrender")]
