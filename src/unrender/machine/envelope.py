@@ -1,7 +1,7 @@
-"""Parses a call that is one JSON object. The fields of name, id and arguments may be in any order.
+"""Parses a call that is one JSON object, whose fields may be in any order.
 
-Strategy: this module parses the structure of the object, and scanners parse the values. The name commits the call. Arguments before the
-name are buffered. A bare object (without a marker before it) must start with the name, or with the arguments if the format writes them
+Strategy: this module parses the structure of the object, and scanners parse the values. The call is committed at its name. Arguments before
+the name are buffered. A bare object (without a marker before it) must start with the name, or with the arguments if the format puts them
 first. Any other bare object is content.
 """
 
@@ -27,26 +27,26 @@ from unrender.values.json_text import duplicate_key
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
-# Single quotes are accepted too: some models write `{'name': 'f'}`, as in Python.
+# Accept single quotes too, because some models write Python: `{'name': 'f'}`.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 _QUOTE = Finder(('"',))
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
-"""Names of the arguments field that models use, regardless of the template."""
+"""Keys that models use for the arguments, regardless of the template."""
 _NULLS = ("null", "None")
-"""Spellings of null, which have the same length."""
+"""Spellings of null, which all have the same length."""
 _HEADS = ("{", '"')
-"""First characters of arguments: an object, or a string that contains one."""
+"""First characters of arguments: an object, or a string that contains an object."""
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
-"""Notations of values: strict and lenient."""
+"""Notations of values: strict (True) and lenient (False)."""
 
 
 @dataclass(slots=True, eq=False)
 class EnvelopeState(Scanner):
-    """The parse state of the object, with a scanner for the current value."""
+    """The state of parsing the object, with a scanner for the current value."""
 
     step: str = "_open"
-    """Name of the method to run next."""
+    """Name of the method that runs next."""
     path: tuple[str, ...] = ()
     """Keys of the objects around the current field, such as `function`."""
     key: str = ""
@@ -61,7 +61,7 @@ class EnvelopeState(Scanner):
     others: tuple[RawField, ...] = ()
     """Unknown fields parsed so far."""
     held: list[str] = field(default_factory=list)
-    """Text of the current value, if its field is unknown."""
+    """Text of the current value, if the field is unknown."""
 
     @property
     def flow(self) -> Taker | None:
@@ -84,18 +84,18 @@ class ReadEnvelope:
     bare: bool
     """True if no marker precedes the object."""
     arguments_first: bool
-    """True if the format writes the arguments before the name."""
+    """True if the format puts the arguments before the name."""
     waits: bool
-    """True if the id follows the name, so that arguments are buffered until both are known."""
+    """True if the id follows the name. Arguments are then buffered until the name and id are known."""
     strict: bool
     ends: Finder
-    """End markers of the call, which also end an object without a closing brace."""
+    """End markers of the call. They also end an object without a closing brace."""
     shown: bool = False
-    """True if a marker other than a fence precedes the object, so that it isn't an answer in JSON."""
+    """True if a marker other than a fence precedes the object, so that the object can't be an answer in JSON."""
     known: frozenset[str] = frozenset()
     """Other fields that the format contains."""
     left_out: bool = False
-    """True if the format omits empty arguments: `{"name": "now", "arguments": }`."""
+    """True if the format writes nothing for empty arguments: `{"name": "now", "arguments": }`."""
 
     def step(self, machine: Machine) -> bool:
         state = machine.scanner
@@ -139,12 +139,12 @@ class ReadEnvelope:
             return self._unfinished(machine, "a key")
         state.key = _unquote(found.group())
         state.skips = self._repeats(machine, state)
-        # In `"name": "f", …, "name": "g"`, the first name counts, because the call may already be emitted.
+        # If the name is repeated, the first one counts, because the call may already have been emitted.
         if state.skips:
             self._report(machine, state)
         elif self.fields.name_is_key and not state.path:
             return self._name(machine, state, found.end(), state.key)
-        # The first key decides: `{"answer": 42}` is an answer in JSON, and `{"name": …` is a call.
+        # The first key decides whether a bare object is a call, as in `{"name": …`, or an answer in JSON, as in `{"answer": 42}`.
         if self.bare and not self._may_precede_name(machine, state):
             return self._fail(machine, "the tool's name")
         machine.take(Role.MARKER, found.end())
@@ -152,7 +152,7 @@ class ReadEnvelope:
         return False
 
     def _repeats(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Return whether the field is a repetition, and so ignored."""
+        """Return whether the field is a repetition, which is ignored."""
         path = (*state.path, state.key)
         if self._is_name(path):
             return bool(machine.current.name)
@@ -167,7 +167,7 @@ class ReadEnvelope:
     def _is_name(self, path: tuple[str, ...]) -> bool:
         if self.fields.name_is_key:
             return len(path) == 1
-        # Models also write formats they know from elsewhere: `{"type": "function", "function": {"name": "f"}}`.
+        # Models also use well-known formats such as `{"type": "function", "function": {"name": "f"}}`, so accept the name in `function`.
         return path == self.fields.name_field or path == ("function", *self.fields.name_field[-1:])
 
     def _may_precede_name(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -187,13 +187,13 @@ class ReadEnvelope:
         begun = head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME
         if begun and not machine.final:
             return True
-        # The output ends in a key after the tool name, so the call is cut off.
+        # If the output ends in a key after the tool name, the call is cut off.
         if begun and machine.current.name:
             machine.take(Role.MARKER, len(machine.buffer))
         return self._fail(machine, wanted)
 
     def _name(self, machine: Machine, state: EnvelopeState, end: int, name: str) -> bool:
-        # Until the name of a tool is found, the object may be content, so nothing is consumed before.
+        # Until a tool name is found, the object may be content, so don't consume anything before the name.
         before = 0 if name_call(machine, name) else name_meant(machine, name, machine.position + 1)
         if before < 0 and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=self.shown):
             return self._fail(machine, ONE_OF_THE_TOOLS)
@@ -220,19 +220,19 @@ class ReadEnvelope:
             return self._arguments(machine, state)
         if path in (fields.id_field, fields.gen_id_field):
             return self._id(machine, state)
-        # Other formats use `{"type": "function", "function": {"name": …}}`, in which the inner fields count.
+        # In the format `{"type": "function", "function": {"name": …}}`, the fields of the inner object count.
         wraps = self._is_wrapper(path) or path == ("function",)
         if wraps and machine.buffer.startswith("{", machine.at):
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = path, "_key"
             return False
         ids = (field[: len(path)] for field in (fields.id_field, fields.gen_id_field))
-        # Additional fields of the format itself have no meaning.
+        # Ignore additional fields that the format itself contains.
         state.skips = state.key in self.known or path in ids
         return self._ignore(state)
 
     def _ignore(self, state: EnvelopeState) -> bool:
-        """Skip the value, whose meaning is determined at the end of the object."""
+        """Skip the value of an unknown field. `settle` interprets it at the end of the object."""
         state.value = LiteralScanner(_STYLES[self.strict])
         state.step = "_skip"
         return False
@@ -255,7 +255,7 @@ class ReadEnvelope:
     def _id(self, machine: Machine, state: EnvelopeState) -> bool:
         quoted = machine.buffer.startswith(('"', "'"), machine.at)
         found = (_STRING if quoted else _SCALAR).match(machine.buffer, machine.at, machine.at + MAX_NAME)
-        # The id isn't complete yet: `"id": 12` may become `"id": 123`.
+        # The id may be incomplete: `"id": 12` may become `"id": 123`.
         if not found or (found.end() == len(machine.buffer) and not machine.final):
             return self._unfinished(machine, "the call's id") if not found else True
         machine.current.id = _unquote(found.group())
@@ -276,7 +276,7 @@ class ReadEnvelope:
         return False
 
     def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Parse null, or missing arguments if the format omits empty arguments."""
+        """Parse null, or empty arguments that the format omits."""
         if self.left_out and machine.buffer.startswith((",", "}"), machine.at):
             state.step = "_next"
             return False
@@ -316,7 +316,7 @@ class ReadEnvelope:
             return self._close(machine, state)
         if not machine.final and self.ends.may_grow(machine.buffer, machine.at):
             return True
-        # In `{"name": "f", "arguments": {}</call>`, the outer brace is missing.
+        # Report a missing outer brace, as in `{"name": "f", "arguments": {}</call>`.
         if self.ends.at(machine.buffer, machine.at):
             machine.malformed("", "'}'")
             machine.current.repaired = True
@@ -331,7 +331,7 @@ class ReadEnvelope:
         return self._finish(machine, state, 1)
 
     def _finish(self, machine: Machine, state: EnvelopeState, size: int) -> bool:
-        """End the object, whose closing brace has `size` characters."""
+        """End the object. `size` is the length of its closing brace."""
         call = machine.current
         if not call.name:
             return self._fail(machine, "the tool's name")
@@ -340,7 +340,7 @@ class ReadEnvelope:
             return self._fail(machine, repr(name))
         if _defines(call):
             if not call.begun:
-                call.name = ""  # An object without a tool isn't even a failed call.
+                call.name = ""  # An object without a tool name isn't a failed call either.
             return self._fail(machine, "arguments, not the definition of a tool")
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:
@@ -352,7 +352,7 @@ class ReadEnvelope:
 
 
 def _defines(call: CallState) -> bool:
-    """Return whether the object is a tool definition, with a JSON Schema in place of arguments."""
+    """Return whether the object is a tool definition, which contains a JSON Schema instead of arguments."""
     text = "".join(call.arguments)
     if '"properties"' not in text or (call.tool and call.types.schema("properties") is not None):
         return False
@@ -364,9 +364,9 @@ def _defines(call: CallState) -> bool:
 
 
 def _declared_end(machine: Machine) -> int | None:
-    """Return the end of a string whose declared name isn't escaped as JSON requires: `"say "hi""`.
+    """Return the end of a string that contains a declared name without JSON escapes, as in `"say "hi""`.
 
-    Return `NOT_HERE` if there is none, and None if more text is needed.
+    Returns `NOT_HERE` if there is no such string, or None if more text is needed.
     """
     odd, at = odd_names(machine.request._tool_names), machine.at
     if not odd or not machine.buffer.startswith('"', at):
@@ -378,7 +378,7 @@ def _declared_end(machine: Machine) -> int | None:
 
 
 def _unquote(text: str) -> str:
-    # The JSON parser is only needed for escapes, as in `"caf\u00e9"`.
+    # Only use the JSON parser for strings with escapes, such as `"caf\u00e9"`.
     if text[0] == '"' and "\\" in text:
         try:
             return str(json.loads(text, strict=False))
@@ -388,36 +388,36 @@ def _unquote(text: str) -> str:
 
 
 METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", "tool_call_id", "type"))
-"""API fields of a call that are ignored, unless their value is an object."""
+"""Metadata fields of calls in APIs. They are ignored, unless their value is an object."""
 RawField = tuple[str, str]
-"""A key, and its value as JSON text."""
+"""A key, and the JSON text of its value."""
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
 def known_fields(texts: Iterable[str], fields: Envelope) -> frozenset[str]:
-    """Return the keys in the `texts` of a call, except those of the name and arguments."""
+    """Return the keys that the `texts` of a call contain, except those of the name and arguments."""
     written = {json.loads(f'"{key}"') for text in texts for key in _WRITTEN_KEY.findall(text)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
 
 def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bool) -> bool:
-    """Interpret unknown fields at the end of a call. Return False if the result would be ambiguous.
+    """Interpret unknown fields at the end of a call. Return False if their meaning is ambiguous.
 
-    `name` is the format's name of the arguments field. `takes` means that another name is accepted.
+    `name` is the format's key for the arguments. If `takes` is True, any other key is accepted too.
     """
     call = machine.current
-    # In `{"name": "f", "args": {"a": 1}}`, the only field with an object must contain the arguments.
+    # If exactly one field contains an object, the object is the arguments, as in `{"name": "f", "args": {"a": 1}}`.
     objects = {key: found for key, value in others if (found := _object_in(value))}
     # A field with the name of one of the tool's arguments is a misplaced argument.
     own = {key for key, _ in others if call.tool and call.types.schema(key) is not None}
-    # `id` may be metadata, or an argument of the tool; the difference matters only if there are no arguments.
+    # `id` may be metadata or an argument of the tool. If other arguments were found, treat `id` as metadata.
     silent = METADATA if call.count else METADATA - own
     said = [key for key, _ in others if key in objects or key not in silent]
     if call.count or not said:
         for key in said:
             machine.malformed(key, "another field")
         return True
-    # If two fields contain objects, or an argument is misplaced, a guess might lose half of the arguments.
+    # If two fields contain objects, or an argument is misplaced, a guess might lose some of the arguments.
     if not takes or own or len([key for key in said if key in objects]) != 1:
         return False
     for key in said:
@@ -431,9 +431,9 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
 
 
 def _object_in(value: str) -> str:
-    """Return the object that a value is, or that a string value contains; "" if there is none."""
+    """Return the object in `value`, which is an object or a string that contains one. Return "" if there is no object."""
     if not value.startswith('"'):
         return value if value.startswith("{") else ""
-    # `"{\"a\": 1}"` is an object written as a string.
+    # The object may be encoded as a string, as in `"{\"a\": 1}"`.
     _, found, status = QuotedScanner(LiteralStyle()).scan(value, 0, final=True)
     return found if status is DONE and value.strip('" \t\n\r') else ""

@@ -1,7 +1,9 @@
 """Defines the events of a parser, which are final and in the order of the text.
 
-Rules: text events have at least one character. Each call has one `ToolCallStarted` before its arguments and one `ToolCallFinished` after
-them. Indices count up from 0.
+Rules:
+- Text events contain at least one character.
+- Each call has one `ToolCallStarted` before its arguments and one `ToolCallFinished` after them.
+- Indices of calls start at 0.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ class ToolCallStarted:
     name: str
     offered: bool = True
     position: int = field(default=0, compare=False, repr=False)
-    """Index in the output of the call's first character; negative if the call starts in the prompt."""
+    """Index of the call's first character in the output. Negative if the call starts in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsText:
-    """A fragment of a call's arguments, as JSON text. The fragments of a complete call add up to one JSON object."""
+    """A fragment of a call's arguments, as JSON text. The fragments of a complete call form one JSON object."""
 
     index: int
     text: str
@@ -47,14 +49,14 @@ class ArgumentsText:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallFinished:
-    """The end of a call: complete, truncated by the end of the output, or invalid."""
+    """The end of a call. The call is complete, truncated by the end of the output, or invalid."""
 
     index: int
     status: CallStatus
     text: str = field(default="", repr=False)
-    """The text of a failed call, if the whole text was sent as its arguments."""
+    """The text of a failed call, if this text was sent as the call's arguments."""
     position: int = field(default=0, compare=False, repr=False)
-    """Index in the output of the end of the call."""
+    """Index of the end of the call in the output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,12 @@ class Malformed:
     position: int
     expected: str
     call: ToolCall | None = field(default=None, repr=False)
-    """The failed call at this position, as far as it was parsed, if it isn't among the message's calls."""
+    """The failed call at this position, as far as it was parsed. None if the call is part of the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFinished:
-    """The end of the output, always the last event."""
+    """The end of the output. This is always the last event."""
 
 
 Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished

@@ -21,7 +21,7 @@ IN_CALLS: Mapping[Role, Role] = {
     Role.VALUE: Role.ARGUMENT,
     Role.ARGUMENT: Role.ARGUMENT,
 }
-"""Tags that only a call has, each with the span role of its text."""
+"""Tags that are allowed only inside a call, each mapped to the span role of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StackEntry:
     start: int = 0
     """For a loop: the start of the current round."""
     way: int = 0
-    """For a choice, loop, lookahead or atom: the serial number of its backtracking point."""
+    """For a choice, loop, lookahead or atom: the serial number of the node's backtracking point."""
     tag: Role | None = None
     """For a tag: the enclosing tag."""
 
@@ -51,7 +51,7 @@ class Frame(Resumable):
     otherwise: int
     """The instruction to run if no alternative is left."""
     at: int
-    """Position in the output (see `Machine.base`)."""
+    """Position in the output at which the alternatives start (see `Machine.base`)."""
     events: int
     """Number of events found before this point, including those already released."""
     spans: int
@@ -60,30 +60,30 @@ class Frame(Resumable):
     holds: bool = False
     """True if a commit doesn't close this frame."""
     sealed: int = -1
-    """Address at which execution continues once all calls held by this frame are parsed."""
+    """Address at which execution continues after all calls held by this frame are parsed."""
     reported: bool = True
     alone: bool = True
-    """True if the text always indicates a call, or if a tool name followed."""
+    """True if the text always indicates a call, or if a tool name follows it."""
     whole: bool = False
-    """True if the frame holds exactly one call and closes with it."""
+    """True if the frame holds exactly one call and is closed at the end of the call."""
     hub: int = -1
-    """Address of the free text around the call, if the call may be quoted; otherwise -1."""
+    """Address of the free text around the call if the call may be quoted, otherwise -1."""
     role: Role = Role.CONTENT
     """The role of the free text around the call."""
     anchored: bool = False
     """True if only the position on a line indicates a call."""
     quotation: Quotation | None = None
-    """The open quotation before the call. The call is held back until the text after it decides whether it's quoted."""
+    """The open quotation before the call. The call is buffered until the text after it shows whether it's quoted."""
     serial: int = 0
     """Serial number, if the backtracking point belongs to a handwritten grammar."""
     stack: StackEntry | None = None
     tag: Role | None = None
     cut: bool = False
-    """True if the frame was open when the token limit cut the output off."""
+    """True if the frame was open when the token limit cut off the output."""
     limited: bool = False
-    """True if the last attempt reached the end of the truncated output."""
+    """True if the last attempt reached the end of a truncated output."""
     call: CallState | None = None
-    """The call that was cut off here, if its name is known."""
+    """The call that was cut off after this point, if its name is known."""
     saved: CallState | None = None
     """A copy of the call that was open when the frame was created."""
 
@@ -112,7 +112,7 @@ class CallState(Resumable):
     begun: bool = False
     """True if `ToolCallStarted` was emitted."""
     arguments: list[str] = field(default_factory=list)
-    """Argument text so far, which is emitted after the start of the call."""
+    """Fragments of the arguments, which are emitted after the start of the call."""
     count: int = 0
     """Number of arguments parsed so far."""
     key: str = ""
@@ -121,7 +121,7 @@ class CallState(Resumable):
     kind: str = ""
     """Text of the TYPE slot for the current value."""
     value: int | None = None
-    """Start of the current value, if the end of the value is needed to interpret its text."""
+    """Start of the current value, if the value can be interpreted only after its end."""
     mark: int = 0
     """Start of the id, as an index in the output."""
     start: int = 0
@@ -131,19 +131,19 @@ class CallState(Resumable):
     closed: bool = False
     """True if the arguments are complete."""
     ended: bool = False
-    """True if the text around the arguments is closed too, e.g. a fence or brackets."""
+    """True if the fence or brackets around the arguments are closed too."""
     repaired: bool = False
     """True if an end marker of the call or of one of its values is missing or damaged."""
     committed: bool = False
     """True if the text before the arguments is final."""
     broken: tuple[str, str, int] | None = None
-    """The expected text, the text found, and the position where the call broke. Set while the parser searches for the end of the call."""
+    """The expected text, the text found instead, and the position of the failure. Set while the parser searches for the end of the call."""
     cut: bool = False
-    """True if the call was incomplete when the token limit cut the output off."""
+    """True if the call was incomplete when the token limit cut off the output."""
     written: str = ""
-    """With tags: "whole" if the arguments are one value, "entries" if they are separate, "" if that isn't known yet."""
+    """For handwritten grammars: "whole" if one value contains all arguments, "entries" for separate arguments, "" if not known yet."""
     tags: frozenset[Role] = frozenset()
-    """The tags parsed so far."""
+    """Tags that have been parsed."""
     pieces: list[str] = field(default_factory=list)
     """Text of the open tag, if it wasn't parsed as a value."""
     streamed: bool = False
@@ -152,13 +152,16 @@ class CallState(Resumable):
     """Lengths of `arguments` and `pieces` when this copy was made."""
 
     def kept(self) -> Self:
-        """Return a copy for backtracking. The lists are shared, because they only grow; so copies of long calls are cheap."""
+        """Return a copy for backtracking.
+
+        Copies share their lists, which only grow, so copying a long call is cheap.
+        """
         made = self._same()
         made.sizes = len(self.arguments), len(self.pieces)
         return made
 
     def restored(self) -> Self:
-        """Return the call in the state of this copy, for backtracking."""
+        """Return the call with the state of this copy, for backtracking."""
         del self.arguments[self.sizes[0] :], self.pieces[self.sizes[1] :]
         return self._same()
 

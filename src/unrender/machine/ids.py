@@ -1,7 +1,7 @@
 """Assigns a unique id to each call of a conversation, in a form that templates accept.
 
-Strategy: an id that the model wrote is kept if it's unique; otherwise, a new id is generated. Generated ids are random, so that requests,
-samples and turns never share one. If a format's ids are names and counters, as in `functions.now:3`, they count through the complete
+Strategy: an id that the model wrote is kept if it's unique. Otherwise, a new id is generated. Generated ids are random, so that requests,
+samples and turns never share an id. In formats with numbered ids, such as `functions.now:3`, the numbers increase throughout the
 conversation.
 """
 
@@ -19,31 +19,33 @@ from unrender.limits import MAX_LISTED
 from unrender.values.resumable import Resumable
 
 IdMaker = Callable[[int, str], str]
-"""Function that returns an id, given the index of a call in the conversation and the tool's name."""
+"""Type of functions that return an id, given the index of a call in the conversation and the tool's name."""
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _TELLING = 6
-"""Minimum length of an id that contains its position."""
+"""Minimum length of an id that encodes its position."""
 _LENGTH = 9
-"""Number of letters and digits in the most common form of ids."""
+"""Length of the most common kind of id."""
 
 
 def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
-    """Return a random id of the given length, whose last character encodes the position (see `is_made_for`)."""
-    # Nine calls of the system's random generator would cost more than parsing a short call.
+    """Return a random id of the given length.
+
+    If the id is long enough, its last character encodes `position` (see `is_made_for`).
+    """
+    # Call the system's random generator only once: nine calls would cost more than parsing a short call.
     number, found = secrets.randbelow(len(_ALPHABET) ** length), ""
     while len(found) < length:
         number, at = divmod(number, len(_PAIRS))
         found += _PAIRS[at]
-    # A short id has no room for the encoded position; all of its characters have to be random.
+    # A short id can't encode the position, because all of its characters have to be random.
     return found[: length - 1] + _told(found[: length - 1], position) if length >= _TELLING else found[:length]
 
 
 def is_made_for(id: str, position: int) -> bool:
     """Return whether `random_id` may have made an id for this position.
 
-    If an answer is parsed again, with new ids, a tool result is matched to its call in this way. An unrelated id matches one position in 62
-    by chance.
+    This matches a tool result to its call if an answer is parsed again with new ids. An unrelated id matches one position in 62 by chance.
 
     >>> is_made_for(random_id(3, "now"), 3), is_made_for(random_id(3, "now"), 4)
     (True, False)
@@ -65,7 +67,7 @@ def numbered_id(position: int, _name: str) -> str:
 
 
 def id_maker(tools: CallSyntax) -> IdMaker:
-    """Return the function that makes ids for calls in this syntax."""
+    """Return the function that generates ids for calls in this syntax."""
     if tools.id_parts is None:
         return partial(random_id, length=tools.id_length or _LENGTH)
     first, last = tools.id_parts
@@ -78,7 +80,7 @@ def _counted_id(parts: Sequence[Part], start: int, position: int, name: str) -> 
 
 
 class CallIds(Resumable):
-    """Assigns ids to the calls of one answer. `known` are the ids of earlier calls.
+    """Assigns ids to the calls of one answer. `known` contains the ids of earlier calls.
 
     >>> ids = CallIds(numbered_id, ["a"])
     >>> ids.give(0, "now", ""), ids.give(1, "now", "a"), ids.give(2, "now", "b")
@@ -94,15 +96,15 @@ class CallIds(Resumable):
         self.taken: dict[str, int] = dict.fromkeys(known, -1)
         """Index of the call with each id; -1 for calls before this answer."""
         self.made: list[str] = []
-        """Generated ids, in order."""
+        """Generated ids, oldest first."""
 
     def give(self, index: int, name: str, written: str) -> str:
-        """Return the id of the call at `index` in the answer; `written` is the id that the model wrote, if any.
+        """Return the id of the call at `index` in the answer. `written` is the id that the model wrote, if any.
 
-        After backtracking, ids of calls at this index or later become available again.
+        After backtracking, ids of calls at this index or later can be used again.
         """
         found = written or self.make(self.offset + index, name)
-        # After backtracking, a call may reuse its own id.
+        # After backtracking, a call can reuse its own id.
         if not found or self.taken.get(found, index) < index:
             offered = self._offered(index, name, written)
             found = next(id for id in offered if id and self.taken.get(id, index) >= index)
@@ -115,5 +117,5 @@ class CallIds(Resumable):
         yield written
         first = self.offset + index
         yield from (self.make(first + more, name) for more in range(MAX_LISTED))
-        # A custom `make` may repeat an id forever, so fall back to random ids.
+        # A custom `make` may return the same id forever, so fall back to random ids.
         yield from (random_id(first, name) for _ in count())

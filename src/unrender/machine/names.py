@@ -1,6 +1,7 @@
-"""Instructions for the words of a call: its tool name, its id, and meaningless words.
+"""Instructions that parse the tool name and id of a call, and words without meaning.
 
-Rules: same as in `instructions`. Declared names with unusual characters take precedence (`values.declared`). Any other name is a word.
+Rules: the rules of `instructions` apply. Declared names with unusual characters take precedence (`values.declared`). Any other name is a
+word.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 
 @dataclass(frozen=True, slots=True)
 class ReadName:
-    """The tool name, up to one of `stops` or whitespace. Fails if no such tool is offered."""
+    """Parses the tool name, which ends at one of `stops` or at whitespace. Fails if no such tool is offered."""
 
     stops: Finder
 
     def step(self, machine: Machine) -> bool:
-        # A tool may be called `get weather`, although a word ends at the space.
+        # Declared names may contain spaces, such as `get weather`, so try them before words.
         odd, at = odd_names(machine.request._tool_names), machine.at
         declared = odd.end_at(machine.buffer, at, self.stops, final=machine.final, ends=NAME_END) if odd else NOT_HERE
         if declared is None:
@@ -47,7 +48,7 @@ class ReadName:
         after = machine.buffer[ends[0] : ends[0] + 2] if ends else ""
         if before < 0 and ends and len(after) < 2 and not machine.final:
             return True
-        # In "<call>I will now", the words aren't a tool name.
+        # Words of a sentence aren't a tool name, as in "<call>I will now".
         prose = _WORDS.match(after) is not None
         if ends and (before >= 0 or (not prose and unoffered(machine, name, ONE_OF_THE_TOOLS))):
             machine.take(Role.MALFORMED, machine.at + before)
@@ -57,12 +58,12 @@ class ReadName:
 
 
 def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
-    """Return the possible ends of the word at the current position, nearest first; None if more text is needed."""
+    """Return the possible ends of the word at the current position, nearest first. Return None if more text is needed."""
     buffer, start = machine.buffer, machine.at
     horizon = start + MAX_NAME
     limit = NAME_END.search(buffer, start, horizon)
     edge = limit.start() if limit else min(len(buffer), horizon)
-    # "now(" ends at the bracket, unless "(" also starts a stop, as in "now(args".
+    # Wait for more text if a stop may start before the end of the word. "now(" ends at the bracket, unless "(args" is a stop too.
     if limit and not machine.final and stops.undecided_from(buffer, start) < edge:
         return None
     ends: list[int] = []
@@ -75,20 +76,20 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
         return [*ends, edge] if edge not in ends else ends
     if edge == horizon:
         return ends
-    # With ":" as a stop, "ns:now:" may be the tool "ns" or "ns:now". Try each end, nearest first.
+    # With the stop ":", the tool in "ns:now:" may be "ns" or "ns:now". Try each end, nearest first.
     known = [end for end in ends if machine.request.tool(buffer[start:end])]
-    # A stop that starts earlier may still be incomplete.
+    # If an incomplete stop may start earlier, wait for more text.
     return known if known and stops.undecided_from(buffer, start) >= known[0] else None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadWord:
-    """A counter, an id, or the word for the type of a value, up to one of `stops` or whitespace."""
+    """Parses a counter, an id, or a type word, which ends at one of `stops` or at whitespace."""
 
     slot: Slot
     stops: Finder
     types: tuple[str, ...] = ()
-    """Allowed words for types."""
+    """Words that are accepted as types."""
 
     def step(self, machine: Machine) -> bool:
         ends = _word_ends(machine, self.stops)
@@ -110,11 +111,11 @@ class ReadWord:
 
 @dataclass(frozen=True, slots=True)
 class SkipWords:
-    """Meaningless words on one line, up to one of `stops`."""
+    """Skips meaningless words on one line, up to one of `stops`."""
 
     stops: Finder
     barred: Finder
-    """Markers that the skipped words can't contain, because they belong to another call."""
+    """Markers that skipped words can't contain, because the markers belong to another call."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start = machine.buffer, machine.at
@@ -122,7 +123,7 @@ class SkipWords:
         end, literal = self.stops.find(buffer, start, limit)
         if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
             return True
-        # Exclude a possible start of a stop from the words. For example, the text ` to` may become the stop ` to=` in `assistant to=f`.
+        # Exclude text that may start a stop. In `assistant to=f`, the text ` to` may become the stop ` to=`.
         words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
         barred = self.barred.find(words, 0)[1]
         if len(words) > MAX_WORDS or "\n" in words or barred or (not literal and machine.final):

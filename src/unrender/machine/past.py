@@ -1,4 +1,4 @@
-"""Stores the text parsed so far as long as it's needed, with the role of each part."""
+"""Stores parsed text as long as it's needed, with the role of each part."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ReadText(Resumable):
     start: int = 0
     """Position of the first piece."""
     looked: int = 0
-    """Position from which text was needed at the last call of `add`."""
+    """The value of `first` in the last call of `add`."""
     gone: deque[str] = field(default_factory=deque)
     """The end of the text that is no longer needed, kept as context."""
     gone_size: int = 0
 
     def add(self, text: str, start: int, first: int) -> None:
-        """Store `text`, which starts at the position `start`. Text from `first` on is still needed."""
+        """Store `text`, which starts at the position `start`. Text from the position `first` on is still needed."""
         if first != self.looked:
             self._drop(first, start)
         kept = first - start
@@ -51,7 +51,7 @@ class ReadText(Resumable):
     def _drop(self, first: int, end: int) -> None:
         """Drop the pieces before the position `first`; the last piece ends at `end`."""
         self.looked = first
-        # Don't cut a piece that contains `first`: that would copy it again with each chunk.
+        # Don't split the piece that contains `first`, because each further chunk would copy the rest again.
         while self.needed and (first >= end or self.start + len(self.needed[0]) <= first):
             text = self.needed.popleft()
             self.start += len(text)
@@ -73,19 +73,19 @@ class ReadText(Resumable):
         return "".join(reversed(pieces))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the pieces, latest first."""
+        """Yield the pieces, last one first."""
         return chain(reversed(self.needed), reversed(self.gone))
 
 
 def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role) -> None:
-    """Set the role of all text from `start` to `end`; spans are represented by their roles and ends.
+    """Set the role of all text from `start` to `end`. Spans are represented by two lists of their roles and ends.
 
     >>> roles, ends = [Role.CONTENT, Role.MARKER], [2, 9]
     >>> relabel(roles, ends, 4, 6, Role.CONTENT)
     >>> ends
     [2, 4, 6, 9]
     """
-    # Replace all spans from `first` to `last`. Parts outside the given range keep their role.
+    # Replace all spans from `first` to `last`. The parts of these spans outside the given range keep their role.
     first, last = bisect_right(ends, start), bisect_left(ends, end)
     begins = ends[first - 1] if first else 0
     new = [(roles[first], start)] if start > begins else []
@@ -97,7 +97,7 @@ def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role
 
 
 def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:
-    """Return the roles and ends of spans, cut at the position `end`."""
+    """Return the roles and ends of the spans before the position `end`. A span that contains the position is shortened."""
     cut = next((i for i, (_, stop) in enumerate(spans) if stop > end), None)
     if cut is None:
         return spans

@@ -1,4 +1,4 @@
-"""Defines a caller's options for ambiguous deviations from a format."""
+"""Defines options for parsing output that deviates from its format."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ Repairs = Literal["format", "offered", "none"]
 class Policy:
     """Rules for parsing ambiguous text. The defaults are for agents that execute calls.
 
-    By default, a call of a tool that wasn't offered is content, because it can't be executed, and is usually a quoted example. A call at
-    the end of unclosed reasoning counts, because models sometimes forget the end marker. A call inside reasoning that continues is part of
-    the reasoning. Reasoning markers at the start of an answer count even if the template has no reasoning, because some models reason
-    anyway. A call is sent when it's complete, so that nobody executes half of one. Use "streamed" if a grammar guarantees valid calls, or
-    to display calls while they are generated.
+    By default, a call of a tool that wasn't offered is content: it can't be executed, and is usually a quoted example. Models sometimes
+    forget the end marker of reasoning, so a call at the end of unclosed reasoning counts. If the reasoning continues after a call, the call
+    is part of the reasoning. Reasoning markers at the start of an answer count even if the template has no reasoning, because some models
+    reason anyway. Calls are sent when they are complete, so that nobody executes a partial call. Use "streamed" if a grammar guarantees
+    valid calls, or to display calls while they are generated.
 
-    Raises `ValueError`, naming the field, for an invalid value.
+    Raises `ValueError` for an invalid value. The error names the field.
     """
 
     unknown_tools: UnknownTools = "content"
-    """Treatment of a call of a tool that wasn't offered. With "content", the text of the call is content, with a `Malformed` event. With
-    "call", the call is returned with `offered=False`.
+    """Treatment of calls of tools that weren't offered. With "content", the text of the call is content, and a `Malformed` event is
+    emitted. With "call", the call is returned with `offered=False`.
     """
     calls_in_reasoning: CallsInReasoning = "rescue"
-    """Treatment of a call inside unclosed reasoning. With "rescue", such a call is buffered, and counts if only end markers follow. With
-    "ignore", such a call is part of the reasoning.
+    """Treatment of calls inside unclosed reasoning. With "rescue", a call is buffered, and counts if only end markers follow. With
+    "ignore", a call is part of the reasoning.
     """
     tool_calls: CallRelease = "complete"
-    """Time at which calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's
-    generated. A streamed call that fails stays in the message with its status, and its text isn't repeated.
+    """When calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's generated. If a
+    streamed call fails, it stays in the message with its status, and its text isn't repeated.
     """
     failed_calls: FailedCalls = "auto"
-    """Place for the text of a failed call, unless the call was streamed. With "apart", the text is only in `Message.failed_calls` and the
-    `Malformed` event. With "content", the text is also in the content. With "call", the text is in the arguments of a call with its status,
-    so that an agent treats it like invalid JSON arguments. If such a call is cut off before its name, "call" means "apart". With "auto", a
-    call that the token limit cut off is "apart", and any other failed call is "content".
+    """Where the text of a failed call is returned, unless the call was streamed. With "apart", the text is only in `Message.failed_calls`
+    and the `Malformed` event. With "content", the text is also in the content. With "call", the text is returned as the arguments of a
+    call with a failed status, so that agents can treat it like invalid JSON. If such a call is cut off before its name, "call" means
+    "apart". With "auto", a call that the token limit cut off is "apart", and any other failed call is "content".
     """
     undeclared_reasoning: UndeclaredReasoning = "read"
-    """Treatment of a common reasoning marker at the start of an answer, if the format doesn't have it. With "read", the text up to the end
-    marker is reasoning, with a `Malformed` event. With "content", the text is content, including the markers.
+    """Treatment of a common reasoning marker at the start of an answer, if the format has no such marker. With "read", the text up to the
+    end marker is reasoning, and a `Malformed` event is emitted. With "content", the text and the markers are content.
     """
     repair: Repairs = "format"
     """Damaged calls to repair, each with a `Malformed` event. With "format", calls with missing, repeated, broken or misspelled markers are
-    repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in another well-known syntax, if they start a
+    repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in other well-known syntaxes, if they start a
     line, end the answer, and match the schema of an offered tool. Use "offered" only if calls are confirmed before they run. With "none",
-    no calls are repaired.
+    calls aren't repaired.
     """
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ USUAL = Policy()
 
 
 def instead_of_call(request: Request, name: str) -> str:
-    """Return a description of the call that the request required instead of tool `name`; "" if the call is allowed.
+    """Return a description of the call that the request requires, if a call of the tool `name` isn't allowed. Otherwise, return "".
 
     >>> instead_of_call(Request(tool_choice="named", named_tool="now"), "then")
     "a call of 'now'"
@@ -85,12 +85,12 @@ def instead_of_call(request: Request, name: str) -> str:
 
 
 def instead_of_silence(request: Request, calls: int) -> str:
-    """Return a description of the calls that the request required, if an answer has only `calls` calls; "" if that's allowed."""
+    """Return a description of the required calls if an answer with `calls` calls has too few. Otherwise, return ""."""
     return _wanted(request) if not calls and request._call_required else ""
 
 
 def refuse(events: Iterable[object]) -> None:
-    """Raise `ParseError` for the first event that a strict parser refuses."""
+    """Raise `ParseError` for the first event that strict parsing doesn't allow."""
     refused = next((event for event in events if isinstance(event, Malformed)), None)
     if refused is not None:
         raise ParseError(refused.position, refused.expected, refused.text)

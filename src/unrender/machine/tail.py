@@ -1,8 +1,8 @@
-"""Parses the text after a call's arguments: the end of the call or of the run, the next call, or invalid text.
+"""Parses the text after a call's arguments: end markers, the next call, or invalid text.
 
 Rules:
-- End markers may be missing or repeated. A run that breaks off is content, except for its end markers.
-- After a failure, text is searched for another start marker a limited number of times.
+- End markers may be missing or repeated. If a run of calls breaks off, its text is content, except for its end markers.
+- After a failure, the parser searches for another start marker, up to a limit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """A closing tag, or a prefix of one."""
 _CALLS_END = ("call>", "calls>")
 _GOES_ON = (",", ":", "}", "]")
-"""Characters that continue JSON."""
+"""Characters that can continue JSON after a complete value."""
 _NOWHERE, _UNDECIDED = -1, -2
 
 
@@ -52,24 +52,24 @@ class Tail:
     section: tuple[str, ...]
     """End markers after the last call, in order."""
     openers: Mapping[str, tuple[int, int]]
-    """Start markers of calls, each with two targets. At the second target, a failed call becomes text."""
+    """Start markers of calls, each with two addresses to continue at. At the second address, a failed call becomes text."""
     optional: frozenset[str]
     """End markers of a call that also end the turn."""
     excess: frozenset[str]
-    """Brackets that models sometimes repeat before an end marker."""
+    """Closing brackets that models sometimes repeat before an end marker."""
     separator: str
     after: str
-    """Optional layout after the last call."""
+    """Optional whitespace of the format after the last call."""
     marks: Finder
     hub: int
     ends: Finder
     """Markers that end a turn."""
     stops: Finder
-    """Markers at which a broken call ends: its end markers, and the start markers of the next call."""
+    """Markers at which a broken call ends: its end markers, and start markers of calls."""
     refused: Finder
-    """Markers at which the text of a broken call ends if it's content: end markers, start markers of calls, and ends of the turn."""
+    """Markers at which the text of a broken call ends if the text is content: end markers, start markers of calls, and ends of the turn."""
     unmarked: bool = False
-    """True if only a tool name indicates a call. A call whose arguments violate the tool's schema is text."""
+    """True if only a tool name indicates a call. If the arguments of such a call violate the tool's schema, the call is text."""
     repair: Repair | None = None
     """Settings for repairing damaged calls; None to disable repairs."""
 
@@ -81,7 +81,7 @@ class Tail:
             self._complete(machine)
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # The layout between two calls isn't that long.
+        # Layout between calls is always shorter than `MAX_BLANK`, so leave the run of calls.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine, machine.at)
         if undecided(machine, self.marks, at):
@@ -91,7 +91,7 @@ class Tail:
             return self._next_call(machine, at, mark)
         if mark == BACKQUOTES and machine.fenced:
             machine.fenced = False
-            if machine.call:  # The fence around `{"a": 1}` is closed, so the arguments are complete.
+            if machine.call:  # A closing fence completes the arguments, as in `{"a": 1}` inside a code block.
                 machine.call.ended = True
             _take(machine, at + len(mark))
             return False
@@ -100,23 +100,24 @@ class Tail:
         if mark and (mark in self.closers or mark in self.section) and self._close(machine, at, mark):
             return False
         if not mark and (self.section or not self.separator) and "" in self.openers:
-            # In "now {…}\nthen {…}", only the name `then` indicates the next call. In a list such as `[f()g()]`, the comma may be missing.
+            # In "now {…}\nthen {…}", calls have no markers, so look for a tool name. In a list such as `[f()g()]`, a missing comma is
+            # accepted.
             named = tool_at(machine, at)
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
         return self._excess(machine, at, mark) if mark in self.excess else self._foreign(machine, at, mark)
 
     def _break(self, machine: Machine) -> None:
-        """End a committed call at invalid text; the rest of the text is parsed separately."""
+        """Handle invalid text in a committed call: repair the call, search for its end, or end it here."""
         machine.broke = False
         call, wanted = machine.call or begin_call(machine), machine.wanted
-        # At the end of the output, `{"a": ` is truncated, but `{"a": ;` is invalid.
+        # Text is truncated if parsing failed at the end of the output, as in `{"a": `. Other failures are invalid, as in `{"a": ;`.
         truncated = machine.final and machine.failed_at >= len(machine.buffer)
         # Report only one character, so that the result doesn't depend on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
         status: CallStatus = "truncated" if truncated or machine.cut_at(call) else "invalid"
         mendable = may_be_repaired(machine, self.repair) and not machine.length_limited
-        # A value without an end marker also contains the end markers of the call.
+        # A value without an end marker extends to the end of the output and includes the end markers of the call, so try a repair.
         if status == "truncated" and mendable and self._repaired(machine, ""):
             return
         held = fate(machine, call, False) != "content" or mendable
@@ -130,7 +131,10 @@ class Tail:
         machine.closed, machine.refused = ABANDONED, status == "invalid"
 
     def _end_failed(self, machine: Machine) -> bool | None:
-        """Consume the rest of a failed call. Return None if there is no failed call, or if its end was reached."""
+        """Consume the rest of a failed call.
+
+        Returns None if there is no failed call, or if the end of the failed call was reached.
+        """
         if machine.broke:
             self._break(machine)
         if machine.call and machine.call.broken:
@@ -138,14 +142,14 @@ class Tail:
         return True if machine.refused and self._end_refused(machine) else None
 
     def _end_broken(self, machine: Machine, wanted: str, met: str, position: int) -> bool:
-        """Consume a broken call up to its end, then repair it or fail. Return True to suspend the machine."""
+        """Consume a broken call, then repair it or fail. Return True to suspend the machine."""
         search = self.stops.find if machine.final else self.stops.decided
         at, mark = search(machine.buffer, machine.at) if self.stops.literals else (machine.at, "")
         mendable = may_be_repaired(machine, self.repair)
-        # If calls have no end markers, the repair determines the end of the call.
+        # If calls have no end markers, the repair code finds the end of the call.
         if not mark and (machine.final or (mendable and not self.stops.literals)):
             at = len(machine.buffer)
-        # In `{"a": 1</call>, "b": 2}`, JSON continues after the end marker, so the call continues too.
+        # Don't repair a call if JSON continues after its end marker, as in `{"a": 1</call>, "b": 2}`.
         after = end_of(SPACE, machine.buffer, at + len(mark), at + len(mark) + MAX_BLANK)
         if mendable and mark and undecided(machine, self.marks, after):
             return True
@@ -183,14 +187,14 @@ class Tail:
         return bool(ended)
 
     def _end_refused(self, machine: Machine) -> bool:
-        """Consume the rest of a call whose text is content, including its markers. Return True to suspend the machine."""
+        """Consume the rest of a call whose text, including its markers, is content. Return True to suspend the machine."""
         buffer, mark = machine.buffer, ""
         if self.refused.literals:
             search = self.refused.find if machine.final else self.refused.decided
             at, mark = search(buffer, machine.at)
             while (
                 mark == BACKQUOTES and not machine.fenced
-            ):  # Without an open fence, these backquotes don't close anything.
+            ):  # Ignore backquotes if no fence is open.
                 at, mark = search(buffer, at + len(mark))
             end = at if mark or not machine.final else len(buffer)
             closed = call_failed(machine) and (mark in self.closers or mark in self.section)
@@ -201,12 +205,15 @@ class Tail:
         return False
 
     def _ends_this(self, machine: Machine, mark: str) -> bool:
-        """Return whether a start marker ends the current call. If calls start and end with the same marker, the second one is the end."""
+        """Return whether a start marker ends the current call instead of starting another one.
+
+        This happens if calls start and end with the same marker.
+        """
         awaited = (*self.closers, *self.section)[machine.closed :]
         return not mark or mark in awaited or (mark == BACKQUOTES and machine.fenced)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:
-        # In `{"a": 1}}}</call>`, one extra brace is allowed before a complete marker.
+        # Accept one extra brace before a complete marker, as in `{"a": 1}}}</call>`.
         after = end_of(SPACE, machine.buffer, at + 1, at + 1 + MAX_BLANK)
         if undecided(machine, self.marks, after):
             return True
@@ -219,17 +226,16 @@ class Tail:
         return False
 
     def _foreign(self, machine: Machine, at: int, mark: str) -> bool:
-        """Accept another format's closing tag as the next end marker, as in `{"a": 1}</arg_value>`, or a partial end marker at the end of
-        the output.
+        """Accept another format's closing tag as the next end marker, as in `{"a": 1}</arg_value>`.
 
-        If neither is found, leave the run of calls.
+        At the end of the output, a partial end marker is accepted too. If neither is found, leave the run of calls.
         """
         expected = (*self.closers, *self.section)[machine.closed :] if not mark else ()
         due = expected[0] if expected else ""
         found = _FOREIGN.match(machine.buffer, at) if due else None
         if found and not machine.final and found.end() == len(machine.buffer) and found.end() - at < MAX_BLANK:
             return True
-        # At the end of a section, only closing tags for calls are accepted, because other tags may belong to the text.
+        # At the end of a section, accept only closing tags of calls, because other tags may belong to the text.
         ends = ">" if machine.closed < len(self.closers) else _CALLS_END
         text = found.group() if found and found.group().endswith(ends) else ""
         rest = machine.buffer[at : at + len(due)] if machine.final and not machine.length_limited else ""
@@ -250,16 +256,16 @@ class Tail:
         expected = (*self.closers, *self.section)
         seen = machine.closed
         ahead = [i for i in range(seen, len(expected)) if expected[i] == mark]
-        # A repeated end marker is dropped, but a repeated single character such as `]` may be text.
+        # Drop a repeated end marker, but not a repeated single character such as `]`, which may be text.
         if not ahead and len(mark) == 1:
             return False
         if call_failed(machine):
             machine.text(Role.CONTENT, at + len(mark))
             return True
         machine.take(Role.LAYOUT, at)
-        # In `</call></call>`, the second marker repeats the first one.
+        # An end marker that was already consumed is a repetition, as in `</call></call>`.
         index = ahead[0] if ahead else seen - 1
-        # `</section>` without a preceding `</call>` ends both.
+        # `</section>` without a preceding `</call>` ends both the call and the section.
         if index > seen:
             self._repair(machine, expected[seen])
         machine.take(Role.MARKER, at + len(mark))
@@ -279,7 +285,7 @@ class Tail:
             seal(machine)
 
     def _repair(self, machine: Machine, missing: str) -> None:
-        """Report a missing end marker. A call without it is valid only if the arguments match the tool's schema."""
+        """Report a missing end marker. Without the marker, a call is valid only if its arguments match the tool's schema."""
         machine.malformed("", repr(missing))
         if machine.call is not None:
             machine.call.repaired = True
@@ -288,7 +294,8 @@ class Tail:
         arguments = "".join(call.arguments)
         if not call.repaired:
             return call.begun or call.types.admit(arguments)
-        # In `{city:"Paris,opts:{"a": 1}}`, a quotation mark is missing, and the tool has no argument `a`.
+        # Reject repaired calls with unknown arguments. In `{city:"Paris,opts:{"a": 1}}`, a missing quotation mark turns `a` into an
+        # argument.
         known = not self.excess or all(map(call.types.knows, call.keys))
         return known and call.types.fit(arguments)
 
@@ -300,7 +307,7 @@ class Tail:
             return self._leave(machine, at)
         if undecided(machine, self.marks, after):
             return True
-        # In "f(), and …", the comma is text because no call follows it.
+        # The separator is text if no call follows, as in "f(), and …".
         following = self.marks.at(buffer, after)
         if following not in self.openers:
             return self._leave(machine, at)
@@ -313,7 +320,8 @@ class Tail:
         return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
-        # In "`<f/>`" inside `<output>`, the closing tag of the quotation starts like a call. A comment may contain several calls.
+        # A closing tag that ends the quotation may start like a call, as in "`<f/>`" inside `<output>`. A quoted comment may contain
+        # several calls.
         around = going_on(machine.quotation) if mark and machine.quotation else None
         if around and not around.any_text:
             quoted = around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
@@ -329,7 +337,7 @@ class Tail:
                 machine.separated = machine.position
         else:
             machine.carry(at)
-        # With an open backtracking point, a failure undoes the complete run of calls; otherwise, only the failed call becomes text.
+        # If a backtracking point is open, a failure undoes all calls of the run. Otherwise, only the failed call becomes text.
         direct, tried = self.openers[mark]
         return machine.go_to(direct if machine.frames and not machine.quotation else tried)
 
@@ -350,18 +358,18 @@ class Tail:
         if machine.closed < len(expected):
             wanted = repr(expected[machine.closed])
             cut_off = ended and machine.call and self._was_cut_off(machine)
-            # A call that must be complete, such as bare `{"name": …}`, is text if its end is missing.
+            # A bare call such as `{"name": …}` must be complete, so it's text if its end is missing.
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 return machine.fail(wanted)
             if cut_off:
                 fail_call(machine, "truncated", wanted, "")
                 machine.closed = ABANDONED
-            # Engines strip end markers that also end the turn from the end of the output, so such a marker isn't missing.
+            # If an end marker also ends the turn, engines strip it from the end of the output, so don't report it as missing.
             elif not ended or expected[machine.closed] not in self.optional:
                 self._repair(machine, expected[machine.closed])
         self._complete(machine)
-        if not call_failed(machine):  # After a call that is text, whitespace is text too.
-            # If text follows, consume only the format's layout, because any further line break belongs to the text.
+        if not call_failed(machine):  # After a call that became text, whitespace is text too.
+            # If text follows, consume only the format's layout, because further line breaks belong to the text.
             shared = shared_length(machine.buffer, machine.at, self.after)
             machine.take(Role.LAYOUT, at if ended else machine.at + shared)
         if torn and machine.at < len(machine.buffer):
@@ -369,13 +377,16 @@ class Tail:
         return machine.go_to(machine.frames[-1].sealed if machine.frames else self.hub)
 
     def _torn(self, machine: Machine, at: int) -> bool:
-        """Return whether the token limit truncated a marker that starts at `at`."""
+        """Return whether the marker that starts at `at` was truncated by the token limit."""
         rest = machine.buffer[at:]
         limited = machine.final and machine.length_limited and rest
         return bool(limited) and any(mark.startswith(rest) for mark in self.marks.literals)
 
     def _drop(self, machine: Machine) -> None:
-        """Report a marker that was truncated after a call, and that starts the next call or ends a complete one."""
+        """Report and drop a marker that was truncated after a call.
+
+        The marker starts the next call or ends a complete one.
+        """
         rest = machine.buffer[machine.at :]
         closers = (*self.closers, *self.section)
         if any(closer.startswith(rest) for closer in closers):
@@ -385,16 +396,16 @@ class Tail:
             cut_short(machine)
 
     def _limited(self, machine: Machine) -> bool:
-        """Return whether the token limit cut the output off before the end of the call."""
-        # Without an end marker, a call is complete only if text follows. After the first end marker, the arguments of a call are complete.
+        """Return whether the token limit cut off the output before the end of the call."""
+        # After the first end marker, the arguments are complete. A call without end markers is complete only if text follows.
         cut = machine.call is not None and machine.call.cut and not machine.closed
         return machine.length_limited and machine.final and cut
 
     def _was_cut_off(self, machine: Machine) -> bool:
         """Return whether a call with complete arguments was cut off at the end of the output.
 
-        Engines strip the marker that stopped the model, and models that omit the start marker also omit the end marker. In other cases, a
-        call is complete only after an end marker, or after the fence or bracket around its arguments.
+        Engines strip the marker that stopped the model, and models that omit the start marker also omit the end marker. Otherwise, a call
+        is complete only after an end marker, or after the closing fence or bracket around its arguments.
         """
         if self._limited(machine):
             return True
@@ -405,7 +416,7 @@ class Tail:
 
 
 def _take(machine: Machine, end: int) -> None:
-    """Consume an end marker, which is content after a failed call."""
+    """Consume an end marker. After a failed call, the end marker is content."""
     if call_failed(machine):
         machine.text(Role.CONTENT, end)
     else:
@@ -419,31 +430,31 @@ def _take(machine: Machine, end: int) -> None:
 class Unread:
     """Treats text that isn't a valid call as content.
 
-    The text ends where parsing failed, or at the next occurrence of the same marker. With `ends`, text that looks like a call ends after a
-    closing brace and the call's end markers.
+    The text ends where parsing failed, or at the next occurrence of the same marker. If `ends` is set, text that looks like a call ends
+    after a closing brace and the call's end markers.
     """
 
     role: Role
     hub: int
     finder: Finder
     stops: Finder
-    """Markers that always end the text, even inside an attempted call."""
+    """Markers that always end the text, even inside a possible call."""
     openers: frozenset[str] = frozenset()
-    """Start markers that always indicate a call, without whitespace. If an answer is only such a marker, it has no content."""
+    """Start markers without whitespace that always indicate a call. An answer that is only such a marker has no content."""
     ends: Finder | None = None
-    """The closing brace, and start markers of another call."""
+    """Finder for the closing brace and for start markers of other calls. If set, text that looks like a call is dropped."""
     closers: Finder = NO_MARKERS
 
     def step(self, machine: Machine) -> bool:
         if self.ends is not None and (end := self._brace(machine, self.ends)) != _NOWHERE:
             return end == _UNDECIDED or self._drop(machine, end)
-        # Consume at least one character; otherwise, the same marker would be found again forever.
+        # Consume at least one character. Otherwise, the parser would find the same marker again forever.
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         end = self._again(machine, failed) if machine.rereads else failed
-        # In "…with <call> and</think>", the failed call must not include the end of the reasoning.
+        # Stop at the end marker of reasoning, as in "…with <call> and</think>".
         closed, closer = self.stops.find(machine.buffer, machine.at + 1, end + self.stops.longest)
         end = closed if closer and closed < end else end
-        # In `<call> <ca`, the marker may occur again and end this text.
+        # Wait for more text if the marker may occur again, as in `<call> <ca`.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
         alone = machine.final and not machine.answered and end == len(machine.buffer)
@@ -458,10 +469,13 @@ class Unread:
         return machine.go_to(self.hub)
 
     def _again(self, machine: Machine, failed: int) -> int:
-        """Return the position before `failed` at which the marker occurs again, or at which an overlapping one starts, as in `>>>>`."""
+        """Return the position before `failed` at which the marker occurs again, or `failed` if there is none.
+
+        An overlapping marker counts too, as in `>>>>`.
+        """
         buffer, start = machine.buffer, machine.at
         marker = self.finder.at(buffer, start)
-        # In "<call> is how <call>{…}</call> begins", the first marker and the text before the second marker are content.
+        # In "<call> is how <call>{…}</call> begins", only the second marker starts a call. The text before it is content.
         core = marker.strip()
         inside = start + len(marker)
         limit = max(failed, inside)
@@ -474,7 +488,7 @@ class Unread:
         return failed
 
     def _drop(self, machine: Machine, end: int) -> bool:
-        """Consume text that looks like a call, up to `end` after its closing brace, and the end markers that follow."""
+        """Consume text that looks like a call, and the end markers after it. `end` is the position after its closing brace."""
         buffer, closer = machine.buffer, "}"
         while closer:
             after = end_of(SPACE, buffer, end, end + MAX_BLANK)
@@ -489,7 +503,10 @@ class Unread:
         return machine.go_to(self.hub)
 
     def _brace(self, machine: Machine, ends: Finder) -> int:
-        """Return the end of a brace that opens after the marker, with at most a word in between."""
+        """Return the position after the closing brace of an object that follows the marker.
+
+        Only a single word may be between the marker and the object.
+        """
         buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
         opened = buffer.find("{", machine.at, failed)
         if opened < 0:
@@ -498,7 +515,7 @@ class Unread:
                 return _UNDECIDED
             if not buffer.startswith("{", opened):
                 return _NOWHERE
-        # The text before the failure was valid JSON, so no brace before it closes the outer one.
+        # The text before the failure was valid JSON, so the outer object can't close there.
         inside = max(opened + 1, failed)
         limit = inside + MAX_WORD
         search = ends.find if machine.final else ends.decided
