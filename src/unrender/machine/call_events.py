@@ -1,4 +1,4 @@
-"""Handles the start, name and end of calls, quotations around them, and the text of failed calls."""
+"""Handles the start, name and end of calls, quotations around calls, and the text of failed calls."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import end_of
 
 NAMESPACE = "functions."
-"""Namespace that some formats, and sometimes models of other formats, write before tool names."""
+"""Namespace that some formats put before tool names. Models of other formats sometimes add it too."""
 ABANDONED = 1 << 30
-"""More end markers than any call has, so that none counts as missing."""
+"""A number of end markers that is larger than any call has, so that no end marker is reported as missing."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
-"""Roles of text that may be between content and a call."""
+"""Roles of text that is allowed between content and a call."""
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.:/-]{1,128}")
-"""Pattern of the name of a tool that isn't offered."""
+"""Pattern for the name of a tool that isn't offered."""
 _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
 """Text at the end of the output that may be the start of a tool name."""
 
 
 def begin_call(machine: Machine) -> CallState:
     """Create the state of a new call."""
-    # The backtracking point is at the call's first marker, where the text of a failed call starts.
+    # The text of a failed call starts at its first marker, where the backtracking point is.
     machine.call = CallState(start=machine.frames[-1].at if machine.frames else machine.position)
     machine.closed = 0
     return machine.call
 
 
 def offers(machine: Machine, name: str) -> bool:
-    """Return whether a call may have this name."""
+    """Return whether a call may use this tool name."""
     request = machine.request
     any_name = request.tools is None or machine.policy.unknown_tools == "call"
     return bool(name) and (any_name or request.tool(name) is not None)
 
 
 def name_call(machine: Machine, name: str) -> bool:
-    """Set the name of the call. Return False, without changes, if no such tool is offered."""
+    """Set the name of the call. If no such tool is offered, return False and change nothing."""
     if not offers(machine, name):
         return False
     call, tools, tool = machine.current, machine.request.tools, machine.request.tool(name)
@@ -57,8 +57,8 @@ def name_call(machine: Machine, name: str) -> bool:
 def name_meant(machine: Machine, name: str, position: int) -> int:
     """Correct a misspelled tool name at `position`, and report it.
 
-    A namespace before the name is allowed, and with the policy `repair="offered"`, a different case too. Return the length of the text
-    before the name; -1 if no tool or several match.
+    A namespace before the name is allowed. The policy `repair="offered"` also allows a different case. Returns the length of the text
+    before the name, or -1 unless exactly one tool matches.
     """
     if machine.policy.repair == "none" or machine.strict or not name:
         return -1
@@ -75,20 +75,20 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
 
 
 def glued(request: Request, text: str) -> str:
-    """Return the tool whose name, followed by one of its argument names, is `text`; "" if there is none, or several."""
+    """Return the tool if `text` is its name directly followed by one of its argument names. Return "" unless exactly one tool matches."""
     named = [name for name in request._tool_names if name and text.startswith(name)]
     found = [name for name in named if text[len(name) :] in ArgumentTypes.of(request.tool(name)).declared]
     return found[0] if len(found) == 1 else ""
 
 
 def start_call(machine: Machine) -> None:
-    """Emit the start of the call, unless calls are sent when they are complete."""
+    """Emit the start of the call, if calls are streamed."""
     if machine.given_as_written(machine.current):
         _emit_start(machine)
 
 
 def _emit_start(machine: Machine) -> None:
-    """Emit the start of the call, and its buffered arguments."""
+    """Emit the start of the call, and the arguments buffered before it."""
     call = machine.current
     if call.begun:
         return
@@ -96,26 +96,26 @@ def _emit_start(machine: Machine) -> None:
     call.id = machine.ids.give(machine.calls, call.name, call.id)
     machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.offered, call.start))
     if expected := instead_of_call(machine.request, call.name):
-        # This event may still be undone, so a strict parser raises only once it's final.
+        # Backtracking may still remove this event, so a strict parser raises only once the event is final.
         machine.events.append(Malformed(call.name, call.start, expected))
-    # In `{"arguments": {…}, "name": "f"}`, the arguments precede the name.
+    # Emit arguments that precede the name, as in `{"arguments": {…}, "name": "f"}`.
     if waiting := "".join(call.arguments):
         machine.events.append(ArgumentsText(machine.calls, waiting))
     machine.calls += 1
 
 
 def end_call(machine: Machine, status: CallStatus, text: str = "") -> None:
-    """Emit the end of the call, and everything that was buffered."""
+    """Emit the end of the call. If the start wasn't emitted yet, emit the start and the arguments first."""
     _emit_start(machine)
     machine.events.append(ToolCallFinished(machine.calls - 1, status, text, machine.position))
     machine.call = None
 
 
 def complete_call(machine: Machine) -> None:
-    """Emit a complete call, unless the request allows no more calls."""
+    """End a complete call. If the request allows no more calls, the call fails."""
     call = machine.current
     if call.unoffered:
-        machine.frames.clear()  # The text of the call is content, whether quoted or not.
+        machine.frames.clear()  # The text is content, whether or not it's quoted.
         fail_call(machine, "invalid", "", "")
         machine.closed = ABANDONED
     elif machine.surplus(call):
@@ -131,9 +131,9 @@ def seal(machine: Machine) -> None:
 
 
 def open_call(machine: Machine) -> ToolCall | None:
-    """Return the current call as far as it was parsed; None if its start was already emitted."""
+    """Return the current call as far as it was parsed. Return None if its start was already emitted, or if it may still be text."""
     call = machine.call
-    # As long as a backtracking point before the call is open, the call may still be text.
+    # A call without a name may still be text. So may a call after an open backtracking point.
     if call is None or not call.name or call.begun or call.unoffered:
         return None
     if machine.frames and machine.frames[0].at <= call.start:
@@ -141,22 +141,22 @@ def open_call(machine: Machine) -> ToolCall | None:
     return _read_so_far(call, "open")
 
 
-# Backtracking points, and calls that may be quoted.
+# Backtracking points, and calls that may be quoted
 
 
 def commit(machine: Machine, recover: int = -1) -> None:
-    """Close all backtracking points except those that hold a call. `recover` is the target if a call breaks."""
+    """Close all backtracking points except those that hold a call. `recover` is the address to continue at if a call breaks."""
     if recover >= 0:
         machine.recover = recover
         if machine.call:
             machine.call.committed = True
-    # A call inside reasoning may still turn out to be part of the reasoning, so its frame stays open.
+    # Keep the frame of a call inside reasoning open, because the call may turn out to be part of the reasoning.
     while machine.frames and not is_quoted(machine, machine.frames[-1]) and not machine.frames[-1].holds:
         machine.frames.pop()
 
 
 def is_quoted(machine: Machine, frame: Frame) -> bool:
-    """Return whether a quotation is open at the backtracking point. If so, make the frame hold the following text."""
+    """Return whether a quotation is open at the backtracking point. If so, the frame holds the following text."""
     if frame.hub < 0 or frame.quotation:
         return frame.quotation is not None
     (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
@@ -172,14 +172,14 @@ def is_quoted(machine: Machine, frame: Frame) -> bool:
 
 
 def _text_before(machine: Machine, frame: Frame) -> tuple[str, bool]:
-    """Return the free text before a backtracking point, and whether that text is completed reasoning."""
+    """Return the free text before a backtracking point, and whether that text is reasoning that has ended."""
     position, spans, line = frame.at, frame.spans, ""
     while spans:
         role = machine.span_roles[spans - 1]
         before = "" if role in _BETWEEN else machine.context(position, spans, MAX_CONTEXT)
         if before.strip() or (role not in _BETWEEN and not before):
             return before + line, role is not frame.role
-        # Skip the header in "`<|im_start|>assistant <call>`", so that the quotation before it is found.
+        # Skip headers to find a quotation before them, as in "`<|im_start|>assistant <call>`".
         spans -= 1
         begin = machine.span_ends[spans - 1] if spans else 0
         line = "\n" if "\n" in machine.recent(max(begin, position - MAX_CONTEXT), position) else line
@@ -201,7 +201,7 @@ def begins_line(machine: Machine, frame: Frame) -> bool:
 
 
 def unquote(machine: Machine) -> None:
-    """Accept a call that was held because it might have been quoted."""
+    """Accept a call that was buffered because it might have been quoted."""
     frame = machine.frames[-1]
     frame.quotation = None
     if machine.call is None or not frame.whole:
@@ -209,9 +209,9 @@ def unquote(machine: Machine) -> None:
 
 
 def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
-    """End a call that can't be completed, and report it. `Policy.failed_calls` determines the place of the call's text.
+    """End a call that can't be completed, and report it. `Policy.failed_calls` determines where the call's text is returned.
 
-    `at` is the position of the failure, if more text was consumed since.
+    `at` is the position of the failure, if more text was consumed since then.
     """
     call = machine.current
     if machine.strict and at is None:
@@ -220,12 +220,12 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
     cut = status == "truncated" and machine.cut_at(call)
     if cut:
         machine.take(Role.MALFORMED, len(machine.buffer))
-    # The start of the call was emitted already, so don't repeat its text as content.
+    # The start of a streamed call was already emitted, so don't emit its text as content.
     if machine.given_as_written(call):
         end_call(machine, status)
         machine.malformed(met, wanted, at=at)
         return
-    # The prompt may contain the call's first marker, which isn't part of the model's text.
+    # The call's first marker may be part of the prompt, so exclude it from the model's text.
     text = machine.since(max(call.start, 0) if machine.given else call.start)
     outcome = fate(machine, call, cut)
     if outcome == "call":
@@ -235,10 +235,10 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
         return
     machine.call = None
     failed = bool(call.name) or cut
-    if not call.unoffered:  # A call of an unoffered tool was already reported at its name.
+    if not call.unoffered:  # Calls of unoffered tools were already reported at the tool name.
         machine.malformed(met, wanted, _read_so_far(call, status, text) if failed else None, at)
     if outcome == "content":
-        # Whitespace after the previous call is now between two pieces of content.
+        # Carried whitespace is now between two pieces of content, so emit it.
         if machine.carried:
             machine.bring()
         machine.answered = True
@@ -257,7 +257,7 @@ def call_failed(machine: Machine) -> bool:
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:
-    """End the output with a call that the token limit cut off; `call` is its parsed part."""
+    """End the output with a call that the token limit cut off. `call` is the part that was parsed."""
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
@@ -267,7 +267,7 @@ def cut_short(machine: Machine, call: CallState | None = None) -> bool:
 
 
 def drop_opener(machine: Machine) -> None:
-    """End the output inside a call marker: the marker is dropped and reported."""
+    """End the output inside the start marker of a call. The marker is reported and dropped."""
     if machine.length_limited:
         cut_short(machine)
         return
@@ -276,14 +276,14 @@ def drop_opener(machine: Machine) -> None:
 
 
 def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) -> bool:
-    """Start a call of a tool that isn't offered, and report it. The call's text is content up to its end.
+    """Start and report a call of a tool that isn't offered. The call's text is content up to its end.
 
-    Return False if the text before the name may be prose. `shown` means that this text certainly starts a call.
+    Returns False if the text before the name may be prose. `shown` is True if this text definitely starts a call.
     """
     frame = machine.frames[-1] if machine.frames else None
     others = machine.policy.repair == "offered" and frame is not None and bool(frame.targets)
     if others or (machine.policy.repair != "none" and glued(machine.request, name)):
-        return False  # Another syntax may have the name at another place, or a repair may find it.
+        return False  # The name may be elsewhere in another syntax, or a repair may find it.
     shown = shown or (frame is not None and frame.reported and frame.alone)
     if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
         return False
@@ -295,36 +295,36 @@ def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) 
 
 
 def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
-    """Return the treatment of a failed call's text."""
+    """Return how the text of a failed call is treated."""
     chosen = machine.policy.failed_calls
     if call.unoffered or machine.given_as_written(call):
         return "content"
-    if machine.surplus(call):  # If the request allows only one call, don't return a second one.
+    if machine.surplus(call):  # The request allows only one call, so don't return another one.
         return "content" if chosen == "content" else "apart"
     if chosen == "auto":
         return "apart" if cut else "content"
-    # A call without a name is ordinary text, unless the limit cut it off.
+    # Treat a call without a name as text, unless the token limit cut it off.
     if not call.name:
         return "apart" if cut and chosen == "call" else chosen if cut else "content"
     return chosen
 
 
 def begins_call(machine: Machine, frame: Frame) -> bool:
-    """Return whether the text from a backtracking point to the end of the output, cut off by the limit, is certainly a call."""
+    """Return whether the text from a backtracking point to the end of the output, cut off by the limit, must be a call."""
     if frame.holds and not (
         frame.whole or frame.quotation
-    ):  # A call inside reasoning that continues is part of the reasoning.
+    ):  # A call followed by more reasoning is part of the reasoning.
         return False
     if frame.call or frame.at == machine.separated or (frame.reported and frame.alone):
         return True
-    # `functools[` alone may be prose; `functools[{"name": "get_we` is not.
+    # `functools[` may be prose, but `functools[{"name": "get_we` contains the start of a tool name.
     name = _LAST_WORD.search(machine.buffer, machine.at)
     names = (tool.name for tool in machine.request.tools or ())
     return name is not None and any(offered.startswith(name.group()) for offered in names)
 
 
 def _read_so_far(call: CallState, status: CallStatus, text: str = "") -> ToolCall:
-    """Return the call as far as it was parsed. `text` is the source text of a failed call."""
+    """Return the part of the call that was parsed. `text` is the source text of a failed call."""
     arguments = "".join(call.arguments)
     return ToolCall(
         name=call.name, arguments_json=arguments, id=call.id, status=status, offered=call.offered, text=text

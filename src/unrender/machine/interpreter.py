@@ -4,11 +4,11 @@ Strategy: an LPeg-style machine whose state is plain data. An instruction that r
 The next chunk resumes the instruction, so nothing is parsed twice. `steps` counts instructions, so that tests can assert linear time.
 
 Rules:
-- An instruction moves `at` and `pc`, and returns True only to suspend. No instruction suspends once `final` is set.
+- An instruction changes `at` and `pc`, and returns True only to suspend. No instruction suspends once `final` is set.
 - Only `fail` backtracks, and only to the latest frame. Without a frame, execution continues at `recover`. Committed text is never undone.
 - Events after an open backtracking point are buffered until the point is closed.
-- Consumed text, `buffer[:at]`, isn't needed in the buffer. `past` stores it for backtracking, and `go_back` prepends it to the buffer.
-- The amount of text parsed again is limited relative to the length of the text. The limit doesn't depend on the chunks.
+- Consumed text, `buffer[:at]`, can be removed. `past` stores it for backtracking, and `go_back` prepends it to the buffer again.
+- The amount of text parsed again is limited relative to the length of the text. The limit doesn't depend on the chunk boundaries.
 - Whitespace between calls is buffered ("carried"). Carried whitespace is content if more content follows, otherwise layout.
 """
 
@@ -30,9 +30,9 @@ from unrender.nodes import Role
 from unrender.values.resumable import Resumable, Scanner, Taker
 
 OR = " or "
-"""Separator between alternative expected texts."""
+"""Separator between expected texts in an error message."""
 CONTEXT = 40
-"""Number of context characters on each side of the position in an error message."""
+"""Number of context characters on each side of the position of an error."""
 _TEXTS = frozenset((Role.CONTENT, Role.REASONING))
 _VALUES = frozenset((Role.ARGUMENT, Role.VALUE))
 
@@ -41,7 +41,7 @@ class Instruction(Protocol):
     """Interface of instructions: frozen data with a `step` method."""
 
     def step(self, machine: Machine) -> bool | None:
-        """Advance the machine. Return True to suspend until there is more text."""
+        """Advance the machine. Return True to suspend until more text arrives."""
         ...
 
 
@@ -50,7 +50,7 @@ Program = tuple[Instruction, ...]
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Machine(Resumable):
-    """Runs a program over one answer. The machine suspends at the end of the text, and resumes with the next chunk.
+    """Runs a program over one answer. The machine suspends at the end of a chunk, and resumes with the next one.
 
     Positions count characters from the start of the output. Text in the prompt has negative positions.
     """
@@ -59,13 +59,13 @@ class Machine(Resumable):
     request: Request
     ids: CallIds
     roles: dict[Role, Role]
-    """Roles mapped to other roles, e.g. reasoning to content if the caller requests it."""
+    """Replacements for roles. For example, reasoning is returned as content if the caller requests it."""
     policy: Policy = USUAL
     strict: bool = False
     specials: tuple[str, ...] = ()
-    """Texts of special tokens, if the caller distinguishes them from text. A special token is never part of a quotation."""
+    """Special tokens as text, if the caller distinguishes them from text. A special token is never part of a quotation."""
     given: bool = False
-    """True if a generation prompt wrote the text before position 0, so that this text is never content."""
+    """True if the text before position 0 is part of a generation prompt, so that this text is never content."""
     length_limited: bool = False
     final: bool = False
     halted: bool = False
@@ -80,7 +80,7 @@ class Machine(Resumable):
     past: ReadText = field(default_factory=ReadText)
     scanner: Scanner | None = None
     flow: Taker | None = None
-    """Fast path for more text of the same kind; None if an instruction has to decide."""
+    """Fast path for more text of the same kind. None if an instruction has to decide."""
     events: list[Event | BrokenText] = field(default_factory=list)
     """Events that haven't been released yet."""
     released: int = 0
@@ -93,7 +93,7 @@ class Machine(Resumable):
     answered: bool = False
     """True if content has started; until then, whitespace between parts is layout."""
     mentioned: bool = False
-    """True if the text contained a reasoning marker that the format doesn't have."""
+    """True if the text contained a reasoning marker that isn't part of the format."""
     fenced: bool = False
     """True if a Markdown fence around a call is open."""
     frames: list[Frame] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Machine(Resumable):
     recover: int = 0
     """Address at which execution continues if parsing fails without a backtracking point."""
     broke: bool = False
-    """True if parsing failed without a backtracking point."""
+    """True if parsing failed and there was no backtracking point."""
     failed_at: int = 0
     """Furthest index in `buffer` that the current attempts reached."""
     wanted: str = ""
@@ -116,15 +116,15 @@ class Machine(Resumable):
     barrier: int = 0
     """End of the latest failed call. A quotation can't start before this position."""
     cut_from: int = -1
-    """Position of a marker after which the token limit cut the output off."""
+    """Position of a marker after which the token limit cut off the output."""
     call: CallState | None = None
     calls: int = 0
     closed: int = 0
-    """Number of end markers consumed for the current call or section."""
+    """Number of end markers consumed for the current call or run of calls."""
     loose: bool = False
-    """True if the run of calls started without its outermost marker."""
+    """True if the run of calls started without its outermost start marker."""
     separated: int = -1
-    """Position after the latest separator between calls, where only a call may follow."""
+    """Position after the latest separator between calls, at which only a call is allowed."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
     stack: StackEntry | None = None
@@ -136,13 +136,13 @@ class Machine(Resumable):
 
     def copy(self) -> Self:
         """Return an independent copy of the machine."""
-        # `slots=True` creates a new class, so a bare `super()` fails.
+        # A bare `super()` fails, because `slots=True` creates a new class.
         other = super(Machine, self).copy()
         other.frames = [frame.copy() for frame in self.frames]
         return other
 
     def feed(self, text: str) -> list[Event | BrokenText]:
-        """Run over more text until an instruction suspends or halts, and return the final events."""
+        """Execute instructions on more text until one suspends or halts. Return the final events."""
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         program, steps = self.program, 0
@@ -155,10 +155,10 @@ class Machine(Resumable):
         return self.take_final()
 
     def finish(self, text: str = "") -> list[Event | BrokenText]:
-        """Run over the rest of the text, to the end of the answer."""
+        """Parse the remaining text, up to the end of the answer, and return the final events."""
         events: list[Event | BrokenText] = []
         if self.length_limited:
-            # Text that is still undecided here was cut off by the limit.
+            # Text that is still undecided at this point was cut off by the limit.
             events, text = self.feed(text), ""
             for frame in self.frames:
                 frame.cut = True
@@ -166,8 +166,8 @@ class Machine(Resumable):
                 self.call.cut = True
         self.final = True
         events += self.feed(text)
-        # With `tool_choice="required"`, only the end of the answer shows that a call is missing. A truncated answer might have called
-        # later.
+        # With `tool_choice="required"`, a missing call is reported at the end of the answer. If the limit truncated the answer, don't
+        # report it.
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
@@ -175,11 +175,13 @@ class Machine(Resumable):
         return [*events, *self.take_final()]
 
     def take_final(self) -> list[Event | BrokenText]:
-        """Return the final events: those before the first backtracking point. If strict, raise `ParseError` for the first deviation."""
-        # `frame.events` also counts released events, which `self.events` no longer contains.
+        """Return the final events, i.e. those before the first backtracking point. A strict parser raises `ParseError` for the first
+        deviation.
+        """
+        # `frame.events` counts all events, but `self.events` no longer contains the released ones.
         count = self.frames[0].events - self.released if self.frames else len(self.events)
         if not count:
-            return []  # Don't copy a long list of buffered events.
+            return []  # Don't copy a long list of events if none is final.
         released, self.events = self.events[:count], self.events[count:]
         self.released += count
         if self.strict:
@@ -197,13 +199,14 @@ class Machine(Resumable):
         return False
 
     def malformed(self, text: str, wanted: str, failed: ToolCall | None = None, at: int | None = None) -> None:
-        """Report text that the format doesn't allow, and the call that failed there. Raises `ParseError` if the parser is strict.
+        """Report text that the format doesn't allow, and the call that failed in this text. A strict parser raises `ParseError`.
 
-        `at` is the position of the text if it was consumed earlier. In that case, a strict parser raises when the event becomes final.
+        `at` is the position of the text if it was consumed earlier. In that case, a strict parser raises the error when the event becomes
+        final.
         """
         position = self.position if at is None else at
         if self.strict and at is None:
-            # Report the earliest final deviation first, as with smaller chunks. Events before the first backtracking point are final.
+            # Raise for an earlier deviation first, if its event is final. Smaller chunks would have raised there too.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
             raise ParseError(position, wanted, around)
@@ -215,13 +218,13 @@ class Machine(Resumable):
         return self.base + self.at
 
     def may_begin(self, text: str) -> bool:
-        """Return whether the rest of the buffer is a prefix of `text`, and the output isn't final."""
+        """Return whether the rest of the buffer may be the start of `text`. At the end of the output, return False."""
         return not self.final and text.startswith(self.buffer[self.at : self.at + len(text)])
 
     def needed_from(self) -> int:
         """Return the position from which text is still needed.
 
-        Text is needed by backtracking points, by a value whose end is uncertain, and by a call whose text becomes content if it fails.
+        Text is needed after a backtracking point, in a value whose end is uncertain, and in a call that becomes content if it fails.
         """
         first = self.base + self.at - (self.scanner.behind if self.scanner else 0)
         if self.frames:
@@ -248,13 +251,16 @@ class Machine(Resumable):
             self._shift(len(text))
 
     def _shift(self, size: int) -> None:
-        """Adjust indices after `size` characters were prepended to the buffer, or removed if negative."""
+        """Adjust indices after `size` characters were prepended to the buffer. If negative, characters were removed."""
         self.base -= size
         self.at += size
         self.failed_at += size
 
     def recent(self, begin: int, end: int) -> str:
-        """Return the text between two positions, as far as it's still stored. The buffer doesn't change, so indices stay valid."""
+        """Return the text between two positions. Text that is no longer stored is missing from the result.
+
+        The buffer doesn't change, so indices stay valid.
+        """
         if begin >= self.base:
             return self.buffer[begin - self.base : end - self.base]
         start, pieces = self.base, [self.buffer[: max(end - self.base, 0)]]
@@ -266,13 +272,13 @@ class Machine(Resumable):
         return "".join(reversed(pieces))[max(begin - start, 0) : max(end - start, 0)]
 
     def since(self, position: int) -> str:
-        """Return the text from `position`, which must still be needed, to the current position."""
+        """Return the text from `position` to the current position. The text must still be needed (see `needed_from`)."""
         return self.recent(position, self.position)
 
     def context(self, position: int, spans: int, limit: int) -> str:
         """Return up to `limit` characters of the free text that ends at `position`. `spans` is the number of spans before `position`.
 
-        The result is empty directly after a marker, layout or a call. Text from `position` on must still be needed.
+        The result is empty directly after a marker, layout or a call. The text after `position` must still be needed (see `needed_from`).
         """
         ends, roles, first = self.span_ends, self.span_roles, spans
         while first and roles[first - 1] in _TEXTS and (first == spans or position - ends[first - 1] < limit):
@@ -283,10 +289,10 @@ class Machine(Resumable):
             begin = max(begin, 0)
         return "" if first == spans or begin >= position else self.recent(begin, position)
 
-    # Consuming text: each character gets a role, and text becomes an event.
+    # Methods that consume text. They assign a role to each character, and may emit events.
 
     def take(self, role: Role, end: int) -> None:
-        """Consume the text up to `end` as `role`, without an event."""
+        """Consume the text up to `end` with the given role, without an event."""
         if end <= self.at:
             return
         if self.tag is not None:
@@ -294,7 +300,7 @@ class Machine(Resumable):
             return
         self.at = end
         roles = self.span_roles
-        # This inlines `add_span`, because most instructions end here.
+        # Inlined from `add_span`, because most instructions end here.
         if self.carried_spans or not roles:
             self.add_span(role, self.base + end)
         elif roles[-1] is role:
@@ -304,7 +310,7 @@ class Machine(Resumable):
             self.span_ends.append(self.base + end)
 
     def take_value(self, end: int, value: str | None) -> None:
-        """Consume text up to `end`, inside an open tag if there is one. If the text is a value, `value` is its JSON."""
+        """Consume the text up to `end`, inside the open tag if there is one. If the text is a value, `value` is the value as JSON."""
         if self.tag is None:
             self.take(Role.MARKER, end)
             return
@@ -323,7 +329,7 @@ class Machine(Resumable):
             self.add_span(IN_CALLS[self.tag], self.base + end)
 
     def text(self, role: Role, end: int) -> None:
-        """Consume the text up to `end` and emit it."""
+        """Consume the text up to `end`, and emit it with the given role."""
         start = self.at
         if end <= start:
             return
@@ -331,7 +337,7 @@ class Machine(Resumable):
             role = self.roles.get(role, role)
         if self.carried and role is Role.CONTENT:
             self.bring()
-        # If the prompt contains `<answer>` or `Sure, `, only the text after it is content.
+        # Text in the prompt, such as `<answer>` or `Sure, `, isn't content.
         if self.given and role is Role.CONTENT and start < -self.base:
             start = -self.base
         if text := self.buffer[start:end]:
@@ -341,7 +347,7 @@ class Machine(Resumable):
 
     def carry(self, end: int) -> None:
         """Consume whitespace between calls, which is layout unless there is content on both sides of the calls."""
-        # In `A<call>\n<call>B`, the line break is content because B follows. Text of the prompt is never content.
+        # In `A<call>\n<call>B`, the line break is content because B follows. Whitespace in the prompt is never content.
         begin = max(self.at, -self.base) if self.given else self.at
         if end <= begin or not self.answered or (self.frames and not self.frames[-1].quotation):
             self.take(Role.LAYOUT, end)
@@ -357,14 +363,14 @@ class Machine(Resumable):
         self.at = end
 
     def bring(self) -> None:
-        """Turn carried whitespace into content."""
+        """Emit the carried whitespace as content."""
         self.events.append(ContentText("".join(self.carried)))
         for index in self.carried_spans:
             self.span_roles[index] = Role.CONTENT
         self.carried, self.carried_spans = [], []
 
     def add_span(self, role: Role, end: int) -> None:
-        """Assign the role to all text up to `end` that isn't in a span. Carried whitespace keeps its own spans."""
+        """Assign the role to all text before `end` that isn't in a span yet. Carried whitespace keeps its own spans."""
         roles = self.span_roles
         apart = not roles or roles[-1] is not role or (self.carried_spans and self.carried_spans[-1] == len(roles) - 1)
         if apart:
@@ -379,19 +385,20 @@ class Machine(Resumable):
         return self.span_ends[-1] if self.span_ends else 0
 
     def final_spans(self) -> list[tuple[Role, int]]:
-        """Return the roles and ends of the final spans, which backtracking never changes."""
+        """Return the roles and ends of the final spans, which backtracking can't change."""
         spans = list(zip(self.span_roles, self.span_ends, strict=True))
         if self.frames:
             frame = self.frames[0]
             del spans[frame.spans :]
             if spans:
-                # The last span may be longer by now: in `a <b`, one span of content, only the text before `<` is final.
+                # The last span may contain text that isn't final. In `a <b`, which is one span of content, only the text before `<` is
+                # final.
                 spans[-1] = (spans[-1][0], frame.span_end)
         return up_to(spans, self.final_end)
 
     @property
     def final_end(self) -> int:
-        """End of the last final span. Carried whitespace isn't final, nor is a call that becomes content if it fails."""
+        """End of the last final span. Carried whitespace isn't final, and neither is a call that becomes content if it fails."""
         first = self.frames[0] if self.frames else None
         end = self.span_end if first is None else first.span_end if first.spans else 0
         if self.carried_spans and not self.final:
@@ -400,10 +407,10 @@ class Machine(Resumable):
         return min(end, self.call.start) if self.call and self._may_become_content(self.call) else end
 
     def way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
-        """Add and return a backtracking point at the current position. `targets` are tried in order, then `otherwise`."""
+        """Add a backtracking point at the current position, and return it. The `targets` are tried in order, then `otherwise`."""
         events = self.released + len(self.events)
         frame = Frame(targets, otherwise, self.base + self.at, events, len(self.span_ends), self.span_end, self.calls)
-        # After an attempt was cut off, other attempts from the same position are cut off too.
+        # If one attempt was cut off, other attempts at the same position are cut off too.
         frame.cut = frame.at == self.cut_from
         frame.saved = self.call.kept() if self.call else None
         frame.stack, frame.tag = self.stack, self.tag
@@ -418,39 +425,40 @@ class Machine(Resumable):
         return self.serial
 
     def close(self, serial: int) -> None:
-        """Close the backtracking point with this serial number and all later ones, unless a cut already closed them."""
+        """Close the backtracking point with this serial number, and all later ones. Does nothing if a cut already closed them."""
         # In `("a" cut "b" / "c")`, the cut closes the choice's backtracking point before the choice ends.
         while serial and self.frames and self.frames[-1].serial >= serial:
             self.frames.pop()
 
     def rewind(self, serial: int) -> bool:
-        """Return to the backtracking point with this serial number, and close it. Return False if the backtracking limit was exceeded."""
+        """Return to the backtracking point with this serial number, and close it. Return False if the backtracking limit is exceeded."""
         while self.frames[-1].serial > serial:
             self.frames.pop()
         frame = self.frames.pop()
         self.failed_at = max(self.failed_at, self.at)
-        # The text of a lookahead is parsed again, so it counts like a failed attempt.
+        # A lookahead is parsed again, so its text counts towards the limit like that of a failed attempt.
         self.reread += 1 + self.position - frame.at
         self.go_back(frame)
         return not self.exhausted()
 
     def fail(self, wanted: str) -> bool:
-        """Handle a mismatch: return to the latest frame, or break off if there is none. Always return False, so that a step can end with
-        `return machine.fail(…)`.
+        """Return to the latest backtracking point, or break off if there is none.
+
+        `wanted` is the expected text. The result is always False, so that a step can end with `return machine.fail(…)`.
         """
         call = self.call
-        if not (self.frames and call and call.unoffered):  # A call of an unoffered tool has already failed at its name.
+        if not (self.frames and call and call.unoffered):  # Calls of unoffered tools were already reported at the tool name.
             self.failed_here(wanted)
         if not self.frames:
             return self.break_off(wanted)
         frame = self.frames[-1]
         if frame.quotation and not frame.whole and call and call.committed:
-            if self.calls - call.begun > frame.calls:  # The calls before this one may be quoted too.
+            if self.calls - call.begun > frame.calls:  # Earlier calls may be quoted too.
                 return self.quote()
-            # A call that may be quoted fails like any other call.
+            # A committed call fails without backtracking, even if it may be quoted.
             self.frames.pop()
             return self.break_off(wanted)
-        # Every attempt counts towards the limit, even if it consumed no text.
+        # Count each attempt towards the limit, even if it consumed no text.
         self.reread += 1 + self.position - frame.at
         if self.exhausted():
             return False
@@ -458,9 +466,9 @@ class Machine(Resumable):
         frame.limited = self.cut_at(frame)
         if frame.limited and call and call.name:
             frame.call = call
-            call.begun = False  # Backtracking also removes the call's start event.
+            call.begun = False  # Backtracking removes the event for the start of the call.
         self.go_back(frame)
-        # Two syntaxes may start with `<call>`, so try the other one from the same position.
+        # Try the other alternatives at the same position. For example, two syntaxes may start with `<call>`.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.left = None if frame.serial else self.frames[-1]
@@ -468,8 +476,8 @@ class Machine(Resumable):
         return self.go_to(frame.otherwise)
 
     def failed_here(self, wanted: str) -> None:
-        """Record the expected text at the position of a failure."""
-        # The attempt that got furthest determines the expected text. Attempts that failed at the same position are joined: "'{' or '<f='".
+        """Record the text that was expected where parsing failed."""
+        # The furthest failed attempt determines the expected text. At the same position, expected texts are joined: "'{' or '<f='".
         if self.at > self.failed_at or not self.wanted:
             self.wanted = wanted
         elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
@@ -477,11 +485,11 @@ class Machine(Resumable):
         self.failed_at = max(self.at, self.failed_at)
 
     def go_back(self, frame: Frame) -> None:
-        """Undo everything since the backtracking point was added."""
+        """Undo all changes since the backtracking point was added."""
         del self.events[frame.events - self.released :]
         del self.span_roles[frame.spans :]
         del self.span_ends[frame.spans :]
-        # In `a <b`, one span of content, text after the backtracking point may have extended the last span.
+        # Text after the backtracking point may have extended the last span, as in `a <b`, which is one span of content.
         if self.span_ends:
             self.span_ends[-1] = frame.span_end
         self.recall(frame.at)
@@ -491,13 +499,13 @@ class Machine(Resumable):
         self.stack, self.tag = frame.stack, frame.tag
 
     def break_off(self, wanted: str) -> bool:
-        """Continue at `recover`, without a backtracking point. Always return False, so that a step can return the result."""
+        """Continue at `recover`, because no backtracking point is left. Always return False, so that a step can return the result."""
         self.wanted, self.broke = wanted, True
         self.stack = self.scanner = None
         return self.go_to(self.recover)
 
     def exhausted(self) -> bool:
-        """Return whether the backtracking limit was exceeded. If so, break off at the first backtracking point."""
+        """Return whether the backtracking limit is exceeded. If so, return to the first backtracking point and break off."""
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
@@ -508,22 +516,22 @@ class Machine(Resumable):
 
     @property
     def rereads(self) -> bool:
-        """True if more text may be parsed again after a failure, within the limit."""
+        """True if the limit allows parsing text again after a failure."""
         return self.reread <= self.position + FREE_REREADS
 
     def cut_at(self, opened: Frame | CallState) -> bool:
-        """Return whether the token limit cut the output off inside the part that `opened` starts."""
+        """Return whether the token limit cut off the output within `opened`, an attempt or a call."""
         return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
 
     # Calls that may be quoted.
 
     @property
     def quotation(self) -> Quotation | None:
-        """The open quotation before the current call; None if it can't be quoted."""
+        """The open quotation before the current call. None if the call can't be quoted."""
         return self.frames[-1].quotation if self.frames else None
 
     def quote(self) -> bool:
-        """Treat the text since the start of the quoted call as free text. Always return False, so that a step can return the result."""
+        """Treat the text since the start of a quoted call as free text. Always return False, so that a step can return the result."""
         frame, end = self.frames.pop(), self.position
         self.go_back(frame)
         self.malformed(self.buffer[self.at : end - self.base], "an unquoted call")
@@ -552,13 +560,13 @@ class Machine(Resumable):
         return self.call
 
     def given_as_written(self, call: CallState) -> bool:
-        """Return whether the call is streamed, i.e. its start is emitted before it ends."""
+        """Return whether the call is streamed, i.e. whether its start is emitted before the call ends."""
         given = self.policy.tool_calls == "streamed" and not call.unoffered
         return given and bool(call.name) and not self.surplus(call)
 
     def _may_become_content(self, call: CallState) -> bool:
-        """Return whether the text of a call is content if the call fails."""
-        # A streamed call such as `{"name": "f", "arguments": {"a": 1}, "id":` remains a call once its name is known.
+        """Return whether the text of the call becomes content if the call fails."""
+        # A streamed call with a name can't become content, even if it's incomplete: `{"name": "f", "arguments": {"a": 1}, "id":`.
         return not call.begun and not self.given_as_written(call)
 
     def surplus(self, call: CallState) -> bool:
@@ -566,7 +574,7 @@ class Machine(Resumable):
         return not call.begun and self.calls > 0 and self.request._one_call
 
     def arguments(self, text: str) -> None:
-        """Store argument text, and emit it if the start of the call was emitted."""
+        """Store a fragment of the arguments. If the start of the call was emitted, emit the fragment too."""
         call = self.current
         if not text:
             return

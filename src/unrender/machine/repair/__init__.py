@@ -1,9 +1,9 @@
 """Repairs slightly damaged calls, without guessing.
 
 `walk` rewrites a damaged call in the syntax of its format, and the exact parser parses the result. This package decides when a call may be
-repaired, how far its text extends, and which parts of the result are used.
+repaired, where its text ends, and which parts of the result are used.
 
-Rules: exact parsing comes first, and repair adds no cost to it. An attempted repair that fails has no effect on the result.
+Rules: exact parsing always comes first, and repairs don't slow it down. A failed repair doesn't change the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Damaged:
 
     repair: Repair
     tail: int
-    """Address of the code that searches for the end of the call."""
+    """Address of the code that finds the end of the call."""
 
     def step(self, machine: Machine) -> bool:
         frame, wanted = machine.frames[-1], machine.wanted.partition(OR)[0] or "a call"
@@ -46,7 +46,7 @@ class Damaged:
         begins = begins or head is not None
         if not begins and not whole:
             return True
-        # A call after a quotation mark isn't repaired, even if its start marker is a special token.
+        # Don't repair a call after a quotation mark, even if its start marker is a special token.
         frame.hub = max(frame.hub, 0)
         if (
             not begins and word and word.end() < len(text)
@@ -57,14 +57,17 @@ class Damaged:
         call = begin_call(machine)
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         call.broken = (wanted, machine.buffer[failed : failed + 1], machine.base + failed)
-        # A marker between the start marker and the name doesn't start another call.
+        # Skip text up to the name, because a marker before the name doesn't start another call.
         named = head or word
         machine.take(Role.MALFORMED, max(failed, machine.at + named.end()) if named else failed)
         return machine.go_to(self.tail)
 
 
 def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
-    """Return whether the current call may be repaired: no part of it was sent, and the model wrote all of its text."""
+    """Return whether the current call may be repaired.
+
+    A call can't be repaired if part of it was emitted or is in the prompt.
+    """
     call = machine.call
     if (
         repair is None
@@ -82,7 +85,8 @@ def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
 def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
     """Repair the call whose text ends before the marker `mark`.
 
-    Return the part that ended, "call" or "run"; "" if the repair failed. `hub` is the address of the content.
+    Returns "run" if the text also ends the run of calls, otherwise "call". Returns "" if the repair failed. `hub` is the address of the
+    content.
     """
     start = machine.current.start
     text = machine.since(start)
@@ -110,7 +114,7 @@ def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
 
 
 def cut_back(machine: Machine, position: int) -> None:
-    """Move back to `position` and remove later spans. There must be no later events."""
+    """Move back to `position` and remove all spans after it. No event may have a later position."""
     roles, ends = machine.span_roles, machine.span_ends
     while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
         del roles[-1], ends[-1]
@@ -120,7 +124,7 @@ def cut_back(machine: Machine, position: int) -> None:
 
 
 def give_up(machine: Machine, wanted: str) -> bool:
-    """Fail at the end of a call that can't be repaired, and report the original position of the failure."""
+    """Fail because a call can't be repaired, and report where parsing originally failed. Always return False."""
     machine.searched += machine.position - machine.current.start
     failed = machine.current.broken[2] if machine.current.broken else machine.position
     machine.recall(failed)
@@ -138,7 +142,7 @@ class _Given:
 
 
 def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
-    """Parse a call exactly; None if it has a fault, or doesn't match its schema."""
+    """Parse the rewritten call. Return None if it's invalid, or if its arguments don't match the tool's schema."""
     ids = CallIds(numbered_id)
     reader = Machine(program=machine.program, request=machine.request, ids=ids, roles={}, strict=True, pc=hub)
     try:
@@ -157,7 +161,7 @@ def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
 
 
 def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> bool:
-    """Return whether the arguments match the tool's schema, and have the keys that the text contains."""
+    """Return whether the arguments match the tool's schema and contain exactly the given `keys`, if any."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -167,7 +171,7 @@ def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> b
 
 
 def _placed(found: Repaired, spans: list[tuple[Role, int]]) -> Iterator[tuple[Role, int]]:
-    """Yield the role and the end of each span of the original text. Text that wasn't copied has the role of a marker."""
+    """Yield the role and the end of each span of the original text. Text that wasn't copied gets the role of a marker."""
     begin = at = 0
     for text, place in found.pieces:
         if place >= 0:
@@ -182,7 +186,7 @@ def _placed(found: Repaired, spans: list[tuple[Role, int]]) -> Iterator[tuple[Ro
 
 
 def _left_out(found: Repaired, begin: int, end: int) -> Iterator[tuple[Role, int]]:
-    """Yield the spans of text that wasn't copied: markers of the format, and unexpected text."""
+    """Yield the spans of text that wasn't copied, i.e. markers of the format and unexpected text."""
     for damage in found.damage:
         stop = damage.at + len(damage.found)
         if begin <= damage.at and damage.at < stop <= end:

@@ -23,37 +23,37 @@ _SPACE = re.compile(r"\s*")
 _QUOTES = re.compile(r"[\"'\s]*")
 _QUOTE = re.compile(r"[\"']?")
 _ATTRIBUTE = re.compile(r"<([^\s<>=\"'/]+)(?:\s+\w+)?\s*=\s*[\"']?$")
-"""The start of a tag that contains a name: `<function=` or `<invoke name="`."""
+"""The start of a tag that contains a name, such as `<function=` or `<invoke name="`."""
 _TAG_END = re.compile(r"[\"']?\s*>")
 _PREFIX = re.compile(r"\w+[.:/]$")
-"""A prefix that some templates write before a name, as in `to=functions.now`."""
+"""A prefix that some templates put before a name, as in `to=functions.now`."""
 _CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
 TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
-"""The rest of a truncated or decorated end marker, after its word."""
+"""The rest of a truncated or decorated end marker after its word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
 _LEAST_PART = 2
-"""A part of a marker identifies the marker if it's longer than this."""
+"""A part of a marker is recognized only if it's longer than this."""
 _NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
-"""Punctuation that models write between two markers, or instead of one."""
+"""Punctuation that models insert between two markers, or use instead of a marker."""
 _BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
-"""Text before a damaged start marker, as in `{"function=` for `<function=`."""
+"""Characters before a damaged start marker, as in `{"function=` for `<function=`."""
 _NAME = r"[\w.:/-]{1,128}?"
 _OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
-"""Pattern for the start of a JSON object that is a call, up to its first string that may be a name."""
+"""Pattern for the start of a JSON object that is a call. The first string of the object may be the name."""
 _SENTENCE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
-"""Characters that end a sentence between the start marker of a call and the call."""
+"""Characters that may end a sentence before a call."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
-"""Words that some spelling has between the start marker of a call and its tool name."""
+"""Words that some syntaxes contain between the start marker of a call and the tool name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One difference between a call and its format."""
+    """A difference between a call and its format."""
 
     at: int
     found: str
-    """The unexpected text; "" if something is missing."""
+    """The unexpected text, or "" if something is missing."""
     wanted: str
     role: Role = Role.MALFORMED
     """The role of the found text."""
@@ -61,15 +61,15 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """A call rewritten in the syntax of its format."""
+    """A call that was rewritten in the syntax of its format."""
 
     pieces: tuple[tuple[str, int], ...]
-    """Text of the call in pieces, each with its position in the original text; -1 for a marker."""
+    """Pieces of the rewritten call, each with its position in the original text. The position of an inserted marker is -1."""
     end: int
     """End of the call in the original text."""
     damage: tuple[Damage, ...]
     keys: tuple[str, ...]
-    """Argument names in the original text, if arguments have their own markers."""
+    """Argument names in the original text, if each argument has its own markers."""
     has_id: bool
     """False if the original text has no id although the format requires one."""
     ends_run: bool
@@ -77,30 +77,29 @@ class Repaired:
 
     @property
     def text(self) -> str:
-        """Text of the call in the syntax of its format."""
+        """Text of the rewritten call."""
         return "".join(text for text, _ in self.pieces)
 
 
 @dataclass(frozen=True)
 class Repair:
-    """Repairs calls in one syntax."""
+    """Repairs calls of one syntax."""
 
     calls: Calls
     style: LiteralStyle | None
-    """Notation of values that have their own delimiters; None for raw values."""
+    """Notation of values that have their own delimiters. None for raw values."""
 
     def first_word(self, text: str) -> re.Match[str] | None:
-        """Return the first word of `text` that isn't in any start marker of a call; None if there is none."""
+        """Return the first word of `text` that isn't part of a start marker of a call. Return None if there is no such word."""
         known = (word for word in MARKER_WORDS.finditer(text) if word.group() not in _HEAD_WORDS | self.words)
         return next(known, None)
 
     def behind_words(self, text: str, request: Request) -> re.Match[str] | None:
-        """Return the head of a call in `text`, up to the tool name, if only words precede it; None if there is none."""
+        """Return the start of a call in `text`, up to the tool name. Only words may precede it. Return None if there is no such call."""
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
-                # Between two markers, any text is allowed. Before a call that starts with a bracket or its name, a complete sentence is
-                # required.
+                # Any words are allowed before a distinctive marker. Before a bracket or a bare name, a complete sentence is required.
                 ended = is_distinctive(found["open"]) or before[-1:] in _SENTENCE_ENDS
                 return found if ended and "`" not in before else None
         return None
@@ -118,27 +117,27 @@ class Repair:
         return re.compile(head if shown else r"(?!)(?P<open>)(?P<name>)")
 
     def tool(self, word: str, request: Request) -> str:
-        """Return the tool that `word` names, or "". The name of a declared argument may directly follow the tool name."""
+        """Return the offered tool with the name `word`, or "". The name of a declared argument may directly follow the tool name."""
         if request.tool(word):
             return word
         return glued(request, word) if Slot.KEY in self.calls.arguments.entry[1:2] else ""
 
     @property
     def other_opener(self) -> str:
-        """Alternative spelling of the tag that starts a call: `<function name=` for `<function=`; "" if there is none."""
+        """Other spelling of the tag that starts a call, such as `<function name=` for `<function=`. "" if there is none."""
         tag = _ATTRIBUTE.search(self.calls.head.core)
         return "" if not tag or " " in tag.group() else f"{self.calls.head.core[: tag.end(1)]} name="
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Words in the markers before the name."""
+        """Words in the markers before the tool name."""
         calls = self.calls
         opening = (calls.open, calls.call_open, *calls.function[: calls.function.index(Slot.NAME)])
         return frozenset(word for part in opening for word in MARKER_WORDS.findall(literal_of(part)))
 
     @property
     def markers(self) -> Iterator[Marker]:
-        """All markers of a call."""
+        """All markers in the syntax of a call."""
         calls, arguments = self.calls, self.calls.arguments
         every = (calls.open, calls.call_open, *calls.function, arguments.open, *arguments.entry, arguments.close)
         return (part for part in (*every, calls.call_close, calls.close) if isinstance(part, Marker) and part)
@@ -157,23 +156,23 @@ class Repair:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Markers, and pieces of markers, that values of a damaged call can't contain."""
+        """Markers and parts of markers that values of a damaged call can't contain."""
         return self.single | {marker.core for marker in self.markers if is_distinctive(marker.core)}
 
     @cached_property
     def single(self) -> frozenset[str]:
-        """Pieces that occur only once in the markers of a call, and so can be recognized when repeated."""
+        """Pieces that occur only once in the markers of a call, so that a repetition can be recognized."""
         every = "\n".join(marker.text for marker in self.markers)
         pieces = (piece for marker in self.markers for piece in marker.pieces)
         return frozenset(piece for piece in pieces if is_distinctive(piece) and every.count(piece) == 1)
 
 
 def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
-    """Return the repairer for one call syntax; None for a syntax that can't be repaired."""
+    """Return a `Repair` for one call syntax. Return None if calls of this syntax can't be repaired."""
     arguments = calls.arguments
     raw = notation_of(arguments.codec).unquoted and bool(arguments.entry)
     unfit = calls.whole or not any((calls.open, calls.call_open, calls.head))
-    # Arguments such as `city: Paris`, on lines of their own, can't be repaired, because only whitespace separates them.
+    # Raw arguments on lines of their own, such as `city: Paris`, are separated only by whitespace, so they can't be repaired.
     open_ended = raw and not (arguments.open_ended is False and literal_of(arguments.entry[0]).strip())
     return None if unfit or open_ended else Repair(calls, None if raw else style)
 
@@ -192,7 +191,7 @@ class MarkerWalk:
     keys: list[str] = field(default_factory=list)
     has_id: bool = True
     closed: bool = False
-    """True if an end marker shows that the call is complete."""
+    """True if an end marker proves that the call is complete."""
     ends_run: bool = False
     missing: tuple[str, ...] = ()
     """Missing pieces of the latest marker."""
@@ -201,7 +200,7 @@ class MarkerWalk:
         self.pieces.append((text, at))
 
     def note(self, at: int, end: int, wanted: str, role: Role = Role.MALFORMED) -> None:
-        """Record a difference: `text[at:end]` isn't the expected text."""
+        """Record that `text[at:end]` differs from the expected text `wanted`."""
         self.damage.append(Damage(at, self.text[at:end], wanted, role))
 
     def space(self, at: int) -> int:
@@ -210,7 +209,8 @@ class MarkerWalk:
     def marker(self, marker: Marker, *, wanted: bool = True, partly: bool = True) -> bool:
         """Parse a marker and write its complete text. Return whether the marker was found.
 
-        With `partly`, pieces may be missing. With `wanted=False`, a missing marker is written too, without recording a difference.
+        If `partly` is True, some pieces of the marker may be missing. If `wanted` is False, a missing marker is still written, but isn't
+        recorded as a difference.
         """
         at, missing, found, sure, known = self.at, [], False, False, len(self.damage)
         for piece in marker.pieces:
@@ -229,7 +229,7 @@ class MarkerWalk:
                 missing.append((here, piece))
                 layout = marker.before(piece)
                 at += len(layout) * self.text.startswith(layout, at)
-        # In `<|close|>call<|sep|>`, the piece `<|sep|>` alone may belong to any marker.
+        # A piece that isn't unique may belong to any marker, as `<|sep|>` in `<|close|>call<|sep|>`. Such a piece isn't enough.
         if missing and not (partly and sure):
             del self.damage[known:]
             found = False
@@ -243,7 +243,7 @@ class MarkerWalk:
         return found
 
     def elements(self, elements: Elements, *, shown: bool) -> bool:
-        """Parse markers and slots in order. `shown` means that earlier text already indicates a call."""
+        """Parse markers and slots in order. `shown` is True if earlier text already indicates a call. Return False on failure."""
         i = 0
         while i < len(elements):
             element = elements[i]
@@ -268,7 +268,7 @@ class MarkerWalk:
         return True
 
     def _otherwise(self, elements: Elements, i: int, *, shown: bool) -> int:
-        """Parse the text in place of a marker; return the number of elements that it replaces, or 0."""
+        """Parse the text that replaces a marker. Return the number of elements that the text covers, or 0 on failure."""
         marker = elements[i]
         assert isinstance(marker, Marker)
         if (slot := elements[i + 1 : i + 2]) and slot[0] in (Slot.NAME, Slot.KEY):
@@ -288,7 +288,7 @@ class MarkerWalk:
                 self.write(marker.text)
                 self.at = begin
                 return 1
-            # For example, `to=now` instead of `to=functions.now`.
+            # The prefix of a name may be missing, as in `to=now` instead of `to=functions.now`.
             prefix = _PREFIX.search(marker.text)
             if slot[0] is Slot.NAME and prefix:
                 rest = Marker(marker.text[: prefix.start()], _cut(marker.pieces, prefix.group()))
@@ -304,7 +304,7 @@ class MarkerWalk:
         return self._skipped(elements, i) or self._torn_opener(marker) or self._noise(elements, i)
 
     def spelled(self, marker: Marker, after: str) -> re.Match[str] | None:
-        """Return a match of the same tag in another spelling: `<function name="` for `<function=`."""
+        """Match another spelling of the same tag, such as `<function name="` for `<function=`."""
         tag = _ATTRIBUTE.search(marker.core)
         if not tag or not _TAG_END.match(after.strip()):
             return None
@@ -314,11 +314,11 @@ class MarkerWalk:
         )
 
     def _skipped(self, elements: Elements, i: int) -> int:
-        """Return the number of missing elements before the next one that is present, and write them."""
+        """Write the missing elements before the next element that is present. Return the number of missing elements, or 0 on failure."""
         here = self.space(self.at)
         for j in range(i + 1, len(elements) + 1):
             after = elements[j] if j < len(elements) else None
-            if after is None:  # The next element is arguments without a start marker.
+            if after is None:  # Arguments without a start marker come next.
                 entries = bool(self.repair.calls.arguments.entry)
                 there = self.entry_at(here) if entries else self.text.startswith("{", here)
             else:
@@ -331,8 +331,9 @@ class MarkerWalk:
         return 0
 
     def _torn_opener(self, marker: Marker) -> int:
-        """Parse the start marker of a tag without its bracket, as in `{"function=now>` for `<function=now>`. Return 1 on success, otherwise
-        0.
+        """Parse the start marker of a tag whose bracket is missing, as in `{"function=now>` for `<function=now>`.
+
+        Returns 1 on success, otherwise 0.
         """
         tag = _ATTRIBUTE.search(marker.core)
         begin = self.space(self.at)
@@ -345,7 +346,10 @@ class MarkerWalk:
         return 1
 
     def _noise(self, elements: Elements, i: int) -> int:
-        """Parse punctuation before or instead of a marker. Return 1 if the marker or the next element follows, otherwise 0."""
+        """Parse punctuation before a marker, or instead of one.
+
+        Returns 1 if the marker or the next element follows the punctuation, otherwise 0.
+        """
         marker = elements[i]
         assert isinstance(marker, Marker)
         end = end_of(_NOISE, self.text, self.at)
@@ -367,7 +371,7 @@ class MarkerWalk:
         return int(there)
 
     def _unopened(self, at: int) -> int:
-        """Return the position of a declared key whose start marker is missing or wrong; -1 if there is none."""
+        """Return the position of a declared key whose start marker is missing or wrong. Return -1 if there is no such key."""
         entry = self.repair.calls.arguments.entry
         first = entry[0]
         if not isinstance(first, Marker) or not first or entry[1] is not Slot.KEY:
@@ -380,7 +384,7 @@ class MarkerWalk:
         return begin if key and is_distinctive(closer) else -1
 
     def _supply(self, element: Element) -> bool:
-        """Write a missing element. Return False if its text would be a guess."""
+        """Write a missing element. Return False if its text can't be determined."""
         if isinstance(element, Marker):
             self.note(self.at, self.at, repr(element.core))
             self.write(element.text)
@@ -409,9 +413,9 @@ class MarkerWalk:
         return end > 0
 
     def _named(self, names: Sequence[str], after: str, *, ends: bool = True) -> int:
-        """Parse one of `names`, with or without quotation marks, before the marker `after`. Return the end of the name; 0 if there is none.
+        """Parse one of `names` before the marker `after`. The name may have quotation marks.
 
-        With `ends=False`, letters may directly follow the name.
+        Returns the end of the name, or 0 if no name matches. If `ends` is False, letters may directly follow the name.
         """
         start = end_of(_QUOTES, self.text, self.at, self.at + MAX_BLANK)
         start += len(NAMESPACE) * self.text.startswith(NAMESPACE, start)
@@ -427,7 +431,7 @@ class MarkerWalk:
         return end
 
     def _word(self, slot: Slot, after: Elements) -> bool:
-        """Copy the text of a slot, up to the next marker."""
+        """Copy the text of a slot, up to the next marker. Return False on failure."""
         stop = next((part.pieces[0] for part in after if isinstance(part, Marker) and part), "")
         end = (
             self.text.find(stop, self.at, self.at + MAX_WORD)
@@ -456,7 +460,7 @@ class MarkerWalk:
     def closer_at(self, at: int, *, foreign: bool = True) -> bool:
         """Return whether an end marker of the call is at `at`.
 
-        At the end of the text, a truncated end marker counts too. With `foreign`, any closing tag counts.
+        A marker that is truncated at the end of the text counts too. If `foreign` is True, any closing tag counts.
         """
         here, ends = self.space(at), self.repair.ends
         rest = self.text[here : here + MAX_WORD]
@@ -466,7 +470,7 @@ class MarkerWalk:
         return foreign and bool(ends) and _CLOSING_TAG.match(rest) is not None
 
     def read_closers(self, markers: Sequence[Marker]) -> None:
-        """Parse the end markers of the call, of which at least one is required."""
+        """Parse the end markers of the call. `closed` is set if at least one is found."""
         self.closed = not any(without_fences(marker.pieces) for marker in markers)
         for i, marker in enumerate(markers):
             if not without_fences(marker.pieces):

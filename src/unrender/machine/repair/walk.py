@@ -1,12 +1,12 @@
 r"""Rewrites a slightly damaged call in the syntax of its format.
 
 Strategy: walk over the markers of the call, in the order of the answer tree. Insert missing markers, drop repeated ones, and replace other
-spellings. Copy names, keys and values unchanged. Then the exact parser parses the result. A call is repaired if the parser reports no
+spellings. Copy names, keys and values unchanged. Then the exact parser parses the result. The repair succeeds if the parser reports no
 problems.
 
 Rules that prevent guessing:
 - The text contains the name of an offered tool, and the declared name of each argument.
-- Each value has two ends: its own end marker, and another marker of the same call at the expected place.
+- Each value is followed by its own end marker, or by another marker of the same call at the expected place.
 - A call is repaired only if there is just one way to insert the missing markers.
 - The arguments of a repaired call match the tool's schema.
 """
@@ -32,15 +32,15 @@ from unrender.values.resumable import DONE
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]<]|[^\W\d][\w.-]*', re.DOTALL)
-"""Parts that matter for matching brackets in JSON: strings, brackets, possible starts of markers, and words."""
+"""Parts of JSON that matter for finding its end: strings, brackets, possible starts of markers, and words."""
 _ARGUMENTS = re.compile(r"(?:arguments|parameters)\b")
-"""Names that models use for all arguments together."""
+"""Names that models use for an argument that contains all arguments."""
 _CLOSER_HEAD = re.compile(r"\W+\w")
 _LEAST = 2
 
 
 def read_damaged(repair: Repair, text: str, request: Request) -> Repaired | None:
-    """Return the repaired call at the start of `text`; None if that would require guessing, or if the call isn't damaged."""
+    """Return the repaired call at the start of `text`. Return None if the call isn't damaged, or if a repair would require guessing."""
     walk = _Walk(repair, text, request)
     if not walk.call() or not walk.damage:
         return None
@@ -51,10 +51,10 @@ def read_damaged(repair: Repair, text: str, request: Request) -> Repaired | None
 @dataclass(slots=True)
 class _Walk(MarkerWalk):
     places: dict[str, list[int]] = field(default_factory=dict)
-    """Positions of each marker in the text, cached."""
+    """Cached positions of each marker in the text."""
 
     def call(self) -> bool:
-        """Parse the call, and return whether it can be repaired."""
+        """Parse and rewrite the call. Return whether it can be repaired."""
         calls = self.repair.calls
         at = calls.function.index(Slot.ARGUMENTS)
         opened = [self._opened(marker) for marker in (calls.open, calls.call_open) if marker]
@@ -67,7 +67,7 @@ class _Walk(MarkerWalk):
         return self._ended()
 
     def _opened(self, marker: Marker) -> bool:
-        """Parse a start marker and the words after it; return whether there is one."""
+        """Parse a start marker and the words after it. Return whether the marker was found."""
         if not self.marker(marker, wanted=False):
             return False
         here = self.space(self.at)
@@ -79,10 +79,10 @@ class _Walk(MarkerWalk):
         return True
 
     def _ended(self) -> bool:
-        """Parse the end markers of the call; return whether there are any."""
+        """Parse the end markers of the call. Return whether at least one was found."""
         calls = self.repair.calls
         self.read_closers([marker for marker in calls.closing if marker])
-        # The exact parser needs the end marker of the run, even if the run continues or has no start marker.
+        # The exact parser needs the end marker of the run, even if more calls follow or the start marker is missing.
         self.ends_run = bool(calls.close) and self.marker(calls.close, wanted=False)
         return self.closed or self.ends_run
 
@@ -106,7 +106,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _object(self) -> bool:
-        """Copy one JSON object, adding missing closing brackets and dropping a superfluous one."""
+        """Copy one JSON object. Missing closing brackets are inserted, and a superfluous one is dropped."""
         start = self.space(self.at)
         if not self.text.startswith("{", start):
             return False
@@ -120,7 +120,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _broken_object(self, start: int) -> bool:
-        """Copy a JSON object without its last brackets, or with an unquoted tool name."""
+        """Copy a JSON object with wrong or missing closing brackets, or with an unquoted tool name."""
         text, opened, copied, stray = self.text, "", start, False
         for found in _JSON_PART.finditer(text, start):
             at, part = found.start(), found.group()
@@ -138,7 +138,7 @@ class _Walk(MarkerWalk):
                 and not stray
                 and text[max(at - MAX_BLANK, 0) : at].rstrip()[-1:] in ('"', "}", "]")
             ):
-                stray = True  # Drop the bracket in `{"a": "x"]}`.
+                stray = True  # Drop a single wrong bracket, as in `{"a": "x"]}`.
                 self.note(at, found.end(), repr(opened[-1]))
                 self.write(text[copied:at], copied)
                 copied = found.end()
@@ -158,7 +158,7 @@ class _Walk(MarkerWalk):
         return False
 
     def _quote(self, word: str, quoted: str, at: int) -> None:
-        """Add quotation marks around an unquoted word."""
+        """Write an unquoted word with quotation marks."""
         before, _, after = quoted.partition(word)
         self.note(at, at, "a quotation mark")
         self.write(before)
@@ -166,7 +166,7 @@ class _Walk(MarkerWalk):
         self.write(after)
 
     def _drop_closers(self) -> None:
-        """Drop brackets, and closing tags of other formats, before the end markers of the call."""
+        """Drop closing brackets, and closing tags of other formats, if an end marker of the call follows."""
         own = "|".join(map(re.escape, self.repair.ends))
         extra = (
             re.compile(rf"(?:\s*(?!{own})(?:</[^<>\s]{{1,64}}>|[}}\]]))+(?=\s*(?:{own}))").match(self.text, self.at)
@@ -178,12 +178,15 @@ class _Walk(MarkerWalk):
             self.at = extra.end()
 
     def _scanned(self, start: int, style: LiteralStyle) -> int:
-        """Return the end of a value with its own delimiters; 0 if there is none."""
+        """Return the end of a value with its own delimiters, or 0 if there is no such value."""
         end, _, status = LiteralScanner(style).scan(self.text, start, final=True)
         return end if status is DONE else 0
 
     def _tagged_object(self, box: str = "") -> bool:
-        """Write the entries of a JSON object as arguments between tags. `box` is an end marker that may follow the object."""
+        """Write the entries of a JSON object as arguments between tags. `box` is an end marker that may follow the object.
+
+        Returns False if there is no such object before the end of the call.
+        """
         start = self.space(self.at)
         end = self._scanned(start, LiteralStyle(strict=True)) if self.text.startswith("{", start) else 0
         try:
@@ -209,7 +212,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _boxed_object(self) -> bool:
-        """Unpack a JSON object that is the value of a single argument called `arguments`, and write its entries between tags."""
+        """Write the entries of a JSON object that is the only argument, called `arguments` or `parameters`, as arguments between tags."""
         arguments = self.repair.calls.arguments
         entry, at = arguments.entry, self.at
         value = entry.index(Slot.VALUE)
@@ -247,7 +250,7 @@ class _Walk(MarkerWalk):
         return False
 
     def _quoted(self, style: LiteralStyle) -> bool:
-        """Copy a value with its own delimiters, or quote a bare word if a string is expected."""
+        """Copy a value with its own delimiters. A bare word is quoted if the schema requires a string."""
         arguments = self.repair.calls.arguments
         start = self.space(self.at)
         end = self._scanned(start, style)
@@ -295,7 +298,7 @@ class _Walk(MarkerWalk):
         return True
 
     def _raw_end(self, start: int, core: str) -> tuple[int, int] | None:
-        """Return the end of a raw value, and the position after its end marker; None if it's ambiguous."""
+        """Return the end of a raw value, and the position after its end marker. Return None if the end is ambiguous."""
         text, head = self.text, literal_of(self.repair.calls.arguments.entry[0]).strip()
         torn = TAG_WORD.match(core)
         options = [re.escape(core), re.escape(head or core), *map(re.escape, self.repair.ends)]
@@ -323,14 +326,14 @@ class _Walk(MarkerWalk):
         return None
 
     def _ends_open(self, at: int, core: str) -> bool:
-        """Return whether a value ends at `at` without its end marker, before the next argument or the end of the call."""
+        """Return whether a value without an end marker ends at `at`, before the next argument or the end of the call."""
         head = literal_of(self.repair.calls.arguments.entry[0]).strip()
         if self.text.startswith(head, at):
             return self._next_entry(at, core)
         return self.text.startswith(self.repair.ends, at) and not self._later(core, at) and self.closer_at(at)
 
     def _next_entry(self, at: int, core: str) -> bool:
-        """Return whether the next argument starts at `at`, although the current value has no end marker."""
+        """Return whether the next argument starts at `at`, if the current value has no end marker."""
         entry, text = self.repair.calls.arguments.entry, self.text
         head = literal_of(entry[0]).strip()
         closer = self.repair.calls.arguments.closer
@@ -345,7 +348,7 @@ class _Walk(MarkerWalk):
         return declared and self._later(head, at) >= self._later(core, at)
 
     def _later(self, mark: str, at: int) -> int:
-        """Return the number of occurrences of a marker from `at` on."""
+        """Return the number of occurrences of a marker at or after `at`."""
         if mark not in self.places:
             self.places[mark] = [found.start() for found in re.finditer(re.escape(mark), self.text)]
         return len(self.places[mark]) - bisect_left(self.places[mark], at)
@@ -356,7 +359,7 @@ class _Walk(MarkerWalk):
 
 
 def _begins_with_part(value: str, opener: str) -> bool:
-    """Return whether a value starts with part of its start marker: `<arg_valueRome`, `arg_value>Rome`, `<arg_value/>Rome`."""
+    """Return whether a value starts with a part of its start marker, as in `<arg_valueRome`, `arg_value>Rome` or `<arg_value/>Rome`."""
     head = _CLOSER_HEAD.match(opener)
     rests = (*(opener[at:] for at in range(1, len(opener) - _LEAST)), *MARKER_WORDS.findall(opener))
     value = value.lstrip()
@@ -364,7 +367,7 @@ def _begins_with_part(value: str, opener: str) -> bool:
 
 
 def _holds_part(value: str, closer: str) -> bool:
-    """Return whether a value ends with part of its end marker: `Rome</para`, `Romeparameter>`, `Romeparameter`."""
+    """Return whether a value ends with a part of its end marker, as in `Rome</para`, `Romeparameter>` or `Romeparameter`."""
     head = _CLOSER_HEAD.match(closer)
     begun = head is not None and head.group() in value.rpartition("\n")[2]
     ends = (*(closer[at:] for at in range(1, len(closer) - _LEAST)), *MARKER_WORDS.findall(closer))
