@@ -1,7 +1,7 @@
 """Instructions for the inside of a call: its start, and the names and values of its arguments.
 
-Rules: same as in `instructions`. A scanner is stored in `machine.scanner` from its first step to its last, so that a suspended value can
-resume.
+Rules: the rules of `instructions` apply. A scanner is stored in `machine.scanner` from its first step to its last, so that a suspended
+value can resume.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from unrender.values.unmarked_ends import Follow
 
 _CDATA = Finder((CDATA_END,))
 _GOES_ON = re.compile(r"[^\W_]|[\"':]")
-"""Text that can't directly follow a value without delimiters."""
+"""Characters that can't directly follow a value without delimiters."""
 _QUOTES = ("'", '"')
-"""Quotation marks of Python strings, which models sometimes write even if the format has raw text."""
+"""Quotation marks of Python strings. Models sometimes add them even if the format has raw text."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeginCall:
-    """The possible start of a call."""
+    """The start of a possible call."""
 
     whole: bool = False
-    """True if the call is held back until it's complete."""
+    """True if the call is buffered until it's complete."""
     hub: int = -1
-    """Address of the text around a call in another format's syntax; otherwise -1."""
+    """Address of the text around the call if the call is in another format's syntax, otherwise -1."""
     section: str = ""
-    """Start marker of the section around calls in another format's syntax."""
+    """Start marker of the section around the calls, for calls in another format's syntax."""
 
     def step(self, machine: Machine) -> bool:
         if self.hub >= 0:
@@ -60,11 +60,11 @@ class BeginCall:
         return machine.go_on()
 
     def _sibling(self, machine: Machine) -> bool:
-        """Start a call that must be at the start of a line, with no text after it."""
+        """Start a call in another format's syntax. The call must start a line, and no text may follow it."""
         frame = machine.frames[-1]
-        # The frame of the first call in a run holds the later calls too.
+        # Only check the first call of a run, because its frame holds the later calls too.
         if len(machine.frames) < 2 or machine.frames[-2].quotation is None:
-            # In "Write <calls>\n<call>", the section is inside a sentence, and so is the call.
+            # Reject a call after a section marker that is inside a sentence, as in "Write <calls>\n<call>".
             before = machine.context(frame.at, frame.spans, MAX_BLANK).rstrip()
             opened = bool(self.section) and before.endswith(self.section)
             if opened or frame.holds or frame.role is not Role.CONTENT or not begins_line(machine, frame):
@@ -90,14 +90,14 @@ class MarkId:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Makes the preceding text final."""
+    """Makes the text before it final."""
 
     recover: int = -1
-    """Address at which execution continues if a committed call breaks; -1 if no call is committed."""
+    """Address at which execution continues if the committed call breaks. -1 if no call is committed."""
     starts: bool = False
-    """True if the start of the call can be emitted, because its id is known or it has none."""
+    """True if the start of the call can be emitted, because its id is known or the call has none."""
     release: bool = False
-    """True if held-back calls become final too."""
+    """True if buffered calls become final too."""
 
     def step(self, machine: Machine) -> bool:
         if self.release:
@@ -110,17 +110,17 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """An argument name, up to one of `stops`."""
+    """Parses the name of an argument, which ends at one of `stops`."""
 
     stops: Finder
     bare: bool
     """True if whitespace and brackets also end the name."""
     opener: str = ""
-    """The marker before a name, which may be repeated."""
+    """The marker before the name, which models sometimes repeat."""
     heads: tuple[str, ...] = ()
-    """Prefixes of the syntax's markers, which only declared names may contain."""
+    """Prefixes of the format's markers. Only declared names may contain such a prefix."""
     closing: str = ""
-    """Prefix of a name that is part of a closing tag, as in `</city>`."""
+    """Prefix that turns a name into a closing tag, such as `/` in `</city>`. An undeclared name can't start with it."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start, call = machine.buffer, machine.at, machine.current
@@ -138,7 +138,7 @@ class ReadKey:
             call.key = buffer[start:declared]
             machine.take(Role.NAME, declared)
             return machine.go_on()
-        # In `<parameter=city>`, the name ends at the `>`.
+        # The name ends at the next stop, such as `>` in `<parameter=city>`.
         end, literal = self.stops.find(buffer, start, start + MAX_NAME)
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True
@@ -160,13 +160,13 @@ class ReadKey:
 
 
 def key_of(text: str) -> str:
-    """Return the argument name in `text`, without surrounding whitespace and quotation marks; "" if the name is invalid."""
+    """Return the argument name in `text`, without surrounding whitespace and quotation marks. Return "" if the name is invalid."""
     key = text.strip().strip("\"'")
     return "" if "\n" in key else key
 
 
 def run_scanner(machine: Machine) -> Status:
-    """Run the current scanner, and emit the consumed text. If the scanner isn't done, fail or suspend."""
+    """Run the current scanner, and emit the consumed text. If the scanner needs more text or fails, return its status."""
     scanner = machine.scanner
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
@@ -176,13 +176,13 @@ def run_scanner(machine: Machine) -> Status:
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
     if status == MORE and not machine.final:
-        # Text that can't end the value takes the fast path, without further instructions.
+        # Text that can't end the value takes the fast path, which runs no instructions.
         machine.flow = scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else scanner.wanted)
         return FAILED
-    # A call without a name may still be text. The envelope reports the key once the name is known.
+    # Without a name, the call may still be text. In that case, the envelope reports the duplicate key once the name is known.
     if machine.current.name and (duplicate := scanner.duplicate):
         machine.malformed(duplicate, "another argument")
     machine.scanner = None
@@ -190,7 +190,7 @@ def run_scanner(machine: Machine) -> Status:
 
 
 def _return_to(machine: Machine, position: int) -> None:
-    """Parse the text from `position` on again, which must be in the latest span."""
+    """Move back to `position`, which must be in the latest span."""
     machine.recall(position)
     machine.at = position - machine.base
     roles, ends = machine.span_roles, machine.span_ends
@@ -202,7 +202,7 @@ def _return_to(machine: Machine, position: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JsonArguments:
-    """All arguments as one JSON object, bare or written as a string."""
+    """Parses all arguments as one JSON object, or as a JSON string that contains one."""
 
     style: LiteralStyle
 
@@ -211,7 +211,7 @@ class JsonArguments:
             if machine.at >= len(machine.buffer) and not machine.final:
                 return True
             head = machine.buffer[machine.at : machine.at + 1]
-            # Some formats write the arguments as a JSON string: `"{\"city\": \"Rome\"}"`.
+            # Accept a JSON string too, because some formats encode the arguments twice: `"{\"city\": \"Rome\"}"`.
             if head not in ("{", '"'):
                 return machine.fail("a JSON object")
             machine.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
@@ -224,20 +224,20 @@ class JsonArguments:
 
 @dataclass(frozen=True, slots=True)
 class ReadValue:
-    """One argument's value."""
+    """Parses the value of one argument."""
 
     codec: Codec
     suffix: Finder | Follow
-    """The end of a raw value."""
+    """Text that ends a raw value."""
     style: LiteralStyle
     """Notation of values that have their own delimiters."""
     tags: TagStyle | None = None
     ends: MarkedEnds | None = None
-    """Other ends of a raw value, if its end marker is missing."""
+    """Other ends of a raw value whose end marker is missing."""
     between: int = 0
-    """Address of the instruction after a value without its end marker."""
+    """Address at which execution continues after a value without an end marker."""
     doubts: Doubts | None = None
-    """Texts that values can't contain; None if values have their own delimiters."""
+    """Strings that values can't contain. None if values have their own delimiters."""
 
     def step(self, machine: Machine) -> bool:
         call = machine.current
@@ -268,19 +268,22 @@ class ReadValue:
         return not ended and machine.quotation is not None and machine.quotation.closed_in(text)
 
     def _is_doubtful(self, machine: Machine, doubts: Doubts, text: str, *, closed: bool) -> bool:
-        """Return whether a marker around a value is damaged, so that the text includes more than the value."""
+        """Return whether a marker around the value is damaged, so that `text` contains more than the value."""
         buffer, at = machine.buffer, machine.at
         missing = machine.current.missing if doubts.between else ()
         if doubts.raised(text, closed=closed, missing=missing, tools=machine.request._tool_names):
             return True
         if not isinstance(self.suffix, Follow):
             return False
-        # In `f(a=b(c)` at the end of the output, the bracket closes another bracket inside the value.
+        # In `f(a=b(c)` at the end of the output, the bracket closes the inner one, so the value is incomplete.
         cut = machine.final and self.suffix.ends_in_part(buffer, at) and leaves_open(text)
         return cut or doubts.leads_on(text, buffer[at : at + MAX_NAME], missing)
 
     def _leave(self, machine: Machine, call: CallState, torn: int) -> bool:
-        """Continue after a value whose end marker is missing, or damaged (the next `torn` characters)."""
+        """Continue after a value whose end marker is missing or damaged.
+
+        `torn` is the length of a damaged end marker.
+        """
         assert self.ends is not None
         machine.take(Role.LAYOUT, end_of(SPACE, machine.buffer, machine.at))
         end = machine.at + torn
@@ -294,12 +297,12 @@ class ReadValue:
             return False
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
-        # Wait for the first character: a quotation mark determines how the value is parsed.
+        # Wait for the first character, because a quotation mark determines how the value is parsed.
         if isinstance(self.suffix, Follow) and machine.at == len(machine.buffer) and not machine.final:
             return False
-        # Duplicate argument, as in `<city>Rome</city><city>Oslo</city>`.
+        # Report a duplicate argument, as in `<city>Rome</city><city>Oslo</city>`.
         if call.key in call.keys:
-            # The first value was already emitted. JSON objects may have duplicate keys, and most parsers use the last value.
+            # The first value was already emitted, so emit the second one too. Most JSON parsers use the last value of a duplicate key.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
         machine.arguments(key_text(call))
@@ -330,13 +333,13 @@ class ReadValue:
     def scanner(self, call: CallState, tools: tuple[str, ...], *, quoted: bool, patient: bool = True) -> Scanner:
         """Return a new scanner for the current value of `call`.
 
-        `quoted` means that the value starts with a quotation mark, and `patient` that its text may be parsed again.
+        `quoted` is True if the value starts with a quotation mark. `patient` is True if its text may be parsed again.
         """
-        # In `f(city=Rome, or Oslo, days=3)`, only `days` is an argument of the tool, so only `days` starts a new argument.
+        # Only an argument of the tool ends the value. In `f(city=Rome, or Oslo, days=3)`, this is `days`.
         suffix = self.suffix
         if isinstance(suffix, Follow):
             suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
-        # In code, a model may quote a raw string, as in `f(city="Rome")`. The text after the quoted string determines its meaning.
+        # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
             return CodeValueScanner(RawScanner(suffix, self._types(call)), suffix)
         if call.kind == CDATA_START:
@@ -368,19 +371,19 @@ class ReadValue:
 
 
 def key_text(call: CallState) -> str:
-    """Return the JSON text before the value of the current argument."""
+    """Return the JSON text before the value of the current argument, including the key."""
     return ("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": '
 
 
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
     """Return the notation of values of `codec` that need no end marker.
 
-    `suffix` is the text after the value, or a comma or bracket with `in_code`.
+    `suffix` is the text after the value. If `in_code` is True, it's a comma or bracket.
     """
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
-    # In `3</v>`, the number ends at the `<`. If the end marker starts with a letter, as in `e>`, that letter might be part of the number.
+    # A number ends at the first character of the end marker, as in `3</v>`. A letter, as in `e>`, may be part of the number.
     cores = sorted({core for literal in literals if (core := literal.strip())})
     return LiteralStyle(
         stops=tuple(dict.fromkeys(head for core in cores if not may_be_in_word(head := _head_of(core)))),
@@ -396,24 +399,27 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
 
 
 def _head_of(marker: str) -> str:
-    """Return the shortest prefix of `marker` that ends a preceding word. A single letter may be part of the word, so it isn't enough."""
+    """Return the shortest prefix of `marker` that ends a word before it.
+
+    If the marker starts with a letter, the prefix is a complete word, because a letter may be part of the word before it.
+    """
     return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CloseTag:
-    """A call without arguments in a self-closing tag: `<invoke name="now"/>`. Without such a tag, execution continues."""
+    """Parses a self-closing tag of a call without arguments, as in `<invoke name="now"/>`. Other text isn't consumed."""
 
     quote: str
-    """Text between the name and the end of the tag."""
+    """Text between the name and `/>`."""
     tail: int
-    """Address of the instruction after the call."""
+    """Address at which execution continues after the call."""
     closers: int
     """Number of end markers that the tag replaces."""
     is_last: bool
-    """True if a call has no other end marker."""
+    """True if the call has no other end marker."""
     arguments: Finder
-    """Start markers of arguments, which must not follow the tag."""
+    """Start markers of arguments. None of them may follow the tag."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -442,16 +448,16 @@ class CloseTag:
 
 @dataclass(frozen=True, slots=True)
 class DropEmpty:
-    """Drops an empty call or section."""
+    """Drops and reports an empty call or section."""
 
     closers: int
-    """Number of end markers of a call and a run of calls."""
+    """Number of end markers of a call and of a run of calls."""
     ends: Finder
     """Markers that end a turn."""
 
     def step(self, machine: Machine) -> bool:
         commit(machine)
-        if machine.quotation:  # In "`<call></call>`", the empty call is an example.
+        if machine.quotation:  # If the empty call is quoted, as in "`<call></call>`", it's text.
             around = going_on(machine.quotation)
             quoted = around and around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
             if around and quoted is not False:
@@ -464,17 +470,17 @@ class DropEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """The text for empty arguments, if it differs from the usual text around arguments."""
+    """Parses the text for empty arguments, if it differs from the usual text around arguments."""
 
     text: str
     begins: Finder
     """Start markers of arguments."""
     after: int
-    """Address of the instruction after the arguments."""
+    """Address at which execution continues after the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, at = machine.buffer, machine.at
-        # Without such a text, as in "f()", the arguments are empty if no argument starts here.
+        # If empty arguments have no text, as in "f()", the arguments are empty unless an argument starts at this position.
         absent = not self.text and not self.begins.at(buffer, at)
         written = bool(self.text) and buffer.startswith(self.text, at)
         if (not written and self.text and machine.may_begin(self.text)) or (
@@ -491,31 +497,31 @@ class NoArguments:
 
 
 def _end_with_output(machine: Machine, *, marked: bool) -> None:
-    """Arguments that only the end of the output ends must match the tool's schema, unless they are `marked`."""
+    """Require arguments that end with the output to match the tool's schema, unless an end marker was found (`marked`)."""
     machine.current.repaired |= not marked and machine.final and machine.at == len(machine.buffer)
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The text after an argument: the start of another one, or the end of the arguments."""
+    """Parses the text after an argument: the start of another argument, or the end of all arguments."""
 
     entry: int
     done: int
     opener: str
-    """Start marker of each argument; empty if an argument starts with its name."""
+    """Start marker of each argument. Empty if arguments start with their name."""
     separator: str
     marks: Finder
-    """The start marker, and all texts that may end the arguments."""
+    """The start marker of an argument, and all markers that may end the arguments."""
     closed: bool = True
     """True if a marker ends the arguments. If False, the arguments end where no other argument follows."""
     further: Follow | None = None
     """Checks whether another argument follows, if there are no markers or separators."""
     follow: Follow | None = None
-    """Checks whether the output is cut off in another argument, if no marker ends the arguments."""
+    """Checks whether another argument is cut off at the end of the output, if no marker ends the arguments."""
     repeated: frozenset[str] = frozenset()
-    """End markers of a value that may be repeated."""
+    """End markers of a value that models sometimes repeat."""
     after_key: str = ""
-    """Text after an argument name."""
+    """Text after the name of an argument."""
     bracketed: bool = False
     """True if a bracket or a marker follows the arguments."""
 
@@ -525,9 +531,9 @@ class Entries:
             return self._after_white_space(machine, self.further, first=call.count == 0)
         at = end_of(SPACE, buffer, machine.at)
         separable = bool(self.separator) and call.separated < call.count
-        # In "a=1, , b=2", only one separator may follow each argument. A chunk may end inside the separator " and ".
+        # Accept one separator after each argument, but not two, as in "a=1, , b=2". A chunk may end inside a separator such as " and ".
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
-        # Text after a second separator isn't an argument.
+        # After a second separator, the text isn't an argument.
         if begun and buffer.startswith(self.separator, at):
             call.separated = call.count
             machine.take(Role.LAYOUT, at)
@@ -551,7 +557,7 @@ class Entries:
         return machine.fail(f"{self.opener!r} or the end of the arguments")
 
     def _named_like(self, machine: Machine, at: int, mark: str) -> bool | None:
-        """Return whether an argument starts here whose name is a prefix of a marker; None if more text is needed.
+        """Return whether an argument starts at `at` whose name starts like the marker `mark`. Return None if more text is needed.
 
         If calls start with `<call to="`, `<call>` starts the argument `call`.
         """
@@ -573,7 +579,7 @@ class Entries:
 
     def _end(self, machine: Machine, mark: str = "") -> bool:
         """End the arguments, unless the output is cut off in another argument."""
-        # In `a="x"y"`, the value doesn't end at the second quotation mark.
+        # If text directly follows a value, as in `a="x"y"`, the value doesn't end at the quotation mark.
         goes_on = not mark and machine.span_roles[-1] is Role.ARGUMENT and _GOES_ON.match(machine.buffer, machine.at)
         if self.follow and goes_on and not machine.quotation:
             return machine.fail("the end of the arguments")

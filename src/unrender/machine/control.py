@@ -1,6 +1,6 @@
 """Control-flow instructions of handwritten grammars: choices, loops, rules, lookaheads and tags.
 
-Rules: same as in `instructions`. Open nodes are on the machine's stack, and a backtracking point saves the stack.
+Rules: the rules of `instructions` apply. Open nodes are on the machine's stack, and each backtracking point stores the stack.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 UNLIMITED = 1 << 60
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
-"""Closing text of the arguments for each value of `CallState.written`."""
+"""Text that closes the arguments, for each value of `CallState.written`."""
 _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
 _BEFORE_START = frozenset((Role.NAME, Role.ID))
 _TEXTS = (Role.CONTENT, Role.REASONING)
 
 OptionGuard = re.Pattern[str] | None
-"""Pattern that the next character must match for an option to be tried. None allows anything, including the end of the output."""
+"""Pattern for the next character. An option is tried only if its pattern matches. None means no restriction."""
 
 
 def at_edge(machine: Machine) -> bool:
-    """Return whether all text is consumed, and more may follow."""
+    """Return whether all available text is consumed and more may follow."""
     return machine.at == len(machine.buffer) and not machine.final
 
 
 @dataclass(frozen=True, slots=True)
 class CharRun:
-    """`[a-z]{minimum,maximum}`: as many characters as match."""
+    """Consumes as many matching characters as possible: `[a-z]{minimum,maximum}`."""
 
     pattern: re.Pattern[str]
-    """Pattern that matches zero or more of the characters."""
+    """Pattern for any number of these characters."""
     minimum: int
     maximum: int
     wanted: str
@@ -60,7 +60,7 @@ class CharRun:
 
 @dataclass(frozen=True, slots=True)
 class UpTo:
-    """`(!stop .)*`: all text before the first of the literals."""
+    """Consumes all text before the first of the literals: `(!stop .)*`."""
 
     finder: Finder
     flow: Flow
@@ -87,12 +87,12 @@ class UpTo:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One JSON or Python value."""
+    """Parses one JSON or Python value."""
 
     style: LiteralStyle
     wanted: str
     first: str = ""
-    """The first character that the value must have; "" for any."""
+    """Required first character of the value, or "" if there is no restriction."""
 
     def step(self, machine: Machine) -> bool:
         if machine.scanner is None:
@@ -109,20 +109,21 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`a / b / c`: try the options in order, except those that the next character excludes."""
+    """Tries options in order: `a / b / c`. Options that the next character excludes are skipped."""
 
     options: tuple[tuple[OptionGuard, int], ...]
     wanted: str
     guarded: bool = False
     """True if an option depends on the next character."""
     holds: bool = False
-    """True for a lookahead or an atom, whose backtracking point isn't closed by cuts inside it."""
+    """True for a lookahead or an atom. Cuts inside the node then don't close its backtracking point."""
 
     def step(self, machine: Machine) -> bool:
         here = machine.at
         if self.guarded and at_edge(machine):
             return True
-        # With one viable option, as for `"<a>" / [0-9]+` and the text "7", no backtracking point is needed and the text streams.
+        # If only one option is possible, no backtracking point is needed, so the text streams. For example, "7" excludes `"<a>"` in `"<a>"
+        # / [0-9]+`.
         viable = tuple(target for guard, target in self.options if guard is None or guard.match(machine.buffer, here))
         if not viable or _too_deep(machine):
             return machine.fail(self.wanted)
@@ -139,7 +140,7 @@ def _too_deep(machine: Machine) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The end of an option, after which the other options are no longer tried."""
+    """Ends an option. The remaining options are no longer tried."""
 
     target: int
     again: bool = False
@@ -150,7 +151,7 @@ class Chosen:
         if not self.again:
             machine.close(way)
         elif machine.rewind(way):
-            machine.pop()  # Backtracking restored the entry of the choice on the stack.
+            machine.pop()  # Backtracking restored the stack entry of the choice, so remove it again.
         else:
             return False
         return machine.go_to(self.target)
@@ -158,12 +159,12 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`a{minimum,maximum}`: start another round, or continue."""
+    """Starts another round of a loop, or continues after the loop: `a{minimum,maximum}`."""
 
     minimum: int
     maximum: int
     guards: tuple[OptionGuard, OptionGuard]
-    """Guards for the first round, and for later rounds, which start with the separator."""
+    """Guards for the first round and for later rounds. Later rounds start with the separator."""
     targets: tuple[int, int]
     otherwise: int
 
@@ -175,7 +176,7 @@ class Loop:
             return self._round(machine, 0)
         stack, entry = machine.stack, machine.pop()
         machine.close(entry.way)
-        # In `(a?)*`, one empty round is enough; otherwise, the loop would never end.
+        # Leave the loop after an empty round. Otherwise, a loop such as `(a?)*` would never end.
         if machine.position == entry.start:
             return machine.go_to(self.otherwise)
         waits = self._round(machine, entry.count + 1)
@@ -184,7 +185,7 @@ class Loop:
         return waits
 
     def _round(self, machine: Machine, count: int) -> bool:
-        """Start a round after `count` others, if the text allows one. Return True to suspend the machine."""
+        """Start the next round after `count` completed ones, if the text allows it. Return True to suspend the machine."""
         again, serial = min(count, 1), 0
         if count == self.maximum:
             return machine.go_to(self.otherwise)
@@ -196,7 +197,7 @@ class Loop:
                     return True
                 if not guard.match(machine.buffer, machine.at):
                     return machine.go_to(self.otherwise)
-            # Each optional round needs a backtracking point: `("a" "b")* "a"` matches "aba" only if the second round is undone.
+            # An optional round needs a backtracking point. For example, `("a" "b")* "a"` matches "aba" only if the second round is undone.
             serial = machine.open((self.otherwise,))
         machine.push(count=count, start=machine.position, way=serial)
         return machine.go_to(self.targets[again])
@@ -204,7 +205,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Subroutine:
-    """Call the rule at `target`, then continue here; without a target, it's the end of a rule."""
+    """Calls the rule at `target`, then continues at the next instruction. Without a target, returns from a rule."""
 
     target: int = -1
 
@@ -219,18 +220,18 @@ class Subroutine:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The start or end of a tag, which sets the role of its text. The tag of a tool name doesn't match if no such tool is offered.
+    """Starts or ends a tag, which determines the role of its text. A tool name must be the name of an offered tool.
 
-    Backtracking may undo any part of a call, so a backtracking point inside a call stores a copy of the call. Streamed calls start when the
-    name is known (and the id, if the grammar has ids); earlier arguments are buffered. A value parsed as JSON streams. Text of other tags
-    is buffered until the tag ends. The text of an argument is then converted according to the tool's schema. A complete call has a name and
-    one JSON object.
+    Backtracking can undo any part of a call, so a backtracking point inside a call stores a copy of the call. A streamed call starts once
+    its name is known, and its id if the grammar has ids. Earlier arguments are buffered. A value that is parsed as JSON streams. Text of
+    other tags is buffered until the end of the tag. The text of an argument is then converted according to the tool's schema. A complete
+    call consists of a name and one JSON object.
     """
 
     role: Role
     ends: bool = False
     waits: bool = False
-    """True if calls may have their own ids, so that a call starts only after its name and id."""
+    """True if the grammar has ids. A call then starts only after its name and id."""
 
     def step(self, machine: Machine) -> bool:
         if self.ends:
@@ -259,7 +260,7 @@ class Tagged:
 
 
 def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: bool) -> None:
-    """End the call, or one of its parts."""
+    """Process the end of a call, or of one of its parts."""
     match role:
         case Role.NAME if role not in call.tags:
             name_call(machine, text)
@@ -278,16 +279,16 @@ def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: b
             _end(machine, call)
             return
     call.tags |= {role}
-    # If the grammar has ids, a call starts when its name and id are known, in any order.
+    # If the grammar has ids, a call starts once its name and id are known, in any order.
     if role in _BEFORE_START and call.name and (not waits or Role.ID in call.tags):
         start_call(machine)
 
 
 def _end(machine: Machine, call: CallState) -> None:
-    """End a fully parsed call. A call without a name is invalid."""
+    """End a call. A call without a name, or whose arguments aren't an object, is invalid."""
     if call.name:
         machine.arguments(_CLOSING[call.written])
-    # `arguments(json_value())` also accepts `[1]`, which isn't an object.
+    # The arguments may be another value, because `arguments(json_value())` also accepts `[1]`.
     if call.name and _is_object("".join(call.arguments)):
         complete_call(machine)
         return
@@ -304,7 +305,7 @@ def _is_object(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BreakOff:
-    """Handles a failure without a backtracking point: the rest of the text is plain content."""
+    """Handles a failure when no backtracking point is left. The rest of the text is content."""
 
     def step(self, machine: Machine) -> bool:
         if at_edge(machine):

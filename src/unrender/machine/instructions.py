@@ -1,4 +1,4 @@
-"""The machine's instructions for text and markers. Instructions are frozen data with a `step` method.
+"""The machine's instructions for text and markers. An instruction is frozen data with a `step` method.
 
 Rules: a step that can't decide yet returns True and leaves the machine unchanged. A step that fails returns the result of `machine.fail`.
 """
@@ -22,9 +22,9 @@ SPACE = re.compile(r"\s*")
 NO_MARKERS = Finder(())
 BACKQUOTES = "```"
 FENCE = re.compile(r"```\w{0,32}+")
-"""Three backquotes and a language. The longest known language name has 23 letters."""
+"""Pattern for three backquotes and a language. The longest known language name has 23 letters."""
 _LEAST_TORN = 3
-"""Minimum number of characters that identify a truncated marker: `<to` starts `<tool_call>`, but `<t` may start a table."""
+"""Minimum length of a truncated marker. `<to` counts as the start of `<tool_call>`, but `<t` may start a table."""
 _SIGN = re.compile(r"[^\w\s]")
 _CLOSING = re.compile(r"\W+\Z")
 _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
@@ -32,9 +32,9 @@ _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
 
 @dataclass(frozen=True, slots=True)
 class FreeText:
-    """`(!marker .)*`: free text of `role`.
+    """Consumes free text up to the next marker: `(!marker .)*`.
 
-    At a marker, execution continues at its target in `table`; at the end of the output, at `end`.
+    Execution continues at the marker's address in `table`. At the end of the output, it continues at `end`.
     """
 
     role: Role
@@ -42,7 +42,7 @@ class FreeText:
     table: Mapping[str, int]
     end: int
     ending: str
-    """Layout at the end of a turn. If nothing follows, such layout isn't content."""
+    """Layout that may end a turn. If no text follows, the layout isn't content."""
     flow: Flow
     """Fast path for text without markers."""
     openers: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class FreeText:
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
-        # Most chunks don't contain even the first character of a marker, so they need no search, and the next chunk needs no instruction.
+        # Most chunks don't contain even the first character of a marker. They need no search, and the next chunk takes the fast path.
         if not machine.final and self.finder.absent(buffer, machine.at):
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             machine.flow = self.flow
@@ -58,7 +58,7 @@ class FreeText:
         limit, literal = self._marker(machine)
         if literal:
             self._emit(machine, limit)
-            # `_emit` doesn't consume whitespace at the start of an answer, which is layout if `<call>` follows.
+            # `_emit` leaves whitespace at the start of an answer. Before a marker such as `<call>`, the whitespace is layout.
             machine.take(Role.LAYOUT, limit)
             return machine.go_to(self.table[literal])
         if machine.final and self.openers and (torn := self._torn(machine)) >= 0:
@@ -70,24 +70,24 @@ class FreeText:
         if not machine.final:
             machine.flow = self.flow
             return True
-        # At the end of the output, if templates write "\n" before the end of the turn, the content of "Hi\n" is "Hi".
+        # At the end of the output, the ending is layout. If templates end a turn with "\n", the content of "Hi\n" is "Hi".
         machine.take(Role.LAYOUT, len(buffer))
         return machine.go_to(self.end)
 
     def _marker(self, machine: Machine) -> tuple[int, str]:
-        """Return the position of the first marker, and the marker. Without a marker, return the end of the text and ""."""
+        """Return the position of the first marker, and the marker. If there is no marker, return the end of the text and ""."""
         buffer = machine.buffer
         if not machine.final:
-            # Wait for one more character, because `<t>` may be the start of the marker `<t>\n`, which has another target.
+            # Wait for another character if the marker may continue. For example, `<t>` may become `<t>\n`, which has another target.
             return self.finder.decided(buffer, machine.at, whole=True)
         at, literal = self.finder.find(buffer, machine.at)
         return (at, literal) if literal else (len(buffer), "")
 
     def _torn(self, machine: Machine) -> int:
-        """Return the position of a call marker that is truncated at the end of the output; -1 if there is none.
+        """Return the position of a call marker that is truncated at the end of the output. Return -1 if there is no such marker.
 
-        If the token limit cut the output off, a few characters of a marker are enough. Otherwise, a truncated marker is text, unless the
-        answer is nothing but the marker, truncated after its last word.
+        If the token limit cut off the output, a few characters of a marker are enough. Otherwise, a truncated marker is text, unless the
+        answer consists only of the marker and the marker is complete up to its last word.
         """
         buffer, end = machine.buffer, len(machine.buffer)
         for size in range(min(max(map(len, self.openers)), end - machine.at), _LEAST_TORN - 1, -1):
@@ -101,21 +101,21 @@ class FreeText:
         """Return whether `tail` counts as a truncated `opener`."""
         if (
             machine.length_limited
-        ):  # ` to=f` is a truncated marker. `fun` is a word, although `functools[` starts with it.
+        ):  # A truncated marker must contain a special character, as in ` to=f`. A word such as `fun` isn't enough for `functools[`.
             return len(tail.strip()) >= _LEAST_TORN and _SIGN.search(tail) is not None
         alone = not machine.answered and not machine.buffer[machine.at :].removesuffix(tail).strip()
-        # A plain word such as `functions` is a valid answer, although it's also the start of `functions.`.
+        # A single word such as `functions` is a valid answer, even if a marker such as `functions.` starts with it.
         return alone and not tail.isalpha() and len(tail) >= len(_CLOSING.sub("", opener))
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
-        # With "\n" as the ending, hold back the line break of "Hi\n", which is layout at the end of the output, otherwise text.
+        # Hold back a possible ending, such as the line break of "Hi\n". It's layout at the end of the output, otherwise text.
         sizes = (len(self.ending),) if machine.final else range(len(self.ending), 0, -1)
         found = (size for size in sizes if machine.buffer.endswith(self.ending[:size], machine.at))
         return min(limit, len(machine.buffer) - next(found, 0))
 
     def _emit(self, machine: Machine, end: int) -> None:
         if not machine.answered and self.role is Role.CONTENT:
-            # Whitespace doesn't start an answer. If a call follows, as in "\n\n<call>", the whitespace is layout.
+            # Don't emit whitespace at the start of an answer yet. If a call follows, as in "\n\n<call>", the whitespace is layout.
             if end - machine.at < MAX_BLANK and not machine.buffer[machine.at : end].strip():
                 return
             machine.answered = True
@@ -124,31 +124,34 @@ class FreeText:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`a / b / text`: try the targets in order; if none matches, the marker is text."""
+    """Tries the targets in order: `a / b / text`. If none matches, the marker is text."""
 
     targets: tuple[int, ...]
     otherwise: int
     reported: bool
     sealed: int = -1
-    """If not -1, hold back everything until all calls are parsed, then continue at this address."""
+    """Address at which execution continues after all calls are parsed. Until then, everything is buffered. -1 if calls don't have to be
+    buffered.
+    """
     alone: bool = True
-    """True if the marker always indicates a call. Other markers are reported only if a tool name follows."""
+    """True if the marker always indicates a call. Any other marker is reported only if a tool name follows."""
     hub: int = -1
-    """The free text around the marker, if a call in it may be quoted; otherwise -1."""
+    """Address of the free text around the marker if the call may be quoted, otherwise -1."""
     role: Role = Role.CONTENT
     """The role of the free text around the marker."""
     weak: bool = False
     """True if the marker is a bracket, which also occurs in prose and code."""
     on_line: bool = False
-    """True if the marker starts a call only at the start of a line, after optional whitespace."""
+    """True if the marker must start a line to start a call. Whitespace may precede the marker."""
 
     def step(self, machine: Machine) -> bool:
         if machine.left is not None:
             return self._leave(machine, machine.left)
-        # In "<think>I could <call>…</call>, but no</think>", only the text after the call shows that it isn't meant to run.
+        # Buffer calls inside reasoning. In "<think>I could <call>…</call>, but no</think>", the text after the call shows that it isn't
+        # meant to run.
         holds = self.sealed >= 0
         if holds and machine.policy.calls_in_reasoning == "ignore":
-            # No target was tried, so no attempt failed at a later position, and only the marker is text.
+            # No target was tried, so only the marker itself is text.
             machine.failed_at = machine.at
             return machine.go_to(self.otherwise)
         frame = machine.way_back(self.targets[1:], machine.pc)
@@ -174,11 +177,11 @@ class Attempt:
             if begins_call(machine, frame):
                 return cut_short(machine, frame.call)
         if quotation := machine.quotation:
-            # A call that may be quoted is followed by text, not by another call.
+            # Text follows instead of another call. If any text shows that the earlier calls are quoted, they become text.
             if quotation.any_text:
                 return machine.quote()
             unquote(machine)
-        # Prose doesn't contain `<tool_call>` or `<function=now`, so report such a marker if no call follows.
+        # A marker such as `<tool_call>` or `<function=now` doesn't occur in prose, so report it if no call follows.
         if frame.reported and frame.alone:
             failed = machine.buffer[machine.at : machine.failed_at] or machine.buffer[machine.at : machine.at + 1]
             machine.malformed(failed, machine.wanted)
@@ -187,23 +190,26 @@ class Attempt:
 
 
 def tool_at(machine: Machine, at: int) -> bool | None:
-    """Return whether a tool name starts at `at`; None if more text is needed.
+    """Return whether a tool name starts at `at`. Return None if more text is needed.
 
-    If all tool names are allowed, any word counts as one.
+    If the request doesn't restrict tool names, any word is accepted.
     """
     tools = machine.request.tools
     text = machine.buffer[at : at + MAX_NAME]
     if tools is not None and any(text.startswith(tool.name) for tool in tools):
         return True
-    # `get_we` may become `get_weather`. `get_wet` can't become the name of a tool.
+    # A partial name may be completed by the next chunk, as `get_we` of `get_weather`. A different word such as `get_wet` can't.
     if not machine.final and (not text or any(tool.name.startswith(text) for tool in tools or ())):
         return None
     return tools is None and text[:1].isidentifier()
 
 
 def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> None:
-    """Consume a marker, or the layout around it. A marker becomes text if its role is mapped to text and the model wrote it."""
-    # If the caller maps reasoning to content, `<think>` is content too, unless it's part of the prompt (before 0).
+    """Consume a marker, or the layout around it.
+
+    If the caller maps the role to text, such as reasoning to content, a marker that the model wrote becomes text.
+    """
+    # A marker such as `<think>` becomes content, unless it's part of the prompt (before position 0).
     if role in machine.roles and machine.base + machine.at >= 0:
         machine.answered = True
         machine.text(role, end)
@@ -213,7 +219,7 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """A literal marker, `"text"`. A reasoning marker is text if reasoning is mapped to content."""
+    """Parses a literal marker: `"text"`. A reasoning marker becomes text if the caller maps reasoning to content."""
 
     text: str
     role: Role = Role.MARKER
@@ -221,9 +227,9 @@ class Lit:
     """Other spellings of the marker."""
     optional: bool = False
     instead: tuple[str, ...] = ()
-    """Markers that follow if this one is missing, and that the next instruction parses."""
+    """Markers that may follow if this one is missing. The next instruction parses them."""
     slot: Slot | None = None
-    """The slot to repeat as the marker's text, e.g. the argument name in `</city>`."""
+    """The slot whose text is repeated as the marker, such as the argument name in `</city>`."""
 
     def step(self, machine: Machine) -> bool:
         texts = (self._text(machine), *self.others)
@@ -231,7 +237,7 @@ class Lit:
             if machine.buffer.startswith(text, machine.at):
                 _take_marker(machine, self.role, Role.MARKER, machine.at + len(text))
                 return machine.go_on()
-        # In `<city>Rome</f></call>`, only the end marker of the value is missing.
+        # Only this marker is missing if a later one follows, as in `<city>Rome</f></call>`.
         if machine.buffer.startswith(self.instead, machine.at):
             machine.malformed("", repr(self.text))
             return machine.go_on()
@@ -246,22 +252,25 @@ class Lit:
 
 
 def undecided(machine: Machine, markers: Finder, at: int) -> bool:
-    """Return whether more text is needed to identify the marker at `at`: the text ends there, or a longer marker is possible."""
+    """Return whether more text is needed to identify the marker at `at`.
+
+    This is the case if the text ends at `at`, or if a longer marker is possible.
+    """
     return not machine.final and (at >= len(machine.buffer) or markers.may_grow(machine.buffer, at))
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`&marker`: require one of the markers, or a tool name."""
+    """Requires one of the markers, or a tool name, at the current position: `&marker`."""
 
     markers: Finder = NO_MARKERS
     target: int = -1
-    """Address at which execution continues if a marker is found; -1 if the marker is required."""
+    """Address at which execution continues if a marker is found. -1 if the marker is required."""
     ends: bool = False
     """True if the end of the output is accepted too."""
     takes: bool = False
     named: bool = False
-    """True if a call must start here with its tool name, before any content."""
+    """True if a tool name is required at this position, before any content."""
 
     def step(self, machine: Machine) -> bool:
         if self.named:
@@ -283,12 +292,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The start of an optional Markdown fence: three backquotes and a language."""
+    """Parses the start of an optional Markdown fence: three backquotes and a language."""
 
     worded: bool = True
-    """True if a word after the backquotes is a language; otherwise the next instruction reads it."""
+    """True if a word after the backquotes is a language. If False, the next instruction parses the word."""
     opens: bool = False
-    """True if the fence and its line break are required, at the start of the answer."""
+    """True if the fence and its line break are required. They are only accepted at the start of the answer."""
 
     def step(self, machine: Machine) -> bool:
         if self.opens:
@@ -296,7 +305,7 @@ class Fence:
         bare = machine.at + len(BACKQUOTES) * machine.buffer.startswith(BACKQUOTES, machine.at)
         end = end_of(FENCE, machine.buffer, machine.at) if self.worded else bare
         found = end > machine.at
-        # "```js" may become "```json", and "``" may become a fence.
+        # Wait for more text if the fence may continue. "```js" may become "```json", and "``" may become a fence.
         longer = self.worded and end == len(machine.buffer) and not machine.final
         if longer if found else machine.may_begin(BACKQUOTES):
             return True
@@ -309,7 +318,7 @@ class Fence:
         found = _FENCE_LINE.match(machine.buffer, machine.at)
         if not found or machine.answered:
             return machine.fail("a Markdown fence")
-        # Without the line break, "```js" may become "```json".
+        # Wait for the line break, because "```js" may become "```json".
         if found.end() == len(machine.buffer) and not machine.final and not found.group().endswith("\n"):
             return True
         machine.take(Role.MARKER, found.end())
@@ -319,12 +328,15 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Whitespace: all of it, or only the part that matches the layout `text`. Next to verbatim text, no further character is consumed."""
+    """Consumes whitespace: either all of it, or only the part that matches the layout `text`.
+
+    The layout is used next to verbatim text, where any other whitespace belongs to the text.
+    """
 
     text: str | None = None
     role: Role = Role.LAYOUT
     kept: bool = False
-    """True next to a meaningless marker: the whitespace is content if it's between content."""
+    """True next to a meaningless marker. Whitespace is then content if there is content on both sides."""
 
     def step(self, machine: Machine) -> bool:
         if self.text is None and not self.kept:
@@ -332,7 +344,7 @@ class Space:
         text, buffer, at = self.text, machine.buffer, machine.at
         end = end_of(SPACE, buffer, at) if text is None else at + shared_length(buffer, at, text)
         waits = end == len(buffer) and not machine.final
-        # The layout "\n\n" may be split over two chunks.
+        # Wait for more text, because a layout such as "\n\n" may be split over two chunks.
         if waits and text is not None and end < at + len(text):
             return True
         if self.kept:
@@ -343,7 +355,7 @@ class Space:
 
 
 def take_space(machine: Machine) -> bool:
-    """Consume whitespace, if any, and return True if more may follow."""
+    """Consume whitespace, if any. Return True if more whitespace may follow."""
     buffer, at = machine.buffer, machine.at
     if at < len(buffer) and not buffer[at].isspace():
         return False
@@ -353,7 +365,10 @@ def take_space(machine: Machine) -> bool:
 
 
 def shared_length(text: str, start: int, layout: str) -> int:
-    """Return the number of characters of `layout` at `start`, e.g. 0, 1 or 2 for a layout of two line breaks."""
+    """Return the number of characters of `layout` that occur at `start`.
+
+    For example, the result is 0, 1 or 2 for a layout of two line breaks.
+    """
     if text.startswith(layout, start):
         return len(layout)
     return next((size for size, char in enumerate(layout) if not text.startswith(char, start + size)), len(layout))
@@ -361,7 +376,7 @@ def shared_length(text: str, start: int, layout: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A marker in free text that may itself be text, in which case execution continues at `hub`.
+    """Checks whether a marker in free text is only text. If so, execution continues at `hub`.
 
     A marker ends reasoning unless it follows an unclosed backquote on its line. A marker made of words counts only if whitespace and one of
     `ends` follow it. If the format has no reasoning, an end marker without a start marker counts once, at the end of a line.
@@ -371,9 +386,9 @@ class Unsure:
     size: int
     hub: int
     ends: Finder | None = None
-    """Texts that may follow the marker: other end markers, and the starts of other parts."""
+    """Text that may follow the marker: other end markers, and starts of other parts."""
     undeclared: Literal["", "opener", "closer"] = ""
-    """Set if this is a reasoning marker and the format has no reasoning."""
+    """"opener" or "closer" for a reasoning marker if the format has no reasoning, otherwise ""."""
 
     def step(self, machine: Machine) -> bool:
         if self.undeclared:
@@ -399,7 +414,7 @@ class Unsure:
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
 
     def _closes(self, machine: Machine) -> bool | None:
-        # A real end marker ends its line, but a mention continues: "</think>, the closer, is …".
+        # A real end marker ends its line. A marker that is only mentioned doesn't, as in "</think>, the closer, is …".
         end = machine.at + self.size
         counts = self.undeclared == "closer" and not machine.mentioned
         if counts and end == len(machine.buffer) and not machine.final:
@@ -414,7 +429,7 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Continue at another instruction."""
+    """Continues at another instruction."""
 
     target: int
     loose: bool = False
@@ -427,10 +442,10 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The end of the output."""
+    """Ends the program at the end of the output."""
 
     wanted: str = ""
-    """The text that is missing if the output ends here."""
+    """The expected text if the output must not end at this position."""
 
     def step(self, machine: Machine) -> bool:
         if self.wanted:
@@ -439,23 +454,23 @@ class Halt:
         return True
 
 
-# The instructions below handle reasoning markers that the format doesn't have. A start marker counts only at the very start of an answer.
+# The instructions below handle reasoning markers that aren't part of the format. A start marker counts only at the very start of an answer.
 # An end marker without a start marker counts only once, at the end of a line. Markers in prose and examples stay text.
 
 
 @dataclass(frozen=True, slots=True)
 class OpenUndeclared:
-    """The start of an answer. A known marker starts reasoning; otherwise, execution continues."""
+    """Handles the start of an answer. A known marker starts reasoning. Otherwise, execution continues at `otherwise`."""
 
     finder: Finder
-    """The known markers, and the format's own markers that start like them."""
+    """Finder for the known markers, and for the format's own markers that start with a known one."""
     table: Mapping[str, int]
     otherwise: int
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
-        # In `\n<think>`, whitespace precedes the marker. Only a limited amount of whitespace is buffered.
+        # Whitespace may precede the marker, as in `\n<think>`. The amount of buffered whitespace is limited.
         blank = at == len(buffer) and at - machine.at < MAX_BLANK
         if not machine.final and (blank or self.finder.may_grow(buffer, at)):
             return True
@@ -463,7 +478,7 @@ class OpenUndeclared:
         machine.pc = self.table.get(marker, self.otherwise) if _reads(machine) else self.otherwise
         if machine.pc != self.otherwise:
             machine.take(Role.LAYOUT, at)
-            # After this reasoning, `<think>` and `</think>` are text.
+            # Later occurrences of `<think>` and `</think>` are text.
             machine.malformed(marker, "an answer without reasoning, or with the format's own markers")
             machine.mentioned = True
         return False

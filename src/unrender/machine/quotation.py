@@ -1,9 +1,9 @@
-"""Decides whether a call is quoted: the text before it opens a quotation, and the text after it closes the quotation.
+"""Decides whether a call is quoted, i.e. whether the text before it opens a quotation that the text after it closes.
 
 Rules:
 - A quotation must be open before the call and closed after it. Without an open quotation, the text after the call doesn't matter.
 - Only the text up to the first word after a call matters. A call at the end of the output or turn isn't quoted.
-- A decision depends on the text alone, and more text doesn't change it.
+- Decisions depend only on the text, and more text doesn't change them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _PAIRS = {
     "\u300e": "\u300f",
     "\u300a": "\u300b",
 }
-"""Quotation marks, each with its closing mark."""
+"""Opening quotation marks with their closing marks."""
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
-"""Texts that may be between a call and the closing quotation mark: a backslash inside a string, or punctuation."""
+"""Text that is allowed between a call and the closing quotation mark: a backslash in a string, or punctuation."""
 _IN_STRING = ("\\n", "\\r", "\\t")
-"""Escaped whitespace, which indicates that a call next to a quotation mark is inside a string."""
+"""Escaped whitespace. Next to a call, it shows that the call is inside a string."""
 _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
@@ -46,43 +46,45 @@ _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
 _BRACKET = re.compile(r"[\[\]{}]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
 _CALLS = re.compile(r"calls?$", re.IGNORECASE)
-"""End of the names of tags that models write around calls, even if the format has none."""
+"""End of a tag name that models put around calls, even if the format has no such tag."""
 _GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
-"""Patterns that continue a sentence: punctuation, the start of a remark, or a lowercase word."""
+"""Pattern for text that continues a sentence: punctuation, the start of a remark, or a word. `_goes_on` excludes capitalized words."""
 _SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotation:
-    """The open quotation before a call, and the texts after the call that close it."""
+    """The open quotation before a call, and the text after the call that closes the quotation."""
 
     closers: tuple[str, ...] = ()
-    """Texts that close the quotation, optionally after whitespace."""
+    """Strings that close the quotation. Whitespace may precede them."""
     apart: tuple[str, ...] = ()
-    """Texts that close a quotation opened on an earlier line, if they directly follow the call."""
+    """Strings that close a quotation opened on an earlier line. They must directly follow the call."""
     fence: str = ""
     """The fence on the line before the call, which also closes the quotation."""
     alone: bool = False
-    """True if no text precedes the fence. Without text after the fence either, the fenced call is the answer."""
+    """True if no text precedes the fence. If no text follows the closing fence either, the call isn't quoted."""
     sentence: bool = False
-    """True if the call is inside a line: it's quoted if the sentence continues."""
+    """True if the call is inside a sentence. The call is quoted if the sentence continues."""
     line: bool = False
-    """True if the call is inside a line, and any text after it on the line shows that it's quoted."""
+    """True if any text after the call on the same line shows that the call is quoted."""
     any_text: bool = False
-    """True if any text after the call shows that it's quoted, e.g. in a comment, or in a code block with text before the call."""
+    """True if any text after the call shows that it's quoted. For example, the call is in a comment, or in a code block that contains other
+    text.
+    """
     certain: bool = False
-    """True if the text before the call is enough, e.g. a line that starts with `>` below other text."""
+    """True if the text before the call is enough to decide. For example, the line starts with `>` and follows other text."""
 
     @property
     def spans_lines(self) -> bool:
-        """True if the end of the quotation may be on a later line."""
+        """True if the quotation may end on a later line."""
         return bool(self.closers or self.apart or self.fence or self.any_text)
 
     def closed(self, text: str, at: int, ends: Finder, *, final: bool) -> bool | None:
-        """Return whether the text after the call, from `at`, closes a quotation; None if more text is needed.
+        """Return whether the text after the call, from `at`, closes the quotation. Return None if more text is needed.
 
-        `ends` are the markers that end a turn. `final` means that no more text will follow.
+        `ends` contains the markers that end a turn. `final` is True if no more text follows.
         """
         if self.certain:
             return True
@@ -102,7 +104,7 @@ class Quotation:
             return None
         if broken or self.line or not self.sentence:
             return not broken and self.line
-        # "|" may end a table cell, and "|>" ends a marker.
+        # Wait for the character after "|", which may end a table cell. "|>" is the end of a marker.
         return None if not final and text[after:] == "|" else _goes_on(text, after)
 
     def closed_in(self, value: str) -> bool:
@@ -114,12 +116,12 @@ class Quotation:
         )
 
     def _fenced(self, text: str, at: int, ends: Finder, final: bool) -> bool | None:
-        """Return whether the fence closes at `at`."""
+        """Return whether the fence is closed at `at`. Return None if more text is needed."""
         run = re.compile(re.escape(self.fence[0]) + "*")
         end = end_of(run, text, at)
         if end == len(text) and not final:
             return None
-        # "```" closes a block, and "```python" opens another one.
+        # A fence with a language, such as "```python", opens a block instead of closing one.
         if end - at < len(self.fence) or not (end == len(text) or text[end].isspace()):
             return False
         after = end_of(_SPACE, text, end, end + MAX_BLANK)
@@ -130,7 +132,7 @@ class Quotation:
 
 
 def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
-    """Return whether the output or the turn ends at `at`; None if more text is needed."""
+    """Return whether the output or the turn ends at `at`. Return None if more text is needed."""
     if at == len(text):
         return True if final else None
     if ends.at(text, at):
@@ -139,9 +141,9 @@ def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
 
 
 def _marked(closers: tuple[str, ...], text: str, at: int, final: bool) -> bool | None:
-    """Return whether one of `closers` is at `at`; None if more text is needed."""
+    """Return whether one of `closers` starts at `at`. Return None if more text is needed."""
     run = end_of(_BACKQUOTES, text, at)
-    if run > at:  # Two backquotes don't close a quotation that one backquote opened.
+    if run > at:  # The number of backquotes must match. For example, two backquotes don't close a quotation that one backquote opened.
         closes = text[at:run] in closers
         return (
             None
@@ -160,9 +162,10 @@ def _goes_on(text: str, at: int) -> bool:
 
 
 def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | None:
-    r"""Return the open quotation at the end of the text `before` a call; None if there is none.
+    r"""Return the open quotation at the end of the text `before` a call. Return None if there is none.
 
-    `cut` means that `before` isn't all of the text before the call. `anchored` means that an open bracket before the call is enough.
+    `cut` is True if the start of the text is missing from `before`. If `anchored` is True, an open bracket before the call counts as a
+    quotation.
 
     >>> opened("Write `", cut=False).closers
     ('`',)
@@ -190,7 +193,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     sentence = (
         in_line and not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
     )
-    # In `I look.{"name": …}`, the bracket directly follows a sentence, which the format allows, so the call isn't quoted.
+    # A bare call may directly follow a complete sentence, as in `I look.{"name": …}`. Elsewhere on a line, the call may be quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
     if not (fence or closers or apart or any_text or sentence or bare):
         return None
@@ -200,12 +203,12 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
 
 
 def going_on(found: Quotation) -> Quotation | None:
-    """Return the quotation, or None if it's inside a sentence, which ends with the reasoning."""
+    """Return the quotation, but ignore the sentence around the call. Return None if only the sentence suggests a quotation."""
     return replace(found, sentence=False, line=False) if found.spans_lines else None
 
 
 def _in_brackets(before: str) -> bool:
-    """Return whether a bracket is open at the end of a text, as in a list of objects."""
+    """Return whether a bracket is open at the end of `before`, as in a list of objects."""
     depth = 0
     for bracket in _BRACKET.findall(before):
         depth = depth + 1 if bracket in "[{" else max(depth - 1, 0)
@@ -213,7 +216,7 @@ def _in_brackets(before: str) -> bool:
 
 
 def _marks(shown: str) -> tuple[str, ...]:
-    """Return the closing mark for backquotes or a quotation mark at the end of a text."""
+    """Return the strings that close the backquotes or quotation mark at the end of `shown`."""
     runs = _RUN.findall(shown)
     if runs and shown.endswith(runs[-1]):
         return (runs[-1],)
@@ -224,7 +227,7 @@ def _marks(shown: str) -> tuple[str, ...]:
 
 
 def _marks_above(shown: str) -> tuple[str, ...]:
-    """Return the closing marks for marks that are open in a text, as in "`## Use" with the call on a later line."""
+    """Return the strings that close marks opened anywhere in `shown`, as in "`## Use" with the call on a later line."""
     runs, marks = _RUN.findall(shown), _MARK.findall(shown)
     quoted = tuple(mark for mark in ("'", '"') if marks.count(mark) % 2)
     found = [run for run in dict.fromkeys(runs) if len(run) < len(_LEAST_FENCE) and runs.count(run) % 2]
@@ -235,7 +238,7 @@ def _marks_above(shown: str) -> tuple[str, ...]:
 
 
 def _tags(before: str) -> tuple[str, ...]:
-    """Return the closing tags for open tags at the end of a text, except tags of calls, which the format handles."""
+    """Return the closing tags for tags that are open at the end of `before`. Tags of calls are ignored, because the format handles them."""
     if "<" not in before:
         return ()
     opened: list[str] = []
@@ -248,14 +251,17 @@ def _tags(before: str) -> tuple[str, ...]:
 
 
 def _fence_before(before: str, cut: bool) -> tuple[str, bool, bool]:
-    """Return the fence on the last line of a text, whether no text precedes it, and whether another block is open at the end."""
+    """Return the fence on the last line of `before`, and whether no text precedes the fence.
+
+    The third value is True if a code block is open and contains other text.
+    """
     fence, start, end = "", 0, 0
     for found in _FENCE.finditer(before):
         run, words = found.group(1), found.group(2).strip()
         if fence:
             if run.startswith(fence) and not words:
                 fence = ""
-        # If the start of the text is missing, the first fence closes a block, unless it has a language.
+        # If the start of the text is missing, the first fence closes a block unless it has a language.
         elif (words or not cut) and not (run[0] == "`" and "`" in words):
             fence, start, end = run, found.start(), found.end()
         cut = False

@@ -1,10 +1,11 @@
 """Compiles an answer tree (`answer.nodes`) into a program: a tuple of instructions, each with its address.
 
-Read `program` first: it compiles free texts, with tables of the markers that interrupt them. `calls` compiles the straight-line code
-between free texts: the start and end of a run of calls, and each argument. `combinators` compiles handwritten grammars.
+Read `program` first: it compiles free text, with tables of the markers that interrupt the text. `calls` compiles the straight-line code for
+calls: the start and end of a run of calls, and each argument. `combinators` compiles handwritten grammars.
 
-Rule: a program depends on the format and the request, but not on its tools, unless only a tool's name identifies a call. So a program is
-compiled once and shared. Whitespace inside and between markers is flexible, but exact next to raw values.
+Rules: a program depends on the format and the request. It doesn't depend on the tools, unless only a tool's name identifies a call.
+Therefore, programs are compiled once and shared. Whitespace inside and between markers is flexible, but it must match exactly next to raw
+values.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from unrender.machine.interpreter import Instruction, Program
 
 @dataclass(slots=True, eq=False)
 class Code:
-    """Collects instructions; `emit` and `reserve` return addresses."""
+    """Collects instructions. `emit` and `reserve` return addresses."""
 
     _instructions: list[Instruction | None] = field(default_factory=list)
 
@@ -30,7 +31,7 @@ class Code:
         return at
 
     def reserve(self) -> int:
-        """Reserve one address, to be filled by `put`."""
+        """Reserve one address, which is filled by `put`."""
         self._instructions.append(None)
         return len(self._instructions) - 1
 
@@ -39,7 +40,7 @@ class Code:
         self._instructions[at] = instruction
 
     def finished(self) -> Program:
-        """Return the program, in which every reserved address must have been filled."""
+        """Return the program. All reserved addresses must have been filled."""
         done = tuple(instruction for instruction in self._instructions if instruction is not None)
         assert len(done) == len(self._instructions)
         return done

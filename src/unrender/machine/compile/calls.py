@@ -1,7 +1,7 @@
 """Compiles one call syntax into straight-line code: the start of a run of calls, the calls, and the end of the run.
 
 Rules: whitespace inside and between literals is flexible. Next to raw values, only the format's own whitespace is consumed. Markdown fences
-are optional before JSON values. A call is committed at its first argument (`Commit`). A failure before that leaves the text as content.
+are optional before JSON values. A call is committed at its first argument (`Commit`). If parsing fails earlier, the text is content.
 """
 
 from __future__ import annotations
@@ -61,30 +61,30 @@ _TAG_ENDS = (">", '">', "'>")
 
 @dataclass(frozen=True, slots=True)
 class CallEntry:
-    """An entry point of a run of calls: its marker, and the address of its code."""
+    """An entry point of a run of calls, with its marker and the address of its code."""
 
     opener: str
     lead: str
     target: int
     strong: bool
-    """True if the marker doesn't occur in prose, so that it's reported if no call follows."""
+    """True if the marker doesn't occur in prose. Such a marker is reported if no call follows."""
     alone: bool = True
     """True if the marker identifies a call without a tool name."""
     weak: bool = False
     """True if the marker is a bracket, which also occurs in prose and code."""
     damaged: int = -1
-    """Address of the code that parses a damaged call after this marker; -1 if repair is disabled."""
+    """Address of the code that parses a damaged call after this marker. -1 if repairs are disabled."""
 
 
 def empty_entries(
     code: Code, calls: Calls, target: int, ends: Finder, leads: tuple[str, ...] = ("",)
 ) -> Iterator[CallEntry]:
-    """Emit the code of empty calls and sections, which have no effect. Yield the entry points of this code.
+    """Emit the code for empty calls and sections, which have no effect. Yield the entry points of this code.
 
-    `functools[]` counts as an empty section, and `[]` doesn't. Unless calls are forbidden, the code at `target` consumes the end markers.
+    `functools[]` counts as an empty section, but `[]` doesn't. Unless calls are forbidden, the code at `target` consumes the end markers.
     """
     for markers in _empty_blocks(calls):
-        # Fences are optional, so a block of only fences could match anything. A block of fences and `Action:` could match a word.
+        # Skip ambiguous blocks. A block of fences matches anything, because fences are optional. Fences and `Action:` may match a word.
         if is_sign("".join(piece for marker in markers for piece in without_fences(marker.pieces))):
             closers = 0 if calls.forbidden else len(calls.all_closers)
             at = code.emit(*literal_code(calls, *markers), DropEmpty(closers, ends), Jump(target))
@@ -93,7 +93,7 @@ def empty_entries(
 
 
 def _empty_blocks(calls: Calls) -> list[tuple[Marker, ...]]:
-    """Return the markers of empty calls and empty sections, in the order of the attempts."""
+    """Return the markers of empty calls and empty sections, in the order in which they are tried."""
     section, call = (calls.open, calls.close), (calls.call_open, calls.call_close)
     single = [call] if all(call) else []
     around = [(calls.open, *call, *([calls.close] if calls.forbidden else [])) for call in single]
@@ -110,15 +110,15 @@ class CallCode:
         self.hub = hub
         self.over: list[str] = [marker.core for marker in answer.ends]
         self.ends: frozenset[str] = frozenset((*self.over, *(marker.core for marker in answer.dropped)))
-        """Markers that end a turn or have no meaning."""
+        """Markers that end a turn, or that have no meaning."""
         self.trail: str = answer.trail
         self.marked: bool = any((calls.open, calls.call_open, calls.head))
         self.unmarked: tuple[int, ...] = ()
-        """Addresses of code for calls without markers, which are tried at the start of an answer."""
+        """Addresses of the code for calls without markers, which are tried at the start of an answer."""
         self.lines: dict[str, int] = {}
-        """Addresses of code for calls on their own line after content, by the line break and tool name."""
+        """Addresses of the code for calls that start a line after content. Keys consist of the line break and the tool name."""
         self.values: MarkedEnds | None = None
-        """A finder for the ends of raw values that have an end marker."""
+        """Finder for the ends of raw values that have end markers."""
         self.tail: int = code.reserve()
         codec = self.arguments.codec
         self.repair: Repair | None = repairs(
@@ -128,28 +128,28 @@ class CallCode:
 
     @cached_property
     def follow(self) -> Follow:
-        """Ends of a value without its own end marker."""
+        """The end of a value without its own end marker."""
         return open_ends(self.calls, self.ends, self.trail)
 
     def compile(self) -> list[CallEntry]:
-        """Emit the code of calls, sections and the text after them. Return the entry points, outermost first."""
+        """Emit the code for calls, sections and the text after them. Return the entry points, outermost first."""
         calls, emit = self.calls, self.code.emit
         call = emit(*literal_code(calls, calls.call_open))
         function = self._function()
         bare = emit(Jump(call, loose=True))
-        # If `<call>` is missing too, the next marker identifies the call, such as `<function=`.
+        # If `<call>` is missing too, a later marker such as `<function=` identifies the call.
         inner = emit(Jump(function, loose=True))
         section = emit(*literal_code(calls, calls.open), Jump(call))
         self._tail(call)
         self.damaged: int = emit(Damaged(self.repair, self.tail)) if self.repair else -1
-        # `<call>` without a surrounding `<calls>` also starts a run, which needs no `</calls>`.
+        # `<call>` also starts a run if `<calls>` is missing. Such a run needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
         ways = [*((it, call) for it in calls.open.others), *((it, function) for it in calls.call_open.others)]
         others = [(marker, emit(*literal_code(calls, marker), Jump(at))) for marker, at in ways]
-        # An empty block in another syntax is usually a mention in prose.
+        # Ignore empty blocks in another format's syntax, because they are usually mentioned in prose.
         kept = calls.own or calls.cleans
         empty = list(empty_entries(self.code, calls, self.tail, Finder(self.ends), calls.leads)) if kept else []
-        # A call without markers starts with its name, at the start of an answer or of a line.
+        # A call without markers starts with its name, at the start of an answer or a line.
         if not self.marked:
             self.unmarked = (emit(Space(), Look(named=True), Jump(call)),)
             breaks = [lead[at:] for lead in calls.leads for at in range(len(lead)) if "\n" in lead[at:]]
@@ -160,7 +160,7 @@ class CallCode:
     def _entries(self, levels: list[tuple[Marker, int]]) -> Iterator[CallEntry]:
         for i, (marker, at) in enumerate(levels):
             opener = marker.pieces[0]
-            # An inner start marker counts only if prose doesn't contain it. For example, `{` alone doesn't start a call.
+            # An inner start marker counts only if it doesn't occur in prose. For example, `{` alone doesn't start a call.
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
                 outermost = i == 0 or marker in (self.calls.open or self.calls.call_open).others
@@ -186,7 +186,7 @@ class CallCode:
     def _envelope(self, envelope: Envelope) -> None:
         calls = self.calls
         slots = [part for part in calls.function if isinstance(part, Slot)]
-        # If the id follows the name, arguments are buffered until both are known, and the call starts then.
+        # If the id follows the name, arguments are buffered and the call starts once both the name and id are known.
         order = [slot for slot in slots if slot in (Slot.NAME, Slot.ID)]
         marked = [piece for piece in (*calls.open.pieces, *calls.call_open.pieces) if len(piece) > 1]
         read = ReadEnvelope(
@@ -201,7 +201,7 @@ class CallCode:
             known=known_fields(map(literal_of, calls.function), envelope),
             left_out=calls.arguments.empty == "",
         )
-        # Even if the syntax expects a single call, a list of one call is accepted.
+        # Accept a list with one call, even if the syntax expects a single call.
         listed: list[Instruction] = [Lit("[", optional=True), Space()] if marked and not calls.whole else []
         self.code.emit(*before_object(), *listed, read)
 
@@ -236,27 +236,28 @@ class CallCode:
             self.code.emit(Space(), Lit(part.core, optional=True))
         else:
             read = [*self._closed_tag(parts, i, part), *literal_code(self.calls, part)]
-            # In "```get_weather", the word on the fence is the tool name.
+            # The word after the fence is the tool name, as in "```get_weather".
             named = read[-1:] == [Fence()] and part.text[-1:] == "`" and parts[i + 1 : i + 2] == (Slot.NAME,)
             self.code.emit(*(read[:-1] if named else read), *([Fence(worded=False)] if named else []))
 
     def _closed_tag(self, parts: Elements, i: int, part: Marker) -> list[Instruction]:
-        """Return the code for a call without arguments in a self-closing tag: `<invoke name="now"/>`."""
+        """Return the code for a self-closing tag of a call without arguments, as in `<invoke name="now"/>`."""
         if not _is_tag_end(parts, i):
             return []
-        # End markers of the function are in the skeleton, but those of the call are outside of it.
+        # The tag replaces the end markers of the function, but not those of the call around it.
         closers, around = len(self.calls.closers), len(without_fences(self.calls.call_close.pieces))
         following = ("{", self.arguments.open.core, *after_part(self.calls, i)[:1])
         return [CloseTag(part.core[:-1], self.tail, closers - around, not around, Finder(filter(None, following)))]
 
     def _may_be_missing(self, parts: Elements, i: int, literal: Marker) -> bool:
-        """Return whether a prefix of the name, as in `functions.`, is optional because another marker identifies the call."""
+        """Return whether a prefix of the name, such as `functions.`, is optional because another marker identifies the call."""
         opened = self.calls.open or self.calls.call_open
         return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.core))
 
     def _space_around(self, parts: Elements, i: int) -> list[Instruction]:
-        """Return the code for whitespace, including line breaks, before meaningless words. It's empty if the surrounding text has no
-        whitespace.
+        """Return the code for whitespace around meaningless words, including line breaks.
+
+        The result is empty if the surrounding text has no whitespace.
         """
         before = literal_of(parts[i - 1])[-1:] if i else ""
         after = literal_of(parts[i + 1])[:1] if i + 1 < len(parts) else ""
@@ -265,7 +266,7 @@ class CallCode:
     def _before_arguments(self) -> list[Instruction]:
         arguments = self.arguments
         read: list[Instruction] = [Space()] if arguments.entry or arguments.open else before_object()
-        # Without a marker, a tool name counts as a call only if arguments follow.
+        # Without markers, a tool name starts a call only if arguments follow.
         sure = [] if self.marked or arguments.entry else [Look(Finder(arguments.open.pieces[:1] or ("{",)))]
         return [*read, *sure]
 
@@ -277,24 +278,24 @@ class CallCode:
         opener, *_ = marker.pieces or ("",)
         closers, section = tuple(calls.closers), tuple(without_fences(calls.close.pieces))
         if opener and opener in calls.all_closers:
-            # In spaced-markers.jinja, `[Tool Call]` and `[Tool Call End]` start with the same word, so don't split them into pieces.
+            # Don't split markers that share a word into pieces. For example, `[Tool Call]` and `[Tool Call End]` start with the same word.
             closers = tuple(without_fences(it.core for it in calls.closing if it))
             opener, section = marker.core, tuple(without_fences(it.core for it in (calls.close,) if it))
-        # If no other call follows, continue in the free text, which may contain another marker.
+        # If no other call follows, continue in the free text, which may contain other markers.
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = calls.separator.core
-        # Complete calls with a marker, but without a section or separator, are found individually in the free text.
+        # Complete calls with a marker, but without a section or separator, are found one by one in the free text.
         chained = bool(separator or section or not calls.whole or calls.sibling or not self.marked)
         named = calls.function[:1] == (Slot.NAME,)
         openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = calls.close.text or calls.call_close.text or literal_of(calls.function[-1])
         bracketed = not self.arguments.entry or self.arguments.close.core[-1:] in tuple(")}]")
         excess = frozenset("}]" if bracketed and not calls.whole else "")
-        # Search for the start marker even if no call may follow; otherwise, a part of it might match as an end marker.
+        # Search for the start marker even if no call may follow. Otherwise, a part of the start marker might match as an end marker.
         marks = Finder([*closers, *section, opener, separator, BACKQUOTES, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
-        # `name\n{…}` alone may be prose, but brackets around the arguments identify a call.
+        # Without markers, text such as `name\n{…}` may be prose. If the arguments are in brackets, the text is a call.
         unmarked = not self.marked and not calls.arguments.entry
         told = FrozenDict(openers)
         broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
@@ -304,7 +305,7 @@ class CallCode:
         )
 
     def _refused(self) -> Finder:
-        """Return the markers that end the text of a call that is content. The result is empty if calls have no end markers."""
+        """Return a finder for the markers that end the text of a call if the text is content. It's empty if calls have no end markers."""
         calls = self.calls
         closing = list(filter(is_distinctive, calls.all_closers))
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
@@ -314,11 +315,11 @@ class CallCode:
     # The arguments of a call.
 
     def _arguments(self) -> None:
-        """Emit the code for all arguments, or for the text of empty arguments."""
+        """Emit the code for all arguments, including empty ones."""
         arguments, empty = self.arguments, self.arguments.empty
         first = arguments.open.pieces if arguments.open else first_pieces(*arguments.entry[:1])
         begins = [*first[:1]] or ([] if arguments.entry else ["{", '"'])
-        # In `f with a = 1;` and `f with ;`, only the text after the arguments shows whether there are any.
+        # The text after the start of the arguments shows whether there are any. Compare `f with a = 1;` and `f with ;`.
         none = self.code.reserve() if empty is not None and (empty.strip() or begins) else -1
         if arguments.entry:
             self._read_entries()
@@ -329,7 +330,7 @@ class CallCode:
 
     def _read_object(self) -> None:
         arguments = self.arguments
-        # Calls that must be complete are parsed strictly.
+        # Parse calls strictly if they must be complete.
         strict = self.calls.whole and notation_of(arguments.codec).is_json
         opened = [*literal_code(self.calls, arguments.open), *before_object()] if arguments.open else []
         read = JsonArguments(LiteralStyle(strict=strict, loose_keys=not strict))
@@ -345,7 +346,7 @@ class CallCode:
         opener, ends = "".join(first_pieces(entry[0])), self.follow
         further = None if ends.closed or opener else ends
         repeated = self.values.closers if self.values else ()
-        # A start marker that is also the end marker can't be a repetition.
+        # If the same marker starts an argument and ends a value, it isn't a repetition.
         doubled = frozenset(repeated) - {opener}
         marks = Finder([opener, *after_entries(self.calls), *repeated])
         open_ended = None if ends.closed else ends
@@ -354,7 +355,7 @@ class CallCode:
         self.code.put(between, Entries(*found, after_key, bool(arguments.close.core)))
 
     def _marked_ends(self) -> MarkedEnds | None:
-        """Return the finder of end markers of raw values; None if they have none."""
+        """Return the finder for the end markers of raw values. Return None if raw values have no end markers."""
         calls, arguments, entry, closer = self.calls, self.arguments, self.arguments.entry, self.arguments.closer
         i = entry.index(Slot.VALUE)
         unquoted = notation_of(arguments.codec).unquoted or arguments.codec.containers is Containers.XML
@@ -386,7 +387,7 @@ class CallCode:
         )
 
     def _entry(self, between: int) -> int:
-        """Emit the code of one argument and return its start; execution continues at `between`."""
+        """Emit the code for one argument, and return the address of the code. After the argument, execution continues at `between`."""
         start = len(self.code)
         entry = self.arguments.entry
         raw = notation_of(self.arguments.codec).unquoted
@@ -418,8 +419,8 @@ class CallCode:
         return ReadKey(_stops(entry, i), bare, opener if opener in markers else "", heads, closing)
 
     def _entry_literal(self, entry: Elements, i: int, part: Marker, raw: bool) -> list[Instruction]:
-        """Return the code for a literal of an argument. Next to a raw value, the whitespace of the literal must match exactly."""
-        # The end marker of a raw value may be missing at the end of the call: `Rome</f></call>`.
+        """Return the code for a marker of an argument. Next to a raw value, the whitespace of the marker must match exactly."""
+        # Allow a missing end marker of a raw value at the end of the call, as in `Rome</f></call>`.
         others = tuple(it.core for it in part.others)
         if raw and i > 0 and entry[i - 1] is Slot.VALUE:
             return [Space(part.lead), Lit(part.core, others=others, instead=after_closer(self.calls))]
@@ -441,7 +442,7 @@ class CallCode:
 
 
 def _is_tag_end(parts: Elements, i: int) -> bool:
-    """Return whether the literal at `i` ends a tag that contains the name and precedes the arguments."""
+    """Return whether the literal at `i` ends a tag that contains the tool name and precedes the arguments."""
     if i < 2 or (parts[i - 1 : i], parts[i + 1 : i + 2]) != ((Slot.NAME,), (Slot.ARGUMENTS,)):
         return False
     opened = literal_of(parts[i - 2]).rpartition("<")[2]
@@ -454,11 +455,11 @@ def _stops(entry: Elements, i: int) -> Finder:
 
 
 def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
-    """Return the style of tags that are named after the argument, as in `<city>…</city>`; None for other syntaxes."""
+    """Return the style of tags that are named after the argument, as in `<city>…</city>`. Return None for other syntaxes."""
     entry = arguments.entry
-    # `"Rome"` ends at its quotation mark, regardless of tags.
+    # A quoted value such as `"Rome"` ends at its quotation mark, so it needs no closing tag.
     by_itself = not arguments.codec.strings.unquoted and arguments.codec.containers is not Containers.XML
-    # In `a=1/a, b=2/b`, the name ends the argument, without a closing tag.
+    # The repeated name must be inside a closing tag. In `a=1/a, b=2/b`, the name ends the argument.
     if Slot.KEY not in entry[i + 1 : -1] or by_itself:
         return None
     again = entry.index(Slot.KEY, i + 1)
@@ -476,14 +477,14 @@ def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
 
 
 def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
-    """Return markers as their pieces, and slots unchanged. Slots of meaningless words are optional."""
+    """Return the pieces of markers, and slots unchanged."""
     return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
 
 
 def literal_code(calls: Calls, *markers: Marker) -> list[Instruction]:
-    """Return the code for markers of `calls`."""
+    """Return the code for the given markers of `calls`."""
     found: list[Instruction] = []
-    # A list around a single call is optional, even if the syntax has one.
+    # The brackets of a list are optional if the list contains a single call.
     unlisted = calls.envelope is not None and not calls.whole
     for piece in (piece for marker in markers for piece in marker.pieces):
         fenced = not without_fences([piece])
@@ -492,12 +493,12 @@ def literal_code(calls: Calls, *markers: Marker) -> list[Instruction]:
 
 
 def before_object() -> list[Instruction]:
-    """Return the code for whitespace and a Markdown fence before a JSON object."""
+    """Return the code for optional whitespace and a Markdown fence before a JSON object."""
     return [Space(), Fence(), Space()]
 
 
 def doubts_of(calls: Calls, i: int, tags: TagStyle | None) -> Doubts | None:
-    """Return the texts that values at slot `i` of an argument can't contain; None if the values have their own delimiters."""
+    """Return the strings that values at slot `i` of an argument can't contain. Return None if the values have their own delimiters."""
     arguments, codec, entry = calls.arguments, calls.arguments.codec, calls.arguments.entry
     notation = notation_of(codec)
     if not notation.unquoted and not notation.verbatim and codec.containers is not Containers.XML:

@@ -1,7 +1,7 @@
-"""Compiles handwritten grammars into the machine's programs.
+"""Compiles handwritten grammars into programs for the machine.
 
 Strategy: emit straight-line code for each node, and one subroutine for each rule. Options that the next character excludes are never tried.
-So a choice buffers text only if its options start with the same characters.
+Therefore, a choice buffers text only if its options start with the same characters.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _PYTHON = LiteralStyle()
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
-    """Return the program for `grammar`. Free text of the grammar ends at `ends` of the turn, and all text after them is content.
+    """Return the program for `grammar`. `ends` are the markers that end a turn. They end any free text, and all text after them is content.
 
-    If the text doesn't match the grammar, the rest is content without the `ends`. Raises `GrammarError` for undefined rules, left
-    recursion, misplaced tags, and nodes that only formats can create. `GrammarError` is also raised if `grammar` isn't a `Grammar`.
+    If the text doesn't match the grammar, the rest of it is content, without the `ends`. Raises `GrammarError` for undefined rules, left
+    recursion, misplaced tags, and nodes that are only allowed in formats. `GrammarError` is also raised if `grammar` isn't a `Grammar`.
     """
     if not isinstance(grammar, nodes.Grammar):
         raise GrammarError(f"grammar: expected an `unrender.grammar.Grammar`, found {type(grammar).__name__}")
@@ -60,7 +60,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
         code.emit(control.Subroutine())
-    # Rules may call each other, so their addresses are known only after all of them are compiled.
+    # Rules may refer to each other, so their addresses are known only after all rules are compiled.
     for at, rule in compiler.entered:
         code.put(at, control.Subroutine(rules[rule]))
     return code.finished()
@@ -74,7 +74,7 @@ def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
 
 def _check_tags(grammar: nodes.Grammar) -> bool:
     """Raise `GrammarError` for misplaced tags. Otherwise, return whether calls have ids."""
-    # A rule may be used inside several tags. Each pair of a rule and a tag is checked once, so that recursive rules terminate.
+    # A rule may be used inside several tags. Check each pair of a rule and a tag only once, so that recursive rules terminate.
     seen: set[tuple[str, nodes.Role | None]] = set()
     queue: list[tuple[nodes.Node, nodes.Role | None]] = [(grammar.root, None)]
     has_ids = False
@@ -109,10 +109,10 @@ class _Compiler:
     has_ids: bool
     code: Code = field(default_factory=Code)
     entered: list[tuple[int, str]] = field(default_factory=list)
-    """Addresses at which rules are called, with their names."""
+    """Addresses at which rules are called, with the names of the rules."""
 
     def node(self, node: nodes.Node) -> int:  # noqa: C901 -- a table, by kind of node
-        """Emit the code of `node`. Return the address of the code."""
+        """Emit the code for `node`, and return its address."""
         at = len(self.code)
         match node:
             case nodes.Literal(text):
@@ -149,14 +149,14 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(node, self.known)  # Raises `GrammarError`: handwritten grammars can't contain it.
+                start_of(node, self.known)  # Raises `GrammarError`, because handwritten grammars can't contain this node.
             case _:
                 assert_never(node)
         return at
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
-        """Emit the code of a lookahead or an atom."""
-        # The code consists of `Try`, the inner node, its end, and the code for a failed match.
+        """Emit the code for a lookahead or an atom."""
+        # The code consists of `Try`, the inner node, the end of the inner node, and the code for a failed match.
         said, head = _wanted_by(node.node), self.code.reserve()
         body, last = self.node(node.node), self.code.reserve()
         if isinstance(node, nodes.Negate):
@@ -178,7 +178,7 @@ class _Compiler:
         ends: list[int] = []
         table: list[tuple[control.OptionGuard, int]] = []
         for option in options:
-            # The next character usually excludes all options but one, which then needs no backtracking point.
+            # The next character usually excludes all options but one. The remaining option needs no backtracking point.
             guard = start_of(option, self.known).pattern()
             table.append((guard, self.node(option)))
             ends.append(self.code.reserve())
@@ -189,7 +189,7 @@ class _Compiler:
 
     def _repeat(self, node: nodes.Repeat) -> None:
         head = self.code.reserve()
-        # Without a separator, both kinds of rounds share the same code. The empty separator costs one step.
+        # If there is no separator, use an empty one, so that all loops have the same structure. The empty separator costs one step.
         separator = node.separator if node.separator is not None else nodes.Literal("")
         # The first round starts at `first`, and later rounds at the separator.
         later = self.node(separator)
@@ -214,7 +214,7 @@ def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruct
 
 
 def _wanted_by(node: nodes.Node) -> str:
-    """Return a readable description of what `node` expects."""
+    """Return a description of the text that `node` matches, for error messages."""
     match node:
         case nodes.Literal(text):
             return repr(text) if text else "nothing"

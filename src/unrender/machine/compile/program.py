@@ -1,8 +1,8 @@
 """Compiles an answer tree into a program.
 
-Strategy: an answer is free text that contains parts. Each free text becomes one `FreeText` instruction (a hub). The hub searches for all
-markers that may interrupt the text, and has a table of their targets. Targets are reasoning, attempts to parse a call, and other hubs. The
-code between two hubs is straight-line code.
+Strategy: an answer is free text that contains parts. Each free text becomes one `FreeText` instruction (a hub). A hub searches for all
+markers that may interrupt the text, and a table maps the markers to addresses. These are addresses of reasoning, attempts to parse a call,
+and other hubs. The code between two hubs is straight-line code.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
 CONTENT_HUB = 1
-"""Address of the free text outside of all parts, which is the same in every program."""
+"""Address of the free text outside of all parts. It's the same in every program."""
 
 
 def compile_answer(answer: Answer) -> Program:
-    """Return the program that parses everything that `answer` allows or tolerates."""
+    """Return the program that parses all answers that `answer` allows or tolerates."""
     return _Compiler(answer).program()
 
 
 @dataclass(slots=True)
 class _Hub:
-    """A free text during compilation: its markers with their targets, and the calls to try at each marker."""
+    """Free text during compilation, with the addresses for its markers, and the calls to try at each marker."""
 
     role: Role
     at: int
@@ -54,11 +54,11 @@ class _Hub:
     guarded: set[str] = field(default_factory=set)
     attempts: dict[str, list[int]] = field(default_factory=dict)
     weak: dict[str, bool] = field(default_factory=dict)
-    """Brackets that start calls, with True if text may precede the bracket on its line."""
+    """Brackets that start calls. The value is True if text may precede the bracket on its line."""
     fences: set[int] = field(default_factory=set)
-    """Addresses of attempts that aren't calls, so that they can't be quoted."""
+    """Addresses of attempts that parse a Markdown fence instead of a call, and can't be quoted."""
     reported: dict[str, bool] = field(default_factory=dict)
-    """Markers that don't occur in prose, and so are reported if no call follows. The value is True if the marker alone identifies a call.
+    """Markers that don't occur in prose, so they are reported if no call follows. The value is True if the marker alone identifies a call.
     """
 
 
@@ -69,14 +69,14 @@ class _Compiler:
         self.dropped = (*answer.ends, *answer.dropped)
         self.code = Code()
         self.opening: dict[str, int] = {}
-        """Targets of markers made of words, which are tried at the start of content."""
+        """Addresses for markers made of words, which are tried at the start of content."""
         self.begins = self.answer = self.ended = CONTENT_HUB
-        """Addresses for the start of content after calls, for its start after reasoning, and for text after an end of turn."""
+        """Addresses for the start of content after calls, the start of content after reasoning, and text after an end of turn."""
         self.undeclared: dict[str, int] = {}
-        """Targets of markers that the format doesn't have, but that may start an answer."""
+        """Addresses for reasoning markers that aren't part of the format, but may start an answer."""
 
     def program(self) -> Program:
-        # The hub has the same address in every program, so that parsing can start there if the prompt skips reasoning.
+        # The hub for content has the same address in every program, so that parsing can start there if the prompt skips reasoning.
         start = self.code.reserve()
         hub = self._hub(Role.CONTENT, Halt())
         assert hub.at == CONTENT_HUB
@@ -86,7 +86,7 @@ class _Compiler:
         entries = [entry for code in codes for entry in code.compile()]
         unmarked = tuple(at for code in codes for at in code.unmarked)
         if unmarked:
-            # A call such as `get_weather\n{…}` has no marker, so it's tried at the start of an answer, before the text.
+            # Try calls without a marker, such as `get_weather\n{…}`, at the start of an answer, before treating it as text.
             begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
         self.ended = self._after_end()
         for part in self.tree.parts:
@@ -98,7 +98,7 @@ class _Compiler:
         if self.tree.json:
             self._fenced_json(hub)
         self._enter(hub, entries)
-        # A line that starts with a tool name is a possible call, as in `\nget_weather` after content.
+        # After content, a line that starts with a tool name may be a call, as in `\nget_weather`.
         for marker, at in (item for code in codes for item in code.lines.items()):
             hub.attempts.setdefault(marker, []).append(at)
         if self.undeclared:
@@ -122,19 +122,19 @@ class _Compiler:
         return not all(holds_token(marker.text) for marker in openers)
 
     def _start(self, begin: int) -> int:
-        """Emit the code at the start of the program: a header that prompts don't contain, and layout."""
+        """Emit the code for the start of the program: a header that prompts don't contain, and layout."""
         lead = self.code.emit(Space(self.tree.lead), Jump(begin))
         return self._after_headers((self.tree.header,), lead) if self.tree.header else lead
 
     def _after_headers(self, headers: tuple[Marker, ...], target: int) -> int:
-        """Emit the code that drops a header made of words, if there is one, and continues at `target`."""
-        # A header may be followed by any prefix of its layout.
+        """Emit the code that drops a header, if there is one, and continues at `target`."""
+        # Any prefix of a header's layout may follow the header.
         texts = (it.core + it.after[:size] for it in headers for size in range(len(it.after) + 1))
         finder = Finder(texts, (it.core for it in headers if it.guarded))
         return self.code.emit(Look(finder, target, takes=True), Jump(target))
 
     def _after_end(self) -> int:
-        """Emit the code after an end of turn: whitespace, and the header of another turn."""
+        """Emit the code after an end of turn, which consumes whitespace and the header of another turn."""
         target = self._after_headers(self.tree.headers, self.begins) if self.tree.headers else self.begins
         return self.code.emit(Space(kept=True), Jump(target))
 
@@ -143,17 +143,17 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
-        # The marker `final` must not match inside `finally`. At a call marker, the attempt itself checks for this.
+        # Guarded markers don't match inside a word, such as `final` in `finally`. Attempts check this for call markers.
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         openers = tuple(variant for variant, alone in hub.reported.items() if alone)
         run = self._text_run(hub, finder, openers)
-        # `<call>` may start a call, and also be a marker on its own, so calls are tried first.
+        # A marker such as `<call>` may also have a meaning without a call, so try calls first.
         for variant, targets in self._tried(hub).items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             alone = hub.reported.get(variant, True)
             found = tuple(dict.fromkeys(targets))
-            # If the format drops text that only looks like a call, calls can't be quoted.
+            # Calls can't be quoted if the format drops text that only looks like a call.
             at = -1 if self.tree.cleans or sealed >= 0 or hub.fences.intersection(found) else hub.at
             weak = variant in hub.weak and variant not in hub.reported
             on_line = weak and not hub.weak[variant]
@@ -175,9 +175,9 @@ class _Compiler:
 
     @staticmethod
     def _tried(hub: _Hub) -> dict[str, list[int]]:
-        """Return the calls to try at each marker, including the calls of any shorter marker that it starts with."""
+        """Return the calls to try at each marker. If the marker starts with a shorter one, the calls of the shorter one are included."""
         tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
-        # Of `<t>` and `<t>\n`, the finder always returns the longer one, so the calls of the shorter one are tried there too.
+        # The finder returns the longest marker, such as `<t>\n` instead of `<t>`, so add the calls of shorter ones.
         for marker in (*hub.attempts, *hub.direct):
             hidden = [marker[:size] for size in range(len(marker) - 1, 0, -1) if marker[:size] in hub.attempts]
             for opener in hidden:
@@ -187,7 +187,7 @@ class _Compiler:
     def _text_run(self, hub: _Hub, finder: Finder, openers: Iterable[str]) -> int:
         sections = [calls.open.text + calls.call_open.text for calls in self.runs]
         alone = frozenset("".join(text.split()) for text in (*openers, *sections)) - {""}
-        # Reasoning that mentions a call must still end at its end marker.
+        # Reasoning must end at its end marker, even if it mentions a call.
         stops = Finder(hub.direct if hub.role is Role.REASONING else ())
         if hub.role is not Role.CONTENT:
             return self.code.emit(Unread(hub.role, hub.at, finder, stops))
@@ -204,30 +204,30 @@ class _Compiler:
                     hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
                 elif entry.weak:
                     hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
-        # Repairs are tried last.
+        # Try repairs last.
         for entry in entries:
             if entry.damaged >= 0 and hub.role is Role.CONTENT:
                 for variant in Marker(entry.lead + entry.opener).variants():
                     hub.attempts[variant].append(entry.damaged)
 
     def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[CallEntry]) -> int | None:
-        """Compile one part of the answer. Return the address at which the answer starts, if it starts inside that part."""
+        """Compile one part of the answer. If the answer starts inside that part, return the address of its start."""
         match part:
             case ReasoningPart(declared=True):
                 return self._thought(hub, self._inner(hub, part, entries), part)
             case ContentPart():
                 self._said(hub, part, entries)
-            case Calls(forbidden=True):  # Only empty blocks are recognized. A call that isn't empty is text.
+            case Calls(forbidden=True):  # If calls are forbidden, recognize only empty blocks. Any other call is text.
                 ends = Finder(marker.text for marker in self.tree.ends)
                 self._enter(hub, list(empty_entries(self.code, part, hub.at, ends)))
             case ReasoningPart() | Calls():
-                pass  # Calls are compiled earlier, and undeclared reasoning later, so that markers between parts take precedence.
+                pass  # Calls are compiled earlier. Undeclared reasoning is compiled later, so that markers between parts take precedence.
             case _:
                 assert_never(part)
         return None
 
     def _between(self, hub: _Hub, entries: list[CallEntry]) -> None:
-        """Compile the markers between parts."""
+        """Emit the code for the markers between parts."""
         for marker in self.tree.ends:
             if holds_token(marker.core):
                 self._silent(hub, marker, self.ended)
@@ -236,7 +236,7 @@ class _Compiler:
         for marker in self.tree.dropped:
             self._silent(hub, marker, self.answer)
         for marker in self.tree.joints:
-            # Joints are dropped at the start of content, but directly before a call they are part of the call.
+            # A joint is dropped at the start of content. Directly before a call, the joint is part of the call.
             self._opens(marker, self.answer)
             if marker in self.tree.call_joints:
                 self._before_calls(hub, marker, entries)
@@ -244,24 +244,25 @@ class _Compiler:
     def _marker(
         self, hub: _Hub, marker: Marker, target: int, role: Role = Role.MARKER, *, quotable: bool = False
     ) -> None:
-        """Emit the code of a marker and its layout; execution continues at `target`. If `quotable`, a quoted marker is text."""
+        """Emit the code for a marker and its layout. Execution then continues at `target`. If `quotable` is True, a quoted marker is text.
+        """
         for variant in marker.variants():
             unsure = [Unsure(hub.role, len(variant), hub.at)] if quotable else []
             at = self.code.emit(*unsure, Lit(variant, role), Space(marker.after, role), Jump(target))
-            # If two parts share a marker, the first part takes it.
+            # If two parts have the same marker, the first part takes precedence.
             hub.direct.setdefault(variant, at)
             if marker.guarded:
                 hub.guarded.add(variant)
 
     def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
-        """Emit the code of a meaningless special token, which keeps surrounding whitespace as content if there is content on both sides."""
+        """Emit the code for a meaningless special token. Whitespace around it is content if there is content on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
             at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))
             hub.direct.setdefault(variant, at)
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
-        """Emit the code of a marker made of words, which counts only if nothing follows except ends, headers and `openers`."""
+        """Emit the code for a marker made of words. It counts only if nothing follows except end markers, headers and `openers`."""
         tokens = (it for it in self.dropped if holds_token(it.text))
         following = (*(it.core for it in (*tokens, *self.tree.headers)), *openers)
         ends = Finder(text for text in following if text != marker.core)
@@ -283,7 +284,7 @@ class _Compiler:
                 self._last(hub, marker, hub.at, openers)
 
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
-        """Emit the code of words that start a part, and that count only where a part may start."""
+        """Emit the code for words that start a part. The words count only where a part may start."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
         at = self.code.emit(
             Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role), Jump(target)
@@ -292,13 +293,13 @@ class _Compiler:
 
     def _before_calls(self, hub: _Hub, joint: Marker, entries: list[CallEntry]) -> None:
         for entry in entries:
-            # If the call fails, its joint is text too.
+            # If the call fails, the joint before it is text too.
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)
 
     def _fenced_json(self, hub: _Hub) -> None:
-        """Emit the code of an optional Markdown fence around a JSON answer. The fence isn't part of the answer."""
+        """Emit the code for an optional Markdown fence around a JSON answer. The fence isn't part of the answer."""
         opens = self.code.emit(Fence(opens=True), Jump(hub.at))
         ends = Finder(marker.core for marker in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), Look(ends, ends=True), Commit(), Jump(hub.at))
@@ -307,12 +308,12 @@ class _Compiler:
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 
     def _thought(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> int | None:
-        """Emit the code at the start of reasoning. Return the address of the reasoning text if it has no start marker."""
+        """Emit the code for the start of reasoning. If reasoning has no start marker, return the address of its text."""
         for marker in thought.open.spelled:
             if not holds_token(marker.core):
                 self._opens(marker, inner.at, inner.role)
                 continue
-            # Models sometimes repeat a start marker such as `<think` that the prompt already contains. But `<think/>` is an end marker.
+            # Models sometimes repeat a start marker such as `<think` from the prompt, so accept it twice. But `<think/>` is an end marker.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Look(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))
@@ -320,18 +321,16 @@ class _Compiler:
         return None if thought.open.spelled else inner.at
 
     def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:
-        """Emit the code of reasoning that the format doesn't have. The start marker of such reasoning counts only at the start of an
-        answer.
-        """
+        """Emit the code for reasoning that isn't part of the format. Its start marker counts only at the start of an answer."""
         role = inner.role
         for marker in thought.open.spelled:
-            # The first start marker may be a truncated one, followed by the complete one.
+            # A complete start marker may follow a truncated one, so accept both.
             openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
             self.undeclared[marker.core] = self.code.emit(
                 Lit(marker.core, role), *(Lit(text, optional=True) for text in reversed(openers))
             )
             self.code.emit(Space(marker.after, role), Jump(inner.at))
-            # Elsewhere, prose about models may mention `<think>`.
+            # Elsewhere, `<think>` is text, because an answer may mention it.
             unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="opener")
             hub.direct.setdefault(marker.core, self.code.emit(unsure))
         for marker in thought.close.spelled:
@@ -340,21 +339,21 @@ class _Compiler:
             hub.direct.setdefault(marker.core, self.code.emit(*closed))
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
-        """Return the address at which an answer starts if it may start with reasoning that the format doesn't have."""
+        """Emit the code for the start of an answer that may start with undeclared reasoning. Return the address of the code."""
         heads = tuple(self.undeclared)
-        # The known marker `<think>` must not match inside the format's own `<thinking>`.
+        # Include longer markers, so that `<think>` doesn't match inside the format's own `<thinking>`.
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
     def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[CallEntry]) -> _Hub:
-        """Return the hub of a reasoning text. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
+        """Return the hub for the text of reasoning. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
         inner = self._hub(Role.REASONING, Halt(repr(thought.close.text)))
         self._closers(inner, thought)
         sealed = -1
         self._enter(inner, entries)
         for joint in self.tree.call_joints:
             self._before_calls(inner, joint, entries)
-        # Models that forget `</think>` may still make calls, which count if only the end of the turn follows.
+        # Models that forget `</think>` may still make calls. Such calls count if only the end of the turn follows.
         if not thought.holds_calls and self.runs:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
@@ -366,7 +365,7 @@ class _Compiler:
     def _closers(self, inner: _Hub, thought: ReasoningPart) -> None:
         for marker in thought.close.spelled:
             self._marker(inner, Marker(marker.text + thought.joint), self.answer, inner.role)
-        # Models that forget `</think>` continue with the start marker of the content, or end the turn.
+        # Models that forget `</think>` may continue with the start marker of content, or end the turn.
         for marker in self.tree.ends:
             if holds_token(marker.core):
                 self._marker(inner, marker, self.begins)
