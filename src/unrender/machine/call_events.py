@@ -311,9 +311,8 @@ def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
 
 def begins_call(machine: Machine, frame: Frame) -> bool:
     """Return whether the text from a backtracking point to the end of the output, cut off by the limit, must be a call."""
-    if frame.holds and not (
-        frame.whole or frame.quotation
-    ):  # A call followed by more reasoning is part of the reasoning.
+    # A call followed by more reasoning is part of the reasoning.
+    if frame.holds and not (frame.whole or frame.quotation):
         return False
     if frame.call or frame.at == machine.separated or (frame.reported and frame.alone):
         return True

@@ -99,9 +99,8 @@ class FreeText:
 
     def _shows(self, machine: Machine, opener: str, tail: str) -> bool:
         """Return whether `tail` counts as a truncated `opener`."""
-        if (
-            machine.length_limited
-        ):  # A truncated marker must contain a special character, as in ` to=f`. A word such as `fun` isn't enough for `functools[`.
+        # A truncated marker must contain a special character, as in ` to=f`. A word such as `fun` isn't enough for `functools[`.
+        if machine.length_limited:
             return len(tail.strip()) >= _LEAST_TORN and _SIGN.search(tail) is not None
         alone = not machine.answered and not machine.buffer[machine.at :].removesuffix(tail).strip()
         # A single word such as `functions` is a valid answer, even if a marker such as `functions.` starts with it.

@@ -447,7 +447,8 @@ class Machine(Resumable):
         `wanted` is the expected text. The result is always False, so that a step can end with `return machine.fail(…)`.
         """
         call = self.call
-        if not (self.frames and call and call.unoffered):  # Calls of unoffered tools were already reported at the tool name.
+        # Calls of unoffered tools were already reported at the tool name.
+        if not (self.frames and call and call.unoffered):
             self.failed_here(wanted)
         if not self.frames:
             return self.break_off(wanted)

@@ -143,7 +143,8 @@ def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
 def _marked(closers: tuple[str, ...], text: str, at: int, final: bool) -> bool | None:
     """Return whether one of `closers` starts at `at`. Return None if more text is needed."""
     run = end_of(_BACKQUOTES, text, at)
-    if run > at:  # The number of backquotes must match. For example, two backquotes don't close a quotation that one backquote opened.
+    # The number of backquotes must match. For example, two backquotes don't close a quotation that one backquote opened.
+    if run > at:
         closes = text[at:run] in closers
         return (
             None

@@ -192,9 +192,8 @@ class Tail:
         if self.refused.literals:
             search = self.refused.find if machine.final else self.refused.decided
             at, mark = search(buffer, machine.at)
-            while (
-                mark == BACKQUOTES and not machine.fenced
-            ):  # Ignore backquotes if no fence is open.
+            # Ignore backquotes if no fence is open.
+            while mark == BACKQUOTES and not machine.fenced:
                 at, mark = search(buffer, at + len(mark))
             end = at if mark or not machine.final else len(buffer)
             closed = call_failed(machine) and (mark in self.closers or mark in self.section)

@@ -149,7 +149,8 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(node, self.known)  # Raises `GrammarError`, because handwritten grammars can't contain this node.
+                # Raises `GrammarError`, because handwritten grammars can't contain this node.
+                start_of(node, self.known)
             case _:
                 assert_never(node)
         return at

@@ -244,7 +244,9 @@ class _Compiler:
     def _marker(
         self, hub: _Hub, marker: Marker, target: int, role: Role = Role.MARKER, *, quotable: bool = False
     ) -> None:
-        """Emit the code for a marker and its layout. Execution then continues at `target`. If `quotable` is True, a quoted marker is text.
+        """Emit the code for a marker and its layout. Execution then continues at `target`.
+
+        If `quotable` is True, a quoted marker is text.
         """
         for variant in marker.variants():
             unsure = [Unsure(hub.role, len(variant), hub.at)] if quotable else []

@@ -48,9 +48,8 @@ class Damaged:
             return True
         # Don't repair a call after a quotation mark, even if its start marker is a special token.
         frame.hub = max(frame.hub, 0)
-        if (
-            not begins and word and word.end() < len(text)
-        ):  # If another word follows the start marker, the text isn't a truncated call.
+        # If another word follows the start marker, the text isn't a truncated call.
+        if not begins and word and word.end() < len(text):
             frame.cut = False
         if not begins or is_quoted(machine, frame) or not may_be_repaired(machine, self.repair):
             return machine.fail(wanted)
