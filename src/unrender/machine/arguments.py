@@ -36,7 +36,7 @@ _CDATA = Finder((CDATA_END,))
 _GOES_ON = re.compile(r"[^\W_]|[\"':]")
 """Characters that can't directly follow a value without delimiters."""
 _QUOTES = ("'", '"')
-"""Quotation marks of Python strings. Models sometimes add them even if the format has raw text."""
+"""Quotation marks of Python strings. Models sometimes quote values even if the format has raw text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class ReadKey:
     heads: tuple[str, ...] = ()
     """Prefixes of the format's markers. Only declared names may contain such a prefix."""
     closing: str = ""
-    """Prefix that turns a name into a closing tag, such as `/` in `</city>`. An undeclared name can't start with it."""
+    """Prefix that turns a name into a closing tag, such as `/` in `</city>`. Undeclared names can't start with this prefix."""
 
     def step(self, machine: Machine) -> bool:
         buffer, start, call = machine.buffer, machine.at, machine.current
@@ -166,7 +166,7 @@ def key_of(text: str) -> str:
 
 
 def run_scanner(machine: Machine) -> Status:
-    """Run the current scanner, and emit the consumed text. If the scanner needs more text or fails, return its status."""
+    """Run the current scanner, emit the consumed text, and return the status. If the scanner fails, the machine fails too."""
     scanner = machine.scanner
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
@@ -275,7 +275,7 @@ class ReadValue:
             return True
         if not isinstance(self.suffix, Follow):
             return False
-        # In `f(a=b(c)` at the end of the output, the bracket closes the inner one, so the value is incomplete.
+        # In `f(a=b(c)` at the end of the output, the bracket closes the inner bracket, so the value is incomplete.
         cut = machine.final and self.suffix.ends_in_part(buffer, at) and leaves_open(text)
         return cut or doubts.leads_on(text, buffer[at : at + MAX_NAME], missing)
 
@@ -335,7 +335,7 @@ class ReadValue:
 
         `quoted` is True if the value starts with a quotation mark. `patient` is True if its text may be parsed again.
         """
-        # Only an argument of the tool ends the value. In `f(city=Rome, or Oslo, days=3)`, this is `days`.
+        # Only the name of a declared argument ends the value. In `f(city=Rome, or Oslo, days=3)`, the value ends before `days`.
         suffix = self.suffix
         if isinstance(suffix, Follow):
             suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
@@ -378,7 +378,7 @@ def key_text(call: CallState) -> str:
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
     """Return the notation of values of `codec` that need no end marker.
 
-    `suffix` is the text after the value. If `in_code` is True, it's a comma or bracket.
+    `suffix` is the text after the value. If `in_code` is True, the suffix is a comma or a bracket.
     """
     notation = notation_of(codec)
     verbatim = notation.verbatim
@@ -419,7 +419,7 @@ class CloseTag:
     is_last: bool
     """True if the call has no other end marker."""
     arguments: Finder
-    """Start markers of arguments. None of them may follow the tag."""
+    """Start markers of arguments, which must not follow the tag."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.current
@@ -451,13 +451,13 @@ class DropEmpty:
     """Drops and reports an empty call or section."""
 
     closers: int
-    """Number of end markers of a call and of a run of calls."""
+    """Number of end markers of a call and its run of calls."""
     ends: Finder
     """Markers that end a turn."""
 
     def step(self, machine: Machine) -> bool:
         commit(machine)
-        if machine.quotation:  # If the empty call is quoted, as in "`<call></call>`", it's text.
+        if machine.quotation:  # A quoted empty call is text, as in "`<call></call>`".
             around = going_on(machine.quotation)
             quoted = around and around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
             if around and quoted is not False:
@@ -531,7 +531,8 @@ class Entries:
             return self._after_white_space(machine, self.further, first=call.count == 0)
         at = end_of(SPACE, buffer, machine.at)
         separable = bool(self.separator) and call.separated < call.count
-        # Accept one separator after each argument, but not two, as in "a=1, , b=2". A chunk may end inside a separator such as " and ".
+        # Accept one separator after each argument, but not two, as in "a=1, , b=2". Wait if a chunk ends inside a separator such as " and
+        # ".
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
         # After a second separator, the text isn't an argument.
         if begun and buffer.startswith(self.separator, at):

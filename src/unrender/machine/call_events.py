@@ -17,9 +17,9 @@ from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import end_of
 
 NAMESPACE = "functions."
-"""Namespace that some formats put before tool names. Models of other formats sometimes add it too."""
+"""Namespace that some formats put before tool names. Some models add the namespace even in other formats."""
 ABANDONED = 1 << 30
-"""A number of end markers that is larger than any call has, so that no end marker is reported as missing."""
+"""A number that is larger than the number of end markers of any call, so that no end marker is reported as missing."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of text that is allowed between content and a call."""
 _SPACE = re.compile(r"\s*")
@@ -58,7 +58,7 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
     """Correct a misspelled tool name at `position`, and report it.
 
     A namespace before the name is allowed. The policy `repair="offered"` also allows a different case. Returns the length of the text
-    before the name, or -1 unless exactly one tool matches.
+    before the name, or -1 if no tool or more than one tool matches.
     """
     if machine.policy.repair == "none" or machine.strict or not name:
         return -1
@@ -75,7 +75,9 @@ def name_meant(machine: Machine, name: str, position: int) -> int:
 
 
 def glued(request: Request, text: str) -> str:
-    """Return the tool if `text` is its name directly followed by one of its argument names. Return "" unless exactly one tool matches."""
+    """Return the tool if `text` consists of a tool name and one of the tool's argument names. Return "" if no tool or more than one tool
+    matches.
+    """
     named = [name for name in request._tool_names if name and text.startswith(name)]
     found = [name for name in named if text[len(name) :] in ArgumentTypes.of(request.tool(name)).declared]
     return found[0] if len(found) == 1 else ""
@@ -133,7 +135,7 @@ def seal(machine: Machine) -> None:
 def open_call(machine: Machine) -> ToolCall | None:
     """Return the current call as far as it was parsed. Return None if its start was already emitted, or if it may still be text."""
     call = machine.call
-    # A call without a name may still be text. So may a call after an open backtracking point.
+    # A call without a name may still be text, and so may a call after an open backtracking point.
     if call is None or not call.name or call.begun or call.unoffered:
         return None
     if machine.frames and machine.frames[0].at <= call.start:
@@ -310,7 +312,10 @@ def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
 
 
 def begins_call(machine: Machine, frame: Frame) -> bool:
-    """Return whether the text from a backtracking point to the end of the output, cut off by the limit, must be a call."""
+    """Return whether the text after a backtracking point is certainly a call.
+
+    The text extends to the end of the output, where the token limit cut it off.
+    """
     # A call followed by more reasoning is part of the reasoning.
     if frame.holds and not (frame.whole or frame.quotation):
         return False

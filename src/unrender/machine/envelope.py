@@ -89,7 +89,7 @@ class ReadEnvelope:
     """True if the id follows the name. Arguments are then buffered until the name and id are known."""
     strict: bool
     ends: Finder
-    """End markers of the call. They also end an object without a closing brace."""
+    """End markers of the call, which also end an object without a closing brace."""
     shown: bool = False
     """True if a marker other than a fence precedes the object, so that the object can't be an answer in JSON."""
     known: frozenset[str] = frozenset()
@@ -388,7 +388,7 @@ def _unquote(text: str) -> str:
 
 
 METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", "tool_call_id", "type"))
-"""Metadata fields of calls in APIs. They are ignored, unless their value is an object."""
+"""Metadata fields of calls in APIs, which are ignored unless their value is an object."""
 RawField = tuple[str, str]
 """A key, and the JSON text of its value."""
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')

@@ -72,7 +72,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class MessageFinished:
-    """The end of the output. This is always the last event."""
+    """The end of the output, which is always the last event."""
 
 
 Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished

@@ -94,7 +94,7 @@ class CallIds(Resumable):
         self.offset: int = len(known)
         """Number of calls in the conversation before this answer."""
         self.taken: dict[str, int] = dict.fromkeys(known, -1)
-        """Index of the call with each id; -1 for calls before this answer."""
+        """Maps each id to the index of its call, or to -1 for calls before this answer."""
         self.made: list[str] = []
         """Generated ids, oldest first."""
 

@@ -50,7 +50,7 @@ class FreeText:
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
-        # Most chunks don't contain even the first character of a marker. They need no search, and the next chunk takes the fast path.
+        # Most chunks don't contain even the first character of a marker, so skip the search and let the next chunk take the fast path.
         if not machine.final and self.finder.absent(buffer, machine.at):
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             machine.flow = self.flow
@@ -107,7 +107,7 @@ class FreeText:
         return alone and not tail.isalpha() and len(tail) >= len(_CLOSING.sub("", opener))
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
-        # Hold back a possible ending, such as the line break of "Hi\n". It's layout at the end of the output, otherwise text.
+        # Hold back a possible ending, such as the line break of "Hi\n". The ending is layout at the end of the output, otherwise text.
         sizes = (len(self.ending),) if machine.final else range(len(self.ending), 0, -1)
         found = (size for size in sizes if machine.buffer.endswith(self.ending[:size], machine.at))
         return min(limit, len(machine.buffer) - next(found, 0))
@@ -253,7 +253,7 @@ class Lit:
 def undecided(machine: Machine, markers: Finder, at: int) -> bool:
     """Return whether more text is needed to identify the marker at `at`.
 
-    This is the case if the text ends at `at`, or if a longer marker is possible.
+    More text is needed if the buffer ends at `at`, or if a longer marker is possible.
     """
     return not machine.final and (at >= len(machine.buffer) or markers.may_grow(machine.buffer, at))
 
@@ -296,7 +296,7 @@ class Fence:
     worded: bool = True
     """True if a word after the backquotes is a language. If False, the next instruction parses the word."""
     opens: bool = False
-    """True if the fence and its line break are required. They are only accepted at the start of the answer."""
+    """True if the fence and its line break are required, which are accepted only at the start of the answer."""
 
     def step(self, machine: Machine) -> bool:
         if self.opens:

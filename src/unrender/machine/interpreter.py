@@ -91,7 +91,7 @@ class Machine(Resumable):
     """Whitespace between calls, which is content if more content follows."""
     carried_spans: list[int] = field(default_factory=list)
     answered: bool = False
-    """True if content has started; until then, whitespace between parts is layout."""
+    """True if content has started. Until then, whitespace between parts is layout."""
     mentioned: bool = False
     """True if the text contained a reasoning marker that isn't part of the format."""
     fenced: bool = False
@@ -289,7 +289,7 @@ class Machine(Resumable):
             begin = max(begin, 0)
         return "" if first == spans or begin >= position else self.recent(begin, position)
 
-    # Methods that consume text. They assign a role to each character, and may emit events.
+    # Methods that consume text. Each method assigns a role to the text, and may emit events.
 
     def take(self, role: Role, end: int) -> None:
         """Consume the text up to `end` with the given role, without an event."""

@@ -1,7 +1,7 @@
 """Instructions that parse the tool name and id of a call, and words without meaning.
 
-Rules: the rules of `instructions` apply. Declared names with unusual characters take precedence (`values.declared`). Any other name is a
-word.
+Rules: the rules of `instructions` apply. Declared names with unusual characters take precedence (`values.declared`). All other names are
+parsed as words.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from unrender.values.resumable import Resumable
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The role of a piece of the output; `start` and `end` are character indices in the output."""
+    """The role of a piece of the output. `start` and `end` are character indices in the output."""
 
     role: Role
     start: int
@@ -49,7 +49,7 @@ class ReadText(Resumable):
             self.start = max(first, start) if len(self.needed) == 1 else self.start
 
     def _drop(self, first: int, end: int) -> None:
-        """Drop the pieces before the position `first`; the last piece ends at `end`."""
+        """Drop the pieces before the position `first`. The last piece ends at `end`."""
         self.looked = first
         # Don't split the piece that contains `first`, because each further chunk would copy the rest again.
         while self.needed and (first >= end or self.start + len(self.needed[0]) <= first):

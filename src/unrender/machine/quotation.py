@@ -60,7 +60,7 @@ class Quotation:
     closers: tuple[str, ...] = ()
     """Strings that close the quotation. Whitespace may precede them."""
     apart: tuple[str, ...] = ()
-    """Strings that close a quotation opened on an earlier line. They must directly follow the call."""
+    """Strings that close a quotation opened on an earlier line, if they directly follow the call."""
     fence: str = ""
     """The fence on the line before the call, which also closes the quotation."""
     alone: bool = False

@@ -71,12 +71,12 @@ class Tail:
     unmarked: bool = False
     """True if only a tool name indicates a call. If the arguments of such a call violate the tool's schema, the call is text."""
     repair: Repair | None = None
-    """Settings for repairing damaged calls; None to disable repairs."""
+    """Settings for repairing damaged calls. None if repairs are disabled."""
 
     def step(self, machine: Machine) -> bool:
         if (suspended := self._end_failed(machine)) is not None:
             return suspended
-        # A call such as `f(a=1)` has no end marker, so it's already complete.
+        # A call without end markers, such as `f(a=1)`, is already complete.
         if not self.closers and not self._limited(machine):
             self._complete(machine)
         buffer = machine.buffer
@@ -206,7 +206,7 @@ class Tail:
     def _ends_this(self, machine: Machine, mark: str) -> bool:
         """Return whether a start marker ends the current call instead of starting another one.
 
-        This happens if calls start and end with the same marker.
+        A start marker ends the call if calls start and end with the same marker.
         """
         awaited = (*self.closers, *self.section)[machine.closed :]
         return not mark or mark in awaited or (mark == BACKQUOTES and machine.fenced)
@@ -319,8 +319,8 @@ class Tail:
         return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
-        # A closing tag that ends the quotation may start like a call, as in "`<f/>`" inside `<output>`. A quoted comment may contain
-        # several calls.
+        # A closing tag that ends a quotation may start like a call, as in "`<f/>`" inside `<output>`. Skip this check for comments, which
+        # may contain several calls.
         around = going_on(machine.quotation) if mark and machine.quotation else None
         if around and not around.any_text:
             quoted = around.closed(machine.buffer, machine.at, self.ends, final=machine.final)

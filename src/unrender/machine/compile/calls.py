@@ -84,7 +84,8 @@ def empty_entries(
     `functools[]` counts as an empty section, but `[]` doesn't. Unless calls are forbidden, the code at `target` consumes the end markers.
     """
     for markers in _empty_blocks(calls):
-        # Skip ambiguous blocks. A block of fences matches anything, because fences are optional. Fences and `Action:` may match a word.
+        # Skip ambiguous blocks. A block of fences matches anything, because fences are optional. A block of fences and `Action:` may match
+        # a single word.
         if is_sign("".join(piece for marker in markers for piece in without_fences(marker.pieces))):
             closers = 0 if calls.forbidden else len(calls.all_closers)
             at = code.emit(*literal_code(calls, *markers), DropEmpty(closers, ends), Jump(target))
@@ -137,7 +138,7 @@ class CallCode:
         call = emit(*literal_code(calls, calls.call_open))
         function = self._function()
         bare = emit(Jump(call, loose=True))
-        # If `<call>` is missing too, a later marker such as `<function=` identifies the call.
+        # If `<calls>` and `<call>` are both missing, a later marker such as `<function=` identifies the call.
         inner = emit(Jump(function, loose=True))
         section = emit(*literal_code(calls, calls.open), Jump(call))
         self._tail(call)
@@ -305,7 +306,7 @@ class CallCode:
         )
 
     def _refused(self) -> Finder:
-        """Return a finder for the markers that end the text of a call if the text is content. It's empty if calls have no end markers."""
+        """Return the markers that end the text of a call if the text is content. The result is empty if calls have no end markers."""
         calls = self.calls
         closing = list(filter(is_distinctive, calls.all_closers))
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
@@ -319,7 +320,7 @@ class CallCode:
         arguments, empty = self.arguments, self.arguments.empty
         first = arguments.open.pieces if arguments.open else first_pieces(*arguments.entry[:1])
         begins = [*first[:1]] or ([] if arguments.entry else ["{", '"'])
-        # The text after the start of the arguments shows whether there are any. Compare `f with a = 1;` and `f with ;`.
+        # In `f with a = 1;` and `f with ;`, only the text after `with` shows whether there are any arguments.
         none = self.code.reserve() if empty is not None and (empty.strip() or begins) else -1
         if arguments.entry:
             self._read_entries()

@@ -26,10 +26,12 @@ _PYTHON = LiteralStyle()
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
-    """Return the program for `grammar`. `ends` are the markers that end a turn. They end any free text, and all text after them is content.
+    """Return the program for `grammar`. `ends` contains the markers that end a turn. These markers end any free text, and all text after
+    them is content.
 
-    If the text doesn't match the grammar, the rest of it is content, without the `ends`. Raises `GrammarError` for undefined rules, left
-    recursion, misplaced tags, and nodes that are only allowed in formats. `GrammarError` is also raised if `grammar` isn't a `Grammar`.
+    If the text doesn't match the grammar, the rest of the text is content, without the `ends`. Raises `GrammarError` for undefined
+    rules, left recursion, misplaced tags, and nodes that are only allowed in formats. `GrammarError` is also raised if `grammar` isn't a
+    `Grammar`.
     """
     if not isinstance(grammar, nodes.Grammar):
         raise GrammarError(f"grammar: expected an `unrender.grammar.Grammar`, found {type(grammar).__name__}")

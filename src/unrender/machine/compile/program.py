@@ -1,8 +1,8 @@
 """Compiles an answer tree into a program.
 
 Strategy: an answer is free text that contains parts. Each free text becomes one `FreeText` instruction (a hub). A hub searches for all
-markers that may interrupt the text, and a table maps the markers to addresses. These are addresses of reasoning, attempts to parse a call,
-and other hubs. The code between two hubs is straight-line code.
+markers that may interrupt the text, and a table maps each marker to an address: of reasoning, of an attempt to parse a call, or of another
+hub. The code between two hubs is straight-line code.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
 CONTENT_HUB = 1
-"""Address of the free text outside of all parts. It's the same in every program."""
+"""Address of the free text outside of all parts, which is the same in every program."""
 
 
 def compile_answer(answer: Answer) -> Program:
@@ -264,7 +264,7 @@ class _Compiler:
             hub.direct.setdefault(variant, at)
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
-        """Emit the code for a marker made of words. It counts only if nothing follows except end markers, headers and `openers`."""
+        """Emit the code for a marker made of words. The marker counts only if nothing follows except end markers, headers and `openers`."""
         tokens = (it for it in self.dropped if holds_token(it.text))
         following = (*(it.core for it in (*tokens, *self.tree.headers)), *openers)
         ends = Finder(text for text in following if text != marker.core)
@@ -323,7 +323,9 @@ class _Compiler:
         return None if thought.open.spelled else inner.at
 
     def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:
-        """Emit the code for reasoning that isn't part of the format. Its start marker counts only at the start of an answer."""
+        """Emit the code for reasoning that isn't part of the format. The start marker of such reasoning counts only at the start of an
+        answer.
+        """
         role = inner.role
         for marker in thought.open.spelled:
             # A complete start marker may follow a truncated one, so accept both.

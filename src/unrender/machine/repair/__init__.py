@@ -141,7 +141,7 @@ class _Given:
 
 
 def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
-    """Parse the rewritten call. Return None if it's invalid, or if its arguments don't match the tool's schema."""
+    """Parse the rewritten call. Return None if the call is invalid, or if its arguments don't match the tool's schema."""
     ids = CallIds(numbered_id)
     reader = Machine(program=machine.program, request=machine.request, ids=ids, roles={}, strict=True, pc=hub)
     try:

@@ -33,7 +33,7 @@ LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
 """The rest of a truncated or decorated end marker after its word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
 _LEAST_PART = 2
-"""A part of a marker is recognized only if it's longer than this."""
+"""Parts of a marker are recognized only if they are longer than this."""
 _NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
 """Punctuation that models insert between two markers, or use instead of a marker."""
 _BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
@@ -95,7 +95,7 @@ class Repair:
         return next(known, None)
 
     def behind_words(self, text: str, request: Request) -> re.Match[str] | None:
-        """Return the start of a call in `text`, up to the tool name. Only words may precede it. Return None if there is no such call."""
+        """Return the start of a call in `text`, up to the tool name. Only words may precede the call. Return None if there is no such call."""
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
@@ -229,7 +229,8 @@ class MarkerWalk:
                 missing.append((here, piece))
                 layout = marker.before(piece)
                 at += len(layout) * self.text.startswith(layout, at)
-        # A piece that isn't unique may belong to any marker, as `<|sep|>` in `<|close|>call<|sep|>`. Such a piece isn't enough.
+        # A piece that isn't unique may belong to any marker, as `<|sep|>` in `<|close|>call<|sep|>`, so it isn't enough to identify this
+        # marker.
         if missing and not (partly and sure):
             del self.damage[known:]
             found = False
