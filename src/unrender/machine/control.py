@@ -39,7 +39,7 @@ def at_edge(machine: Machine) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CharRun:
-    """Consumes as many matching characters as possible: `[a-z]{minimum,maximum}`."""
+    """Consumes as many matching characters as possible, as in `[a-z]{minimum,maximum}`."""
 
     pattern: re.Pattern[str]
     """Pattern for any number of these characters."""
@@ -60,7 +60,7 @@ class CharRun:
 
 @dataclass(frozen=True, slots=True)
 class UpTo:
-    """Consumes all text before the first of the literals: `(!stop .)*`."""
+    """Consumes all text before the first of the literals, as in `(!stop .)*`."""
 
     finder: Finder
     flow: Flow
@@ -109,7 +109,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Tries options in order: `a / b / c`. Options that the next character excludes are skipped."""
+    """Tries options in order, as in `a / b / c`. Options that the next character excludes are skipped."""
 
     options: tuple[tuple[OptionGuard, int], ...]
     wanted: str
@@ -122,8 +122,8 @@ class Try:
         here = machine.at
         if self.guarded and at_edge(machine):
             return True
-        # If only one option is possible, no backtracking point is needed, so the text streams. For example, "7" excludes `"<a>"` in `"<a>"
-        # / [0-9]+`.
+        # If only one option is possible, the text streams, because no backtracking point is needed. For example, if the next character is
+        # 7, the first option of `"<a>" / [0-9]+` is excluded.
         viable = tuple(target for guard, target in self.options if guard is None or guard.match(machine.buffer, here))
         if not viable or _too_deep(machine):
             return machine.fail(self.wanted)
@@ -159,7 +159,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Starts another round of a loop, or continues after the loop: `a{minimum,maximum}`."""
+    """Starts another round of a loop, or continues after the loop, as in `a{minimum,maximum}`."""
 
     minimum: int
     maximum: int
@@ -169,7 +169,7 @@ class Loop:
     otherwise: int
 
     ends: bool = False
-    """True at the end of a round. An empty round isn't repeated."""
+    """True for the instruction at the end of a round, which doesn't repeat empty rounds."""
 
     def step(self, machine: Machine) -> bool:
         if not self.ends:

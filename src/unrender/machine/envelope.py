@@ -107,7 +107,7 @@ class ReadEnvelope:
             pc = machine.pc
             if getattr(self, state.step)(machine, state):
                 return True
-            # The object ended or failed, so execution continues elsewhere.
+            # If the object ended or failed, execution continues elsewhere.
             if machine.pc != pc:
                 return False
         return False
@@ -232,7 +232,7 @@ class ReadEnvelope:
         return self._ignore(state)
 
     def _ignore(self, state: EnvelopeState) -> bool:
-        """Skip the value of an unknown field. `settle` interprets it at the end of the object."""
+        """Skip the value of the current field. At the end of the object, `settle` interprets the values of unknown fields."""
         state.value = LiteralScanner(_STYLES[self.strict])
         state.step = "_skip"
         return False
@@ -241,7 +241,7 @@ class ReadEnvelope:
         field = self.fields.args_field
         if self.fields.name_is_key:
             return len(path) == 1
-        # Many models confuse `parameters` and `arguments`.
+        # Accept `parameters` instead of `arguments` and vice versa, because many models confuse the two.
         return path == field or (path[-1] in _ARGUMENT_NAMES and path[:-1] in (field[:-1], ("function",)))
 
     def _read_name(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -417,7 +417,7 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
         for key in said:
             machine.malformed(key, "another field")
         return True
-    # If two fields contain objects, or an argument is misplaced, a guess might lose some of the arguments.
+    # Don't guess if two fields contain objects, or if an argument is misplaced, because some of the arguments might be lost.
     if not takes or own or len([key for key in said if key in objects]) != 1:
         return False
     for key in said:

@@ -49,7 +49,7 @@ class Frame(Resumable):
     targets: tuple[int, ...]
     """Addresses of the remaining alternatives."""
     otherwise: int
-    """The instruction to run if no alternative is left."""
+    """Address at which execution continues if no alternative is left."""
     at: int
     """Position in the output at which the alternatives start (see `Machine.base`)."""
     events: int

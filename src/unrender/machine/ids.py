@@ -43,9 +43,10 @@ def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
 
 
 def is_made_for(id: str, position: int) -> bool:
-    """Return whether `random_id` may have made an id for this position.
+    """Return whether `random_id` may have generated `id` for this position.
 
-    This matches a tool result to its call if an answer is parsed again with new ids. An unrelated id matches one position in 62 by chance.
+    If an answer is parsed again with new ids, this function matches tool results to their calls. An unrelated id matches one position in 62
+    by chance.
 
     >>> is_made_for(random_id(3, "now"), 3), is_made_for(random_id(3, "now"), 4)
     (True, False)

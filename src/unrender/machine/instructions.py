@@ -32,9 +32,9 @@ _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
 
 @dataclass(frozen=True, slots=True)
 class FreeText:
-    """Consumes free text up to the next marker: `(!marker .)*`.
+    """Consumes free text up to the next marker, as in `(!marker .)*`.
 
-    Execution continues at the marker's address in `table`. At the end of the output, it continues at `end`.
+    Execution continues at the marker's address in `table`. At the end of the output, execution continues at `end`.
     """
 
     role: Role
@@ -123,7 +123,7 @@ class FreeText:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Tries the targets in order: `a / b / text`. If none matches, the marker is text."""
+    """Tries the targets in order, as in `a / b / text`. If no target matches, the marker is text."""
 
     targets: tuple[int, ...]
     otherwise: int
@@ -176,7 +176,7 @@ class Attempt:
             if begins_call(machine, frame):
                 return cut_short(machine, frame.call)
         if quotation := machine.quotation:
-            # Text follows instead of another call. If any text shows that the earlier calls are quoted, they become text.
+            # No other call follows. If any following text shows that the earlier calls are quoted, these calls become text.
             if quotation.any_text:
                 return machine.quote()
             unquote(machine)
@@ -218,7 +218,7 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """Parses a literal marker: `"text"`. A reasoning marker becomes text if the caller maps reasoning to content."""
+    """Parses a literal marker such as `"text"`. A reasoning marker becomes text if the caller maps reasoning to content."""
 
     text: str
     role: Role = Role.MARKER
@@ -260,7 +260,7 @@ def undecided(machine: Machine, markers: Finder, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Requires one of the markers, or a tool name, at the current position: `&marker`."""
+    """Requires one of the markers, or a tool name, at the current position, as in `&marker`."""
 
     markers: Finder = NO_MARKERS
     target: int = -1
@@ -413,7 +413,7 @@ class Unsure:
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
 
     def _closes(self, machine: Machine) -> bool | None:
-        # A real end marker ends its line. A marker that is only mentioned doesn't, as in "</think>, the closer, is …".
+        # A real end marker is at the end of a line. A mentioned marker isn't, as in "</think>, the closer, is …".
         end = machine.at + self.size
         counts = self.undeclared == "closer" and not machine.mentioned
         if counts and end == len(machine.buffer) and not machine.final:

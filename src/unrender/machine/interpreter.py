@@ -206,7 +206,7 @@ class Machine(Resumable):
         """
         position = self.position if at is None else at
         if self.strict and at is None:
-            # Raise for an earlier deviation first, if its event is final. Smaller chunks would have raised there too.
+            # If an earlier deviation is final, raise its error first. With smaller chunks, its error would have been raised first too.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
             raise ParseError(position, wanted, around)
@@ -251,7 +251,7 @@ class Machine(Resumable):
             self._shift(len(text))
 
     def _shift(self, size: int) -> None:
-        """Adjust indices after `size` characters were prepended to the buffer. If negative, characters were removed."""
+        """Adjust indices after `size` characters were prepended to the buffer. If `size` is negative, characters were removed."""
         self.base -= size
         self.at += size
         self.failed_at += size
@@ -426,7 +426,7 @@ class Machine(Resumable):
 
     def close(self, serial: int) -> None:
         """Close the backtracking point with this serial number, and all later ones. Does nothing if a cut already closed them."""
-        # In `("a" cut "b" / "c")`, the cut closes the choice's backtracking point before the choice ends.
+        # In `("a" cut "b" / "c")`, the cut has already closed the choice's backtracking point, so there may be nothing to close.
         while serial and self.frames and self.frames[-1].serial >= serial:
             self.frames.pop()
 
@@ -490,7 +490,7 @@ class Machine(Resumable):
         del self.events[frame.events - self.released :]
         del self.span_roles[frame.spans :]
         del self.span_ends[frame.spans :]
-        # Text after the backtracking point may have extended the last span, as in `a <b`, which is one span of content.
+        # Restore the end of the last span, because later text may have extended the span. For example, `a <b` is one span of content.
         if self.span_ends:
             self.span_ends[-1] = frame.span_end
         self.recall(frame.at)
@@ -521,7 +521,7 @@ class Machine(Resumable):
         return self.reread <= self.position + FREE_REREADS
 
     def cut_at(self, opened: Frame | CallState) -> bool:
-        """Return whether the token limit cut off the output within `opened`, an attempt or a call."""
+        """Return whether the token limit cut off the output within an attempt or a call (`opened`)."""
         return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
 
     # Calls that may be quoted.

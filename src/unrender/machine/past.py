@@ -73,7 +73,7 @@ class ReadText(Resumable):
         return "".join(reversed(pieces))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the pieces, last one first."""
+        """Yield the pieces in reverse order."""
         return chain(reversed(self.needed), reversed(self.gone))
 
 

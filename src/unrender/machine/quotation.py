@@ -34,7 +34,7 @@ _PAIRS = {
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
 """Text that is allowed between a call and the closing quotation mark: a backslash in a string, or punctuation."""
 _IN_STRING = ("\\n", "\\r", "\\t")
-"""Escaped whitespace. Next to a call, it shows that the call is inside a string."""
+"""Escaped whitespace, which shows that a call next to it is inside a string."""
 _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
@@ -58,7 +58,7 @@ class Quotation:
     """The open quotation before a call, and the text after the call that closes the quotation."""
 
     closers: tuple[str, ...] = ()
-    """Strings that close the quotation. Whitespace may precede them."""
+    """Strings that close the quotation, optionally after whitespace."""
     apart: tuple[str, ...] = ()
     """Strings that close a quotation opened on an earlier line, if they directly follow the call."""
     fence: str = ""
@@ -70,8 +70,8 @@ class Quotation:
     line: bool = False
     """True if any text after the call on the same line shows that the call is quoted."""
     any_text: bool = False
-    """True if any text after the call shows that it's quoted. For example, the call is in a comment, or in a code block that contains other
-    text.
+    """True if any text after the call shows that the call is quoted. For example, the call is in a comment, or in a code block that
+    contains other text.
     """
     certain: bool = False
     """True if the text before the call is enough to decide. For example, the line starts with `>` and follows other text."""

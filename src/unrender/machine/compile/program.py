@@ -143,7 +143,7 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
-        # Guarded markers don't match inside a word, such as `final` in `finally`. Attempts check this for call markers.
+        # Guarded markers don't match inside a word, such as `final` in `finally`. For call markers, the attempt itself checks this.
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         openers = tuple(variant for variant, alone in hub.reported.items() if alone)
         run = self._text_run(hub, finder, openers)
@@ -257,7 +257,7 @@ class _Compiler:
                 hub.guarded.add(variant)
 
     def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
-        """Emit the code for a meaningless special token. Whitespace around it is content if there is content on both sides."""
+        """Emit the code for a meaningless special token. Whitespace around the token is content if there is content on both sides."""
         for variant in marker.variants():
             lead = Space(variant.removesuffix(marker.core), kept=True)
             at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))
