@@ -95,7 +95,10 @@ class Repair:
         return next(known, None)
 
     def behind_words(self, text: str, request: Request) -> re.Match[str] | None:
-        """Return the start of a call in `text`, up to the tool name. Only words may precede the call. Return None if there is no such call."""
+        """Return the start of a call in `text`, up to the tool name.
+
+        Only words may precede the call. Return None if there is no such call.
+        """
         for found in self._head.finditer(text):
             if request.tool(found["name"].removeprefix(NAMESPACE)):
                 before = text[: found.start()].rstrip()
