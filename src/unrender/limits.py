@@ -231,7 +231,7 @@ FREE_REREADS = 8_192  # characters
 MAX_SHOWN = 200  # characters
 """Maximum number of characters quoted from a path, a name, a value or a playground request."""
 MAX_REMARK = 2000  # characters
-"""Maximum length of an error, a list of warnings, or a piece of evidence. With this limit, a hostile text can't hide other messages."""
+"""Maximum length of an error, a list of warnings, or a piece of evidence. With this limit, hostile text can't hide other messages."""
 MAX_SHOWN_ITEMS = 20  # items
 """Maximum number of literals, problems, warnings, tools or tokens listed in one message, and of items in a list in an example."""
 MAX_LISTED = 100  # items

@@ -244,7 +244,7 @@ class ChoiceStream:
         self._begun = False
 
     def chunks(self, events: Iterable[Event]) -> Iterator[ChunkBody]:
-        """Yield the chunks for more events. The first call yields the chunk with the role first."""
+        """Yield the chunks for more events. The first time, the chunk with the role comes first."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for delta in deltas(events, reasoning_field=field):

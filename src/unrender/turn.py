@@ -331,8 +331,7 @@ class Turn(Constrained):
         prefill = len(self.prefill)
         output = self.prefill + text
         good = None
-        # A call at the start of the generated text may have started in the prefill, e.g. `{"room": {` after `<call>`. So also try position
-        # 0.
+        # A call at the start of the generated text may have started in the prefill, e.g. `{"room": {` after `<call>`. So also try 0.
         for begin in dict.fromkeys([prefill + start, 0] if start <= 0 else [prefill + start]):
             span = (begin, prefill + broken.stop)
             try:

@@ -87,7 +87,7 @@ def _print_alone() -> Iterator[None]:
     """Replace `BrokenPipeError` with `ReaderGone`. Otherwise click would exit with code 1, e.g. if the output is piped to `head`."""
     try:
         yield
-    except BrokenPipeError as error:  # The output's pipe is broken. Broken pipes to subprocesses are handled where they are used.
+    except BrokenPipeError as error:  # Broken pipes to subprocesses are handled elsewhere.
         raise ReaderGone from error
 
 

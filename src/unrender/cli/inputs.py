@@ -298,9 +298,7 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
         try:
             command(request=request, **values)
-        except (
-            RequestError
-        ) as error:  # Name the option in errors such as `tools[0]: expected an object`, which are caused by `--tools FILE`.
+        except RequestError as error:  # Name the option, e.g. `--tools`, in the error.
             field, *_ = re.split(r"\W", str(error), maxsplit=1)
             if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
                 raise

@@ -62,7 +62,7 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
     question, done = _asked(messages)
     # Replace characters that can't be encoded, because a prompt may contain lone surrogates.
     draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - not secret
-    with suppress(GrammarError):  # `GrammarError` is raised for a schema without examples, or for names that the format can't express.
+    with suppress(GrammarError):  # Raised for a schema without examples, or for names that the format can't express.
         for plan in _plans(turn, question, done, draw):
             text = _written(turn, plan)
             if text is not None:
@@ -223,7 +223,7 @@ def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
     for span in parser.spans:
         piece = text[span.start : span.end]
         if span.role is Role.ARGUMENT and piece[:1] == "{" and _json(piece) is not None:
-            piece = json.dumps(_json(piece), ensure_ascii=False)  # Parse and format the JSON, because the sample may have any layout.
+            piece = json.dumps(_json(piece), ensure_ascii=False)  # Normalize the layout of the JSON.
         pieces.append(words.get(span.role, piece))
         if span.role in words:
             words[span.role] = ""

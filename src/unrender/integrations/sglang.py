@@ -354,7 +354,7 @@ class _ToolDetector:
     def _item(self, types: Any, index: int, function: Any) -> Any:
         """Return one fragment of a call, and record it in SGLang's streaming state."""
         name, arguments = function.get("name"), function["arguments"]
-        if name is not None:  # The first fragment of a call contains the name, and later fragments continue the arguments.
+        if name is not None:  # Only the first fragment of a call contains the name.
             self.prev_tool_call_arr.append({"name": name, "arguments": ""})
             self.streamed_args_for_tool.append("")
             self.incomplete_tool_call_indices.add(index)

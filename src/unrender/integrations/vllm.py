@@ -313,7 +313,7 @@ class _Parser:
         if self._prompt is None and prompt_token_ids is not None:
             self.set_prompt_token_ids(prompt_token_ids)
         self._tokens += len(delta_token_ids)
-        if self._parser is None:  # This is the first chunk. The server module has been imported by now, so it can be patched.
+        if self._parser is None:  # The server module has been imported by the first chunk, so patch it now.
             _let_calls_end_first()
             self._parser = self._begun(request, auto=self._enable_auto_tools)
         events = self._parser.feed(delta_text) if delta_text else []

@@ -265,7 +265,7 @@ class Case:
 
     def _prepared(self) -> tuple[Turn, str]:
         __tracebackhide__ = True
-        self.finished = True  # Set this even if the case fails below, because the fixture reports only cases that never get here.
+        self.finished = True  # Even if the case fails below, it isn't reported as unfinished.
         if self._output is None:
             raise AssertionError("no output to read: call output(…) before expect(…)")
         return self._template.prepare(self._messages, **self._request), self._output

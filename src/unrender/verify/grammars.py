@@ -258,8 +258,7 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
 
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:
-    """Return a counterexample if the generated answer isn't parsed correctly, isn't allowed by the request, or doesn't follow the template.
-    """
+    """Return a counterexample if the generated answer is parsed incorrectly, violates the request, or deviates from the template."""
     turn = variant.turn
     parser = turn.parser()
     events, message = [*parser.feed(text), *parser.finish()], parser.message

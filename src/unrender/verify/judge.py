@@ -1,7 +1,7 @@
 """Parses and compares rendered answers in many chunkings, and checks prompts, further turns, message shapes and the history.
 
-Rules: a history that changes between turns is a problem of the template, not of the format. For caching and training, each prompt must
-start with the previous prompt and its answer, but not for parsing.
+Rules: a history that changes between turns is a problem of the template, not of the format. Caching and training need each
+prompt to start with the previous prompt and its answer. Parsing doesn't need that.
 """
 
 from __future__ import annotations
