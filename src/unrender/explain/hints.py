@@ -125,9 +125,7 @@ def _stripped(case: Case) -> Iterator[Advice]:
 
 
 def _mutilated(case: Case) -> str:
-    """Return a description of the damage to the template's syntax, and of the calls that are found despite the damage. Returns "" if there
-    are none.
-    """
+    """Return a description of the damage to the template's syntax, and of the calls that are found despite the damage. Returns "" if no calls are found."""
     for how, syntax in without_markers(case.reading.turn.format):
         other = read_as(case.reading, syntax)
         if other is None or len(other.whole_calls) <= len(case.reading.whole_calls):
@@ -319,7 +317,7 @@ HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
 
 
 def _openers(case: Case) -> list[str]:
-    """Return the start markers of the template's calls. If there are none, return the start of the call itself."""
+    """Return the start markers of the template's calls. If calls have no start markers, return the start of the call itself."""
     tools = case.reading.turn.format.tools
     markers = [text.strip() for text in tools.markers[:2] if text.strip()]
     return markers or [text.strip() for text in tools.openers]

@@ -113,7 +113,7 @@ class Candidate:
         return self.writes((*self.asked, *messages), prompts=True)
 
     def read(self, prompt: str, chunks: Iterable[str]) -> ReadAnswer:
-        """Parse chunks as an answer to the request, after the given prompt."""
+        """Parse chunks as the answer to a prompt."""
         return read(self.format, self.request, prompt, chunks, self.grammar)
 
     def claims(self, answer: Said) -> bool:
