@@ -57,7 +57,8 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
     """Return an answer that a sensible model might write. `seed` varies the wording.
 
     The answer calls each offered tool that the last question in `messages` names, or else the one whose description shares a word with the
-    question. If tools have returned results, the answer repeats them. It contains reasoning only if thinking is on. Raises `GrammarError` as `Turn.sample` does.
+    question. If tools have returned results, the answer repeats them.
+    It contains reasoning only if thinking is on. Raises `GrammarError` as `Turn.sample` does.
     """
     question, done = _asked(messages)
     # Replace characters that can't be encoded, because a prompt may contain lone surrogates.

@@ -125,7 +125,10 @@ def _stripped(case: Case) -> Iterator[Advice]:
 
 
 def _mutilated(case: Case) -> str:
-    """Return a description of the damage to the template's syntax, and of the calls that are found despite the damage. Returns "" if no calls are found."""
+    """Return a description of the damage to the template's syntax, and of the calls that are found despite the damage.
+
+    Returns "" if no calls are found.
+    """
     for how, syntax in without_markers(case.reading.turn.format):
         other = read_as(case.reading, syntax)
         if other is None or len(other.whole_calls) <= len(case.reading.whole_calls):
