@@ -1,4 +1,4 @@
-"""Formats, streaming parsers and grammars, derived from chat templates.
+"""Streaming parsers and grammars for model output, derived from chat templates.
 
 >>> from unrender import ChatTemplate
 >>> ChatTemplate.from_string("{{ messages[-1].content }}").prepare([{"role": "user", "content": "Hi"}]).prompt
@@ -53,7 +53,7 @@ _HOMES = {
     "unrender.parser.streaming": "Parser",
     "unrender.turn": "Turn",
 }
-"""Public names by the module that defines them."""
+"""Maps each module to its public names."""
 __all__ = sorted(name for names in _HOMES.values() for name in names.split())  # noqa: PLE0605 -- built from `_HOMES`
 
 

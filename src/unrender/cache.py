@@ -1,10 +1,10 @@
 """A thread-safe cache of recently used values, bounded by their total weight.
 
 Strategy: a key contains everything that a value depends on, so values never become stale. If two threads need the same value at once, both
-may compute it. The results are equal, and one of them is kept.
+may compute it. One of the equal results is kept.
 
-Rules: `SHARED` is the only cache of the process. It holds everything computed from a template, format, schema, grammar or request, within
-one budget. Cached values must not be modified. Constant tables use `functools.cache` on functions without arguments instead.
+Rules: `SHARED` is the only cache of the process. It caches everything computed from a template, format, schema, grammar or request. Cached
+values must not be modified. Constant tables use `functools.cache` on functions without arguments instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Entry(Generic[T]):
     value: T
     weight: int
     used: bool = False
-    """True if the value was read since it was stored, or since it was last spared from eviction."""
+    """True if the value was read after it was stored, or after the last time it escaped eviction."""
 
 
 class Cache(Generic[T]):
@@ -56,13 +56,14 @@ class Cache(Generic[T]):
         found = self._kept.get(key)
         if found is None:
             return None
-        # Only a flag is set. Moving the entry to the end would need a lock and a second hash of the key, which is slow for formats.
+        # Only set a flag. Moving the entry to the end would need a lock and a second hash of the key, which is slow for formats.
         found.used = True
         return found.value
 
     def put(self, key: Hashable, value: T, weight: int) -> None:
-        """Store `value` under `key`. If the total weight exceeds the limit, evict the oldest values. A value that was read since is spared
-        once.
+        """Store `value` under `key`. If the total weight exceeds the limit, evict the oldest values.
+
+        A value that has been read since it was stored escapes eviction once.
         """
         if weight > self.limit // 4:
             return
@@ -79,7 +80,7 @@ class Cache(Generic[T]):
                     self._weight -= entry.weight
 
     def made(self, key: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
-        """Return the value for `key`, computing and storing it with `make` if it's missing."""
+        """Return the value for `key`. If it's missing, compute it with `make` and store it."""
         found = self._kept.get(key)
         if found is not None:
             found.used = True
@@ -104,7 +105,7 @@ class Cache(Generic[T]):
 
 
 def bytes_of(*values: Any) -> int:
-    """Return the memory used by some values and everything they refer to, without counting code or any object twice.
+    """Return the memory used by `values` and everything they refer to. Code isn't counted, and each object is counted once.
 
     It takes a fraction of a microsecond per object and is meant for data from requests.
     """
@@ -123,7 +124,7 @@ def bytes_of(*values: Any) -> int:
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, type(None), bool)
 
 SHARED: Cache[Any] = Cache(limit=CACHE_BYTES)
-"""The shared cache. Weights are bytes, computed with `bytes_of` or measured beforehand."""
+"""The shared cache. The weight of a value is its size in bytes, computed with `bytes_of` or measured beforehand."""
 
 
 def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -1,4 +1,4 @@
-"""Turns conversations into prompts, and a model's answers into messages: the main entry point of the library.
+"""Turns conversations into prompts, and a model's answers into messages. This is the main entry point of the library.
 
 Strategy: a template is analysed once, on first use, and all templates of the process with the same digest share the analysis. A `Turn`
 represents one answer: its prompt, and how to parse it.
@@ -99,8 +99,8 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
-        If there are several templates, `tool_use` is used for requests with tools, and `default` for others. `chat_template` selects one
-        for both, e.g. "rag".
+        If there are several templates, `tool_use` is used for requests with tools, and `default` for others. `chat_template` selects a
+        single template for all requests, e.g. "rag".
 
         The analysis is cached on disk, unless `cache` is False or the environment variable `UNRENDER_CACHE` is `off`. Raises
         `TemplateError`, with the path and the expected files, if there's no template, or none with that name.
@@ -123,10 +123,10 @@ class ChatTemplate:
         cache: bool = True,
         limits: Limits = STANDARD,
     ) -> ChatTemplate:
-        """Load a `.jinja`, `.json` or `.gguf` file. Tokens given here replace those in the file.
+        """Load a `.jinja`, `.json` or `.gguf` file. `bos_token` and `eos_token` replace the tokens in the file.
 
-        `special_tokens` are additional tokens, as in `from_string`, and `chat_template` is as in `from_pretrained`. Raises `TemplateError`
-        if the file is missing or contains no such template.
+        `special_tokens` adds or replaces other tokens, as in `from_string`, and `chat_template` is as in `from_pretrained`. Raises
+        `TemplateError` if the file is missing or contains no such template.
         """
         loaded = load_file(path).named(chat_template)
         loaded = replace(
@@ -214,8 +214,8 @@ class ChatTemplate:
     def format(self) -> Format:
         """The format of answers, derived from the template or passed by the caller.
 
-        The first use runs the analysis. Findings that contradict the template's own answers are dropped, each with a `FormatWarning`. With
-        a handwritten grammar there are no such warnings.
+        The first use runs the analysis. A finding that contradicts the template's own answers is dropped with a `FormatWarning`. With a
+        handwritten grammar there are no such warnings.
         """
         if self._format is None:
             for claim in self.analysis.given_up if self._grammar is None else ():
@@ -225,7 +225,7 @@ class ChatTemplate:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The messages and tools that the template supports, and the form that it needs."""
+        """The messages and tools that the template supports, and the message form that it needs."""
         return self.analysis.capabilities
 
     @property
@@ -237,7 +237,7 @@ class ChatTemplate:
 
     @property
     def variables(self) -> Mapping[str, Variable]:
-        """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
+        """The template's own variables by name, e.g. `enable_thinking`, with their defaults and the values that change the prompt."""
         from unrender.conversation.variables import own_variables  # noqa: PLC0415 -- imported on use
 
         return own_variables(self._with_tools, self.capabilities)
@@ -320,7 +320,7 @@ class ChatTemplate:
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
     ) -> Writer:
-        """Return the writer of conversations for these tools."""
+        """Return the writer that renders conversations with the tools of `offer`."""
         from unrender.conversation.preparation import make_writer, read_tool_format  # noqa: PLC0415
 
         template, beside = self._with_tools, self._default
@@ -360,8 +360,8 @@ class ChatTemplate:
 
         `prompt` may be just the end of the prompt, which shows whether reasoning is already open. With `is_continuation`, the text after
         the last header is an answer that the model continues, and part of the message. As in `prepare`, nothing is parsed as a call without
-        `tools`. A tool may be listed twice, unlike in `prepare`. `known_ids` are the ids of earlier calls in the conversation, one for each
-        call. Other arguments of `prepare` are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
+        `tools`. Unlike in `prepare`, the same tool may be listed twice. `known_ids` are the ids of earlier calls in the conversation, one
+        for each call. Other arguments of `prepare` are needed only for `Turn.next`. Raises `RequestError` as `prepare` does.
 
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
         >>> ChatTemplate.from_string(source).prepare_rendered("<user>Hello</><assistant>").parse("Hi!</>").content
@@ -417,15 +417,15 @@ class ChatTemplate:
         if not offer.tools or (usual and self.capabilities.supports_tools):
             return format
         # If the template ignores tools, `prepare` describes them, and the model uses the call syntax of the description. A required call
-        # has this syntax after any prompt.
+        # uses this syntax regardless of the prompt.
         writer = make_writer()
         return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 
     def response_template(self, *, target: Target = "transformers") -> Exported:
         """Return the format as a response template for an engine.
 
-        `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, with the reason, if the format can't be
-        expressed.
+        `target` is "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, with the reason, if the format can't be expressed
+        as a response template.
         """
         from unrender.export import response_template_of  # noqa: PLC0415 -- imported on use
 

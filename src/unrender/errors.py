@@ -1,4 +1,4 @@
-"""Defines all exceptions of unrender. They report mistakes of the caller, never malformed model output.
+"""Defines all exceptions of unrender. They report mistakes of the caller, except for `ParseError`.
 
 A lenient parser never raises on model output, and a strict parser raises only `ParseError`.
 """
@@ -11,11 +11,11 @@ class UnrenderError(Exception):
 
 
 class TemplateError(UnrenderError):
-    """The template couldn't be loaded, compiled or rendered; the message gives the place and the reason."""
+    """The template couldn't be loaded, compiled or rendered. The message contains the location and the reason."""
 
 
 class RequestError(UnrenderError):
-    """A message, tool or request is malformed; the error message has its path."""
+    """A message, tool or request is malformed. The error message contains the path to the problem."""
 
 
 class FormatError(UnrenderError):
@@ -34,7 +34,7 @@ class FormatVersionError(FormatError):
 
 
 class StateError(UnrenderError):
-    """A parser's saved state doesn't match the release, format or request; the message gives the reason."""
+    """A parser's saved state doesn't match the release, format or request. The message contains the reason."""
 
 
 class GrammarError(UnrenderError):
@@ -46,11 +46,11 @@ class ExportError(UnrenderError):
 
 
 class TokenizerError(UnrenderError):
-    """A tokenizer can't encode a prompt: it doesn't list its special tokens, or can't spell one in ordinary tokens."""
+    """A tokenizer can't encode a prompt. It doesn't list its special tokens, or can't encode the text of one as ordinary text."""
 
 
 class ExtendError(UnrenderError):
-    """A prompt can't be extended; the message gives the reason.
+    """A prompt can't be extended. The message contains the reason.
 
     `reason` is one of "answer", "call", "messages", "state", "thoughts", "tools" and "unproved".
     """
@@ -67,23 +67,23 @@ class UnrenderWarning(UserWarning):
 class FormatWarning(UnrenderWarning):
     """A finding about a template contradicts the template's own answers.
 
-    The finding was dropped from the format; the message names it.
+    The finding was dropped from the format. The message names the finding.
     """
 
 
 class TemplateWarning(UnrenderWarning):
-    """Part of a request has no effect, because the template doesn't support it; the message names it."""
+    """Part of a request has no effect, because the template doesn't support it. The message names that part."""
 
 
 class SchemaWarning(UnrenderWarning):
-    """A grammar doesn't enforce a keyword of a JSON Schema; the message names the tool, the path and the keyword."""
+    """A grammar doesn't enforce a keyword of a JSON Schema. The message names the tool, the path and the keyword."""
 
 
 class ParseError(UnrenderError):
     """A strict parser found text that the format doesn't allow.
 
-    `position` is the index of the character in the output, `expected` lists what the format allows there, and `context` is the surrounding
-    text.
+    `position` is the index of the character in the output, `expected` lists what the format allows at that position, and `context` is the
+    surrounding text.
     """
 
     def __init__(self, position: int, expected: str, context: str) -> None:

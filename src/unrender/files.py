@@ -1,4 +1,4 @@
-"""Locates user folders, and safely reads files from folders that may contain anything.
+"""Locates user folders, and safely reads untrusted files.
 
 Rules: reading never blocks and is bounded in memory, even if the path is a pipe, a device or a huge file.
 """
@@ -14,7 +14,7 @@ _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def named_path(name: str) -> Path | None:
-    """Return the absolute path for a setting such as `~/kept`; None if the home folder is unknown."""
+    """Return the absolute path for a setting such as `~/kept`. Returns None if the home folder is unknown."""
     try:
         return Path(name).expanduser().absolute()
     except RuntimeError:
@@ -22,7 +22,7 @@ def named_path(name: str) -> Path | None:
 
 
 def user_folder(variable: str, usual: str) -> Path | None:
-    """Return the folder set in an XDG environment variable, or the default folder `usual` in the user's home.
+    """Return the folder set in the XDG environment variable `variable`, or else the folder `usual` in the user's home.
 
     As the XDG specification requires, a relative path in the variable is ignored.
     """
@@ -32,10 +32,10 @@ def user_folder(variable: str, usual: str) -> Path | None:
 
 def read_regular(path: Path, *, most: int) -> bytes:
     """Return the contents of a regular file. Raises `OSError` for any other kind of file, or if it's larger than `most` bytes."""
-    _check(path.stat(), path, most)  # Opening a device may have side effects.
+    _check(path.stat(), path, most)  # Check before opening the file, because opening a device may have side effects.
     descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
     with os.fdopen(descriptor, "rb") as file:
-        # The file may have been replaced since the first check.
+        # Check again, because the file may have been replaced since the first check.
         _check(os.fstat(descriptor), path, most)
         content = file.read(most + 1)
     if len(content) > most:

@@ -32,14 +32,14 @@ def checked_list(value: Any, where: str) -> Sequence[Any]:
 
 
 _Place = tuple["_Place | None", Any]
-"""A path: the path of the container, followed by a key."""
+"""A path as a linked list: the path of the container, and a key."""
 _SCALARS = (str, int, float, type(None))
 _ATOMS = frozenset((*_SCALARS, bool))
 _SHOWN_KEYS = 6
 
 
 def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
-    """Check the nesting depth of a value and, with `only_json`, that it consists of JSON types.
+    """Check the nesting depth of a value. With `only_json`, also check that it consists of JSON types.
 
     Raises `RequestError` with `where` and the path of the problem.
     """
@@ -89,12 +89,12 @@ def json_type(value: Any) -> str:
     """Return the name of the value's JSON type: `string`, `number`, `boolean`, `null`, `array` or `object`."""
     if value is None:
         return "null"
-    # `bool` comes before `int`, because `True` is both in Python.
+    # `bool` comes before `int`, because `True` is an instance of both in Python.
     kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
     return next((name for kind, name in kinds if isinstance(value, kind)), "array")
 
 
-# Immutable copies.
+# Immutable copies of lists and mappings.
 
 _SHARED_ATOMS = frozenset((str, int, float, bool, type(None)))
 
@@ -153,15 +153,15 @@ _FROZEN = frozenset((FrozenDict, FrozenList))
 
 
 def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]) -> Any:
-    """Copy without recursion. Each object is copied once, so shared and cyclic references are preserved."""
+    """Copy without recursion. Each object is copied only once, so shared and cyclic references are preserved."""
     done = _SHARED_ATOMS | (_FROZEN & {mapping, sequence})
     top = [value]
     waiting: list[Any] = [top]
     known: dict[int, tuple[Any, Any]] = {}
-    """Originals and their copies by id. Keeping the originals alive ensures that their ids aren't reused."""
+    """Maps the id of each original to the original and its copy. Keeping the originals alive ensures that their ids aren't reused."""
     while waiting:
         holder = waiting.pop()
-        # `holder[key] = …` would raise for a frozen dict, so call the method of the base class.
+        # `holder[key] = …` would raise for a frozen dict, so call the method of the base class instead.
         put = dict.__setitem__ if isinstance(holder, dict) else list.__setitem__
         for key, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
             if type(item) in done:
@@ -181,10 +181,10 @@ def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]
 
 
 def content_key(value: Any) -> bytes:
-    """Return bytes that differ for different plain values, including values that differ only in a number's type; otherwise b"".
+    """Return a cache key for a plain value, or b"" for any other value.
 
-    Equal values may have different keys if they share sub-objects differently. The time is linear in the number of distinct objects,
-    regardless of nesting.
+    Different values have different keys, even if they differ only in a number's type. Equal values may have different keys if they share
+    sub-objects differently. The time is linear in the number of distinct objects, regardless of nesting.
 
     >>> content_key([1]) == content_key([True])
     False
@@ -192,7 +192,7 @@ def content_key(value: Any) -> bytes:
     b''
     """
     if isinstance(value, FrozenDict):
-        # `marshal` rejects subclasses of dict, and copying a schema costs as much as reading it. So the key is cached.
+        # `marshal` rejects subclasses of dict, and copying a schema is as expensive as reading it. So the key is cached.
         if not hasattr(value, "content"):
             value.content = content_key(thawed(value))
         return value.content

@@ -25,52 +25,54 @@ class Limits:
     """Limits for one template: each rendering, the analysis, and the grammar of one request.
 
     A rendering or a source over the limit raises `TemplateError`. If the analysis exceeds a limit, the remaining fields keep their
-    defaults, and there's a diagnostic. A single tool over the limit accepts any arguments, with a `SchemaWarning`. All tools together over
-    the limit raise `GrammarError`.
+    defaults, and a diagnostic is added. A single tool over the limit accepts any arguments, with a `SchemaWarning`. If all tools together
+    exceed the limit, `GrammarError` is raised.
     """
 
     rendering_steps: int = 2_000_000  # steps
-    """Steps of one rendering: loop iterations, calls, filters, lookups and outputs."""
+    """Maximum number of steps of one rendering, i.e. loop iterations, calls, filters, lookups and outputs."""
     rendering_characters: int = 10_000_000  # characters
-    """Characters of the output, and of any intermediate text. All texts of a rendering together may be ten times as long."""
+    """Maximum length of the output, and of any intermediate string. All strings of a rendering together may be ten times as long."""
     rendering_items: int = 200_000  # items
-    """Items of any intermediate list. All lists of a rendering together may be 25 times as long."""
+    """Maximum length of any intermediate list. All lists of a rendering together may be 25 times as long."""
     rendering_seconds: float = 1.0  # seconds
-    """CPU time of the rendering thread. CPU time doesn't depend on the load of the machine."""
+    """Maximum CPU time of the rendering thread, which doesn't depend on the load of the machine."""
     template_characters: int = 200_000  # characters
-    """Characters of the template's source."""
+    """Maximum length of the template's source."""
     template_nodes: int = 30_000  # nodes
-    """Expressions and statements in the template's source. Jinja's compiler takes about a second for this many."""
+    """Maximum number of expressions and statements in the template's source. Jinja's compiler takes about a second for 30,000."""
     template_scopes: int = 500_000  # names
-    """Statements that open a scope or a branch, multiplied by names. Jinja's compiler checks all names for each such statement."""
+    """Maximum number of statements that open a scope or a branch, multiplied by the number of names. Jinja's compiler checks all names for
+    each such statement.
+    """
     analysis_renderings: int = 400  # renderings
-    """Number of rendered probes."""
+    """Maximum number of rendered probes."""
     analysis_characters: int = 3_000_000  # characters
-    """Total characters of all renderings, which are kept in memory."""
+    """Maximum total length of all renderings of the analysis, which are kept in memory."""
     analysis_searched: int = 1_000_000  # characters
-    """Characters decoded and values compared during the search for calls in renderings."""
+    """Maximum number of characters decoded and values compared during the search for calls in renderings."""
     analysis_seconds: float = 3.0  # seconds
-    """CPU time of the analysing thread, from the first probe."""
+    """Maximum CPU time of the analysing thread, measured from the first probe."""
     probe_steps: int = 50_000  # steps
-    """Steps of one rendering during analysis."""
+    """Maximum number of steps of one rendering during analysis."""
     probe_characters: int = 100_000  # characters
-    """Characters of the output, and of any intermediate text, in one rendering during analysis."""
+    """Maximum length of the output, and of any intermediate string, in one rendering during analysis."""
     probe_items: int = 10_000  # items
-    """Items of any intermediate list in one rendering during analysis."""
+    """Maximum length of any intermediate list in one rendering during analysis."""
     probe_seconds: float = 0.25  # seconds
-    """CPU time of one rendering during analysis."""
+    """Maximum CPU time of one rendering during analysis."""
     tool_parts: int = 50_000  # parts
-    """Shapes, values and pattern positions in the expansion of one tool's schema, or of a response schema."""
+    """Maximum number of shapes, values and pattern positions in the expansion of one tool's schema, or of a response schema."""
     tool_characters: int = 500_000  # characters
-    """Total characters of the names, values and patterns in one tool's schema."""
+    """Maximum total length of the names, values and patterns in one tool's schema."""
     tool_depth: int = 64  # levels
-    """Nesting depth of lists and objects in a tool. Schemas have a lower limit."""
+    """Maximum nesting depth of lists and objects in a tool. Schemas have a lower limit."""
     grammar_parts: int = 100_000  # parts
-    """Total parts in the schemas of all tools of a request."""
+    """Maximum total number of parts in the schemas of all tools of a request."""
     grammar_characters: int = 2_000_000  # characters
-    """Total characters in the schemas of all tools of a request."""
+    """Maximum total length of the names, values and patterns in the schemas of all tools of a request."""
     grammar_steps: int = 1_000_000  # steps
-    """Steps for combining free text with the markers that may end it."""
+    """Maximum number of steps for combining free text with the markers that may end it."""
 
 
 STANDARD = Limits()
@@ -78,152 +80,170 @@ STANDARD = Limits()
 # The process and its files.
 
 CACHE_BYTES = 128_000_000  # bytes
-"""Bytes of the in-memory cache of parsed templates, tools, schemas and values computed from them."""
+"""Maximum size of the in-memory cache of parsed templates, tools, schemas and values computed from them."""
 MAX_STORED = 256  # entries
-"""Analyses on disk, or grammars of one model in the gateway. The oldest are deleted first."""
+"""Maximum number of analyses on disk, or of one model's grammars in the gateway. The oldest are deleted first."""
 MAX_FILE = 64_000_000  # bytes
-"""Bytes of a model file that is read completely, a string in a GGUF file, a line of a batch, or one engine's token ids in the gateway."""
+"""Maximum size of a model file that is read completely, a string in a GGUF file, a line of a batch, or one engine's token ids in the
+gateway.
+"""
 MAX_DOCUMENT = 1_000_000  # characters
-"""Bytes of a declared format or a stored analysis, characters of a sample or a playground text, and steps to parse a prefill."""
+"""Maximum size of a declared format, a stored analysis, a sample or a playground text, and maximum number of steps to parse a prefill."""
 MAX_GGUF_VALUES = 5_000_000  # values
-"""Metadata pairs and array items of a GGUF file. The largest vocabularies need a fifth of this."""
+"""Maximum number of metadata pairs and array items in a GGUF file. The largest vocabularies need a fifth of this."""
 MAX_GGUF_DEPTH = 4  # levels
-"""Nesting depth of arrays in a GGUF file. Known files have no nested arrays."""
+"""Maximum nesting depth of arrays in a GGUF file. Known files contain no nested arrays."""
 
 # Values and requests.
 
 MAX_DEPTH = 500  # levels
-"""Nesting depth of lists and objects in a message, a tool, or a value of a template. Hashing deeper values overflows Python's stack, which
-crashes the process.
+"""Maximum nesting depth of lists and objects in a message, a tool, or a value of a template. Hashing deeper values overflows Python's
+stack, which crashes the process.
 """
 MAX_PARSED_DEPTH = 512  # levels
-"""Nesting depth of lists and objects in a parsed argument. Python's `json` module fails near 1,000."""
+"""Maximum nesting depth of lists and objects in a parsed argument. Python's `json` module fails near 1,000."""
 MAX_VALUES = 1_000_000  # lists and objects
-"""Lists and objects in a conversation, or in one tool."""
+"""Maximum number of lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools
-"""Tools of one request. More wouldn't fit into any prompt."""
+"""Maximum number of tools in one request. More wouldn't fit into any prompt."""
 MAX_MESSAGES = 10_000  # messages
-"""Messages of one request or prompt, and files checked in the cache folder."""
+"""Maximum number of messages in one request or prompt, and of files checked in the cache folder."""
 MAX_COUNT = 10**9
 """Largest repetition count in a grammar, and largest token limit of an answer."""
 
 # Rendering.
 
 MAX_INTEGER_BITS = 8192  # bits
-"""Bits of an integer that a template computes. Python refuses to print much longer ones."""
+"""Maximum size of an integer that a template computes. Python refuses to print much longer integers."""
 MAX_SLOW_TEXT = 100_000  # characters
-"""Characters of a text that a template passes to a slow filter, or that is parsed with all declared formats."""
+"""Maximum length of a string that a template passes to a slow filter, or that is parsed with all declared formats."""
 MAX_SLOW_LIST = 400_000  # weight
-"""Characters of all items in a list that a template sorts. Sorting has to compare them."""
+"""Maximum number of characters of all items in a list that a template sorts, because sorting compares the items."""
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons
-"""Character comparisons in a naive text search."""
+"""Maximum number of character comparisons in a naive text search."""
 MAX_SLOW_RENDERINGS = 2  # renderings
-"""Time for all renderings of one conversation, in multiples of `rendering_seconds`. Also the number of probes that may exceed their limits.
+"""Maximum time for all renderings of one conversation, in multiples of `rendering_seconds`, and maximum number of probes that may exceed
+their limits.
 """
 
 # Formats and their analysis.
 
 MAX_MARKER = 1_000  # characters
-"""Characters of a marker or another text of a Format, characters searched for a header, and tokens read from the end of a prompt."""
+"""Maximum length of a marker or another string of a Format. Also the number of characters searched for a header, and of tokens read from
+the end of a prompt.
+"""
 MAX_LAYOUT = 32  # characters
-"""Whitespace at either end of a marker, or between two JSON tokens. Without a limit, a model could write whitespace forever."""
+"""Maximum amount of whitespace at either end of a marker, or between two JSON tokens. Without a limit, a model could write whitespace
+forever.
+"""
 MAX_TEXT = 16_000  # characters
-"""Total characters of all markers of a Format, or characters of one `why`."""
+"""Maximum total length of all markers of a Format, and of one `why`."""
 MAX_ITEMS = 128  # entries
-"""Entries of a list in a Format, prefixes of a prompt that are compared, and calls of one answer in the gateway."""
+"""Maximum number of entries of a list in a Format, of prompt prefixes that are compared, and of calls in one answer in the gateway."""
 MAX_PARTS = 32  # parts
-"""Parts of a skeleton, numbers that a schema excludes, nested groups in a pattern, and repetitions in which a grammar counts calls."""
+"""Maximum number of parts of a skeleton, numbers that a schema excludes, nested groups in a pattern, and repetitions in which a grammar
+counts calls.
+"""
 MAX_INDEX = 1_000_000
-"""Largest index of the first call."""
+"""Maximum index of the first call."""
 MAX_ID = 64  # characters
-"""Characters of a call id."""
+"""Maximum length of a call id."""
 MAX_RETRIES = 8  # tries
-"""Attempts to fix one conversation or template, and lengths of call ids to try."""
+"""Maximum number of attempts to fix one conversation or template, and of lengths of call ids to try."""
 MAX_PLACES = 400  # places
-"""Brackets tried in one text, guesses for an example value, splits of one text in tests, and random choices of a sample."""
+"""Maximum number of brackets tried in one text, guesses for an example value, splits of one text in tests, and random choices of a sample.
+"""
 
 # Schemas and grammars.
 
 MAX_SCHEMA_DEPTH = 48  # levels
-"""Nesting depth of schemas and enum values. JSON parsers of engines fail at about twice this depth."""
+"""Maximum nesting depth of schemas and enum values. JSON parsers of engines fail at about twice this depth."""
 MAX_GRAMMAR_DEPTH = 64  # levels
-"""Nesting depth of a value that is compared with its schema, and of structural tags. Deeper tags are written as EBNF."""
+"""Maximum nesting depth of a value that is compared with its schema, and of structural tags. Deeper tags are written as EBNF."""
 MAX_SCHEMA_PARTS = 50_000  # subschemas
-"""Subschemas read for one schema."""
+"""Maximum number of subschemas read for one schema."""
 MAX_CONJUNCTS = 200  # subschemas
-"""Subschemas that apply to the same value."""
+"""Maximum number of subschemas that apply to the same value."""
 MAX_JUDGED = 100_000  # shapes
-"""Shapes compared with one value and its parts. Beyond this limit, any value is allowed."""
+"""Maximum number of shapes compared with one value and its parts. Beyond this limit, any value is allowed."""
 MAX_OPTIONS = 256  # options
-"""Combinations of branches from several subschemas, array items written one by one, first characters of a node, and argument names searched
-for.
+"""Maximum number of combined branches from several subschemas, array items written one by one, first characters of a node, and argument
+names in a search.
 """
 MAX_BREAKS = 64  # ways
-"""Ways to violate a schema, patterns of `patternProperties`, and remainders of `multipleOf`."""
+"""Maximum number of ways to violate a schema, of patterns in `patternProperties`, and of remainders of `multipleOf`."""
 MAX_FEW = 8
-"""Integers enumerated for a range, branches of a `oneOf`, open tags, tokens per character, and similar answers kept by the gateway."""
+"""Maximum number of integers enumerated for a range, branches of a `oneOf`, open tags, tokens per character, and similar answers kept by
+the gateway.
+"""
 MAX_SMALL = 16
-"""Small counts: the depth of a schema negation or an example, characters of names in lookaheads, possible ends of a tool name, spaces of an
-indent, and answers or stop texts of a request.
+"""Limit for small counts, such as the depth of a schema negation or an example, characters of names in lookaheads, possible ends of a tool
+name, spaces of an indent, and answers or stop texts of a request.
 """
 MAX_STATES = 10_000  # states
-"""Characters of a pattern with its repetitions expanded, the largest `multipleOf`, and pairs of alternatives compared."""
+"""Maximum length of a pattern with its repetitions expanded, the largest `multipleOf`, and the maximum number of pairs of alternatives
+compared.
+"""
 MAX_REPETITIONS = 1_000  # repetitions
-"""Repetitions that a grammar counts; engines reject more. Also the digits to which a template rounds."""
+"""Maximum number of repetitions that a grammar counts, because engines reject more, and of digits to which a template rounds."""
 MAX_SCHEMA_DIGITS = 40  # digits
-"""Digits of a number in a schema, before the decimal point."""
+"""Maximum number of digits before the decimal point of a number in a schema."""
 MAX_INTEGER_DIGITS = 18  # digits
-"""Digits of an unbounded number, which engines store in 64 bits, and of numbers in quantifiers and JSON pointers."""
+"""Maximum number of digits of an unbounded number, which engines store in 64 bits, and of numbers in quantifiers and JSON pointers."""
 MAX_STEPS = 2_000_000  # steps
-"""State transitions for matching one text against a pattern. A text that needs more counts as a match."""
+"""Maximum number of state transitions for matching one text against a pattern. A text that needs more counts as a match."""
 MAX_KNOWN_STATES = 512  # entries
-"""Cached state sets of one pattern, and cached character classes of one alphabet."""
+"""Maximum number of cached state sets of one pattern, and of cached character classes of one alphabet."""
 MAX_EXCLUDED_WORD = 100  # characters
-"""Characters of a word that a grammar can exclude."""
+"""Maximum length of a word that a grammar can exclude."""
 MAX_COMPARED = 200_000  # parts
-"""First characters compared in one grammar, and ranges generated to estimate the size of a schema."""
+"""Maximum number of first characters compared in one grammar, and of ranges generated to estimate the size of a schema."""
 MAX_PIECES = 5_000  # pieces
-"""Options compared for a lexer, parts of one object, keys hashed in one call, and steps of a playground animation."""
+"""Maximum number of options compared for a lexer, parts of one object, keys hashed in one call, and steps of a playground animation."""
 
 # Parsing.
 
 MAX_HEAD = 12  # characters
-"""Characters of a literal that the fast path compares. The parser compares the rest."""
+"""Maximum number of characters of a literal that the fast path compares. The parser compares the rest."""
 MAX_NAME = 1200  # characters
-"""Characters of a tool's or an argument's name."""
+"""Maximum length of a tool's or an argument's name."""
 MAX_BLANK = 64  # characters
-"""Whitespace held back at a boundary, or skipped around a marker."""
+"""Maximum amount of whitespace held back at a boundary, or skipped around a marker."""
 MAX_CONTEXT = 4096  # characters
-"""Characters before a call that are searched for an open quotation, or at the end of a prompt that are searched for a prefill."""
+"""Maximum number of characters before a call that are searched for an open quotation, or at the end of a prompt that are searched for a
+prefill.
+"""
 MAX_WORD = 256  # characters
-"""Characters of a number or bare word, and of the text before the closing brace of a broken call. JSON numbers rarely exceed 25."""
+"""Maximum length of a number or bare word, and of the text before the closing brace of a broken call. JSON numbers rarely exceed 25
+characters.
+"""
 MAX_WORDS = 128  # characters
-"""Characters of a call's header that the parser ignores."""
+"""Maximum number of characters in a call's header that the parser ignores."""
 MAX_STACK = 100_000  # entries
-"""Rules, choices, loops and tags that are open at once in a handwritten grammar."""
+"""Maximum number of rules, choices, loops and tags that are open at once in a handwritten grammar."""
 MAX_GIVEN_BACK = 64  # characters
-"""Backtracking in a handwritten grammar, in characters per character read. Text that needs more is malformed."""
+"""Maximum backtracking in a handwritten grammar, in characters per character read. Text that needs more is malformed."""
 FREE_REREADS = 8_192  # characters
-"""Characters that may be parsed again regardless of the text's length. Beyond this limit, a broken call is plain text."""
+"""Number of characters that may be parsed again regardless of the text's length. Beyond this limit, a broken call is plain text."""
 
 # Output for users.
 
 MAX_SHOWN = 200  # characters
-"""Characters quoted from a path, a name, a value or a playground request."""
+"""Maximum number of characters quoted from a path, a name, a value or a playground request."""
 MAX_REMARK = 2000  # characters
-"""Characters of an error, a list of warnings, or a piece of evidence. With this limit, a hostile text can't hide others."""
+"""Maximum length of an error, a list of warnings, or a piece of evidence. With this limit, hostile text can't hide other messages."""
 MAX_SHOWN_ITEMS = 20  # items
-"""Literals, problems, warnings, tools or tokens listed in one message, and items of a list in an example."""
+"""Maximum number of literals, problems, warnings, tools or tokens listed in one message, and of items in a list in an example."""
 MAX_LISTED = 100  # items
-"""Problems of one call, mistakes in a request, items on a page, names or markers to try, attempts to find an unused id, and samples for an
-example answer.
+"""Maximum number of problems of one call, mistakes in a request, items on a page, names or markers to try, attempts to find an unused id,
+and samples for an example answer.
 """
 
 # Engines and servers.
 
 MAX_COUNTED = 1_000  # rows
-"""Parts of an answer printed by `explain --all`."""
+"""Maximum number of parts of an answer printed by `explain --all`."""
 MAX_BLOCK = 16_384  # characters
-"""Characters kept from the end of a prompt, and bytes read at once from standard input."""
+"""Maximum number of characters kept from the end of a prompt, and of bytes read at once from standard input."""
 MAX_LINE = 8_000_000  # bytes
-"""Bytes of a line sent by an engine, e.g. with log probabilities, and bytes of a playground request."""
+"""Maximum size of a line sent by an engine, e.g. with log probabilities, and of a playground request."""

@@ -18,7 +18,7 @@ DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
 
 
 class Matcher(Protocol):
-    """Tracks one answer token by token and computes which tokens the grammar allows next."""
+    """Tracks one answer token by token, and computes the tokens that the grammar allows next."""
 
     @property
     def ended(self) -> bool:
@@ -26,7 +26,7 @@ class Matcher(Protocol):
         ...
 
     def bits(self) -> Any:
-        """Return the allowed next tokens as a bit mask, in a tensor of 32-bit integers."""
+        """Return the allowed next tokens as a bit mask in a tensor of 32-bit integers."""
         ...
 
     def take(self, token: int) -> None:
@@ -43,9 +43,9 @@ def preferred_library() -> str:
 def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
     """Return a function that creates a matcher from the text of a grammar.
 
-    `tokenizer` is a fast tokenizer of transformers, and `size` the size of the model's vocabulary. The grammar is written in the library's
-    dialect; a structural tag is JSON. If the library rejects a grammar, the function raises `ValueError` or `RuntimeError` with its
-    message.
+    `tokenizer` is a fast tokenizer of transformers, and `size` is the size of the model's vocabulary. The grammar is written in the
+    library's dialect. A structural tag is written as JSON. If the library rejects a grammar, the function raises `ValueError` or
+    `RuntimeError` with its message.
     """
     return _LIBRARIES[library](tokenizer, max(size, len(tokenizer)))
 
@@ -59,7 +59,7 @@ def masked_scores(matcher: Matcher, scores: Any) -> Any:
 def _flags(bits: Any, size: int) -> Any:
     """Return a bit mask as booleans, one for each of `size` tokens. Tokens beyond the mask aren't allowed."""
     torch = importlib.import_module("torch")
-    # Bit 0 of word 0 is token 0, bit 0 of word 1 is token 32.
+    # Bit 0 of word 0 represents token 0, and bit 0 of word 1 represents token 32.
     flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
     flags = flags.flatten()[:size].bool()
     return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
@@ -72,7 +72,7 @@ class _Llguidance:
         self._matcher = matcher
         self._torch = torch
         self._end = end
-        """Token that ends an answer. The library's own matcher stops as soon as no other token is allowed."""
+        """Token that ends an answer. It's tracked here, because the library's own matcher stops as soon as no other token is allowed."""
         self.ended = False
 
     def bits(self) -> Any:
@@ -98,7 +98,7 @@ def _llguidance(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
 
 
 class _Words:
-    """Tokenizer wrapper for llguidance with markers as plain text, because literals in grammars don't match special tokens."""
+    """Tokenizer wrapper for llguidance that treats markers as plain text, because literals in grammars don't match special tokens."""
 
     def __init__(self, tokenizer: Any, size: int) -> None:
         plain = importlib.import_module("llguidance.hf").from_tokenizer(tokenizer, n_vocab=size)

@@ -1,8 +1,8 @@
-"""Converts events and messages to OpenAI's Chat Completions format: stream chunks, or one completion.
+"""Converts events and messages to OpenAI's Chat Completions format, as stream chunks or as one completion.
 
 Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`). Rules: the finish
-reason is "tool_calls" exactly if there's a call to execute. The chunks of a stream add up to the completion. At run time, bodies are plain
-dicts; their types are for type checkers.
+reason is "tool_calls" exactly if there's a call to execute. Merging the chunks of a stream gives the completion. At run time, bodies are
+plain dicts. Their types are for type checkers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class UsageBody(TypedDict):
 
 
 class ChoiceMessage(MessageFields):
-    """The message of a complete answer. Empty content is None if there are calls."""
+    """The message of a complete answer. If there are calls, empty content is None."""
 
     role: Literal["assistant"]
     content: str | None
@@ -110,7 +110,7 @@ class CompletionBody(_Head):
 
 
 class ChunkChoice(TypedDict):
-    """A choice in a chunk. The last chunk of an answer has a finish reason."""
+    """A choice in a chunk. The last chunk of an answer contains the finish reason."""
 
     index: int
     delta: Delta
@@ -135,7 +135,7 @@ _KEPT: Mapping[str | None, FinishReason] = {
 
 
 def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
-    """Return OpenAI's finish reason for a finished answer; `reason` is the engine's own, or None.
+    """Return OpenAI's finish reason for a finished answer. `reason` is the engine's own finish reason, or None.
 
     >>> finish_reason(Message(content="Hi"), "tool_calls")
     'stop'
@@ -159,7 +159,7 @@ class Usage:
     """Prompt tokens that came from a cache; None if they weren't counted."""
 
     def to_openai(self) -> UsageBody:
-        """Return the body's `usage`."""
+        """Return the token counts as the `usage` object of a response."""
         body: UsageBody = {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
@@ -174,7 +174,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """The common fields of all bodies of one request: everything in a `chat.completion` except its choices."""
+    """The common fields of all responses to one request: everything in a `chat.completion` except its choices."""
 
     model: str
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
@@ -188,7 +188,7 @@ class Completion:
     ) -> CompletionBody:
         """Return the `chat.completion` for finished messages, with one choice per message.
 
-        `reasons` are the engine's finish reasons in the order of the choices; a missing one counts as None.
+        `reasons` are the engine's finish reasons in the order of the choices. A missing reason counts as None.
         """
         said = iter(reasons)
         choices = [self._choice(index, message, next(said, None)) for index, message in enumerate(messages)]
@@ -214,7 +214,7 @@ class Completion:
         return ChoiceStream(self, index)
 
     def usage_chunk(self, usage: Usage) -> ChunkBody:
-        """Return the chunk without choices that ends a stream with `stream_options.include_usage`."""
+        """Return the last chunk of a stream with `stream_options.include_usage`, which has no choices."""
         return {**self._chunk([]), "usage": usage.to_openai()}
 
     def chunk(self, index: int, delta: Delta, reason: str | None = None) -> ChunkBody:
@@ -228,7 +228,7 @@ class Completion:
 
 
 class ChoiceStream:
-    """The chunks of one choice: the role first, then a chunk for each delta, and the finish reason at the end.
+    """The chunks of one choice: the role first, then a chunk for each delta, and finally the finish reason.
 
     >>> from unrender.machine.events import ContentText
     >>> stream = Completion(model="m", id="chatcmpl-1", created=0).choice()
@@ -244,14 +244,14 @@ class ChoiceStream:
         self._begun = False
 
     def chunks(self, events: Iterable[Event]) -> Iterator[ChunkBody]:
-        """Yield the chunks for more events. The first call yields the chunk with the role before them."""
+        """Yield the chunks for more events. The first time, the chunk with the role comes first."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for delta in deltas(events, reasoning_field=field):
             yield self._completion.chunk(self._index, delta)
 
     def end(self, message: Message, reason: str | None = None) -> Iterator[ChunkBody]:
-        """Yield the last chunk; `message` is the finished message, `reason` the engine's finish reason."""
+        """Yield the last chunk. `message` is the finished message, and `reason` is the engine's finish reason."""
         yield from self._begin()
         yield self._completion.chunk(self._index, {}, finish_reason(message, reason))
 

@@ -19,19 +19,19 @@ STANDARD_STREAM = "-"
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
-    """Write a file atomically: readers see the old contents or the new ones, and a failure keeps the old ones."""
+    """Write a file atomically. Readers see either the old or the new contents, and if writing fails, the old contents are kept."""
     out = Path(os.path.realpath(path))
     with naming(path):
         if not is_replaceable(out):
             out.write_bytes(data)
             return
-        # Renaming is atomic only within a file system, so the temporary file is in the same folder.
+        # Create the temporary file in the same folder, because renaming is atomic only within a file system.
         handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())  # Without this, a power cut after the rename could leave an empty file.
+                os.fsync(file.fileno())  # Without `fsync`, a power cut after the rename could leave an empty file.
             Path(name).chmod(_rights(out))
             Path(name).replace(out)
         except BaseException:
@@ -50,7 +50,7 @@ def is_replaceable(path: str | Path) -> bool:
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Set the file name of any `OSError` in the block to the path that the user passed."""
+    """Replace the file name of any `OSError` in the block with the path that the user passed."""
     try:
         yield
     except OSError as error:
@@ -65,7 +65,7 @@ def is_same_file(output: str, source: str) -> bool:
 
 
 def _status(path: str, stream: int) -> os.stat_result | None:
-    """Return the status of a regular file; None for anything else."""
+    """Return the status of a regular file, or None for anything else."""
     try:
         found = os.fstat(stream) if path == STANDARD_STREAM else Path(path).stat()
     except (OSError, ValueError):
@@ -74,7 +74,7 @@ def _status(path: str, stream: int) -> os.stat_result | None:
 
 
 def _rights(path: Path) -> int:
-    """Return the permissions of a file; for a new file, the default permissions."""
+    """Return the permissions of a file, or the default permissions if it doesn't exist."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:

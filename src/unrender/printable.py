@@ -67,6 +67,6 @@ def _as_python(found: re.Match[str]) -> str:
 
 
 def _as_json(found: re.Match[str]) -> str:
-    """Escape a character as in JSON, with a surrogate pair above U+FFFF."""
+    """Escape a character as in JSON. Characters above U+FFFF become a surrogate pair."""
     units = found[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -1,10 +1,10 @@
 """Parses answers from token ids, and encodes pieces of a prompt as token ids.
 
 Strategy: ids are decoded a few at a time, and an incomplete character is buffered (incremental detokenisation). Ids of special tokens are
-distinguished from text that only spells them, so a quoted `<|im_end|>` doesn't end the turn.
+distinguished from ordinary text with the same characters, so a quoted `<|im_end|>` doesn't end the turn.
 
-Pieces of a prompt are encoded together, so that merges are the same as for the rendered prompt. If a body spells a special token, the text
-is split inside that spelling. So the tokenizer doesn't need an option for this.
+Pieces of a prompt are encoded together, so that merges are the same as for the rendered prompt. If a message body contains the text of a
+special token, the prompt is split inside that text. So this works without any tokenizer option.
 
 >>> from unrender import ChatTemplate
 >>> class Letters:  # any tokenizer of tokenizers or transformers will do
@@ -30,9 +30,9 @@ from unrender.limits import MAX_FEW
 __all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
 
 _HALF = "\ufffd"
-"""Text that decoders write for an incomplete character."""
+"""Replacement character that decoders return for an incomplete character."""
 _PROBES = ("x", " x", "\nx")
-"""Texts to test whether an anchor stops a tokenizer from adding a space to the following text."""
+"""Strings for testing whether an anchor stops a tokenizer from adding a space to the following text."""
 _ANCHORS = 8
 """Maximum number of special tokens to try as an anchor."""
 
@@ -52,25 +52,25 @@ class Detokenizer:
     def __init__(self, tokenizer: Decoder) -> None:
         self._tokenizer = tokenizer
         self._held: list[int] = []
-        """The latest ids: some already decoded, as context for spacing, and the pending ones."""
+        """The latest ids: the pending ones, preceded by some decoded ids that determine the spacing."""
         self._given = 0
         """Number of held ids that were already decoded."""
 
     def feed(self, token: int) -> str:
-        """Add an id and return the text that is now final."""
-        # `東` may be three tokens. The first two decode to U+FFFD, so they have to wait. A token's text may depend on the previous token
+        """Add an id, and return the text that is now final."""
+        # `東` may be three tokens. The first two decode to U+FFFD, so they are buffered. A token's text may depend on the previous token
         # (`▁` at the start of a word), so previous tokens are decoded again and their text is removed.
         self._held.append(token)
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         waiting = len(self._held) - self._given
-        # Bytes that never form a character must not wait forever.
+        # Limit the number of buffered tokens, because some bytes never form a character.
         if (now.endswith(_HALF) or len(now) <= len(before)) and waiting <= MAX_FEW:
             return ""
         self._held, self._given = self._held[self._given :], waiting
         return now[len(before) :]
 
     def flush(self) -> str:
-        """Return the remaining text, even if its last character is incomplete."""
+        """Return the buffered text, even if its last character is incomplete."""
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         self._held, self._given = [], 0
         return now[len(before) :]
@@ -83,8 +83,8 @@ class Detokenizer:
 class TokenParser:
     """Feeds token ids to a parser.
 
-    `special_ids` are the ids of special tokens; the default is all special tokens of the tokenizer. A marker that isn't a special token,
-    such as `<call>` in a vocabulary without it, is recognised in ordinary text. It raises an error only if the tokenizer does.
+    `special_ids` are the ids of special tokens. The default is all special tokens of the tokenizer. A marker that isn't a special token,
+    such as `<call>` in a vocabulary without it, is recognised in ordinary text. Errors are raised only by the tokenizer.
     """
 
     __slots__ = ("_decoded", "_special", "parser")
@@ -94,7 +94,7 @@ class TokenParser:
         """The parser, with its `message` and `spans`."""
         self._decoded = Detokenizer(tokenizer)
         self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)
-        if isinstance(parser, Parser):  # Parsers of engines don't detect quotations.
+        if isinstance(parser, Parser):  # Parsers of engines don't distinguish quoted special tokens.
             parser._quote_only(self._decoded.text(sorted(self._special)))
 
     @property
@@ -111,13 +111,13 @@ class TokenParser:
                 ordinary.append(self._decoded.feed(int(token)))
                 continue
             events += self._feed("".join(ordinary) + self._decoded.flush())
-            # Fed separately, so that the parser can distinguish the token `<call>` from the spelled-out text `<call>`.
+            # Feed special tokens separately, so that the parser can distinguish the token `<call>` from the ordinary text `<call>`.
             events += self.parser.feed(self._decoded.text([int(token)]), special=True)
             ordinary.clear()
         return [*events, *self._feed("".join(ordinary))]
 
     def finish(self, reason: str | None = None) -> list[Event]:
-        """End the output and return the last events; `reason` is the engine's finish reason, as in `Parser.finish`."""
+        """End the output and return the last events. `reason` is the engine's finish reason, as in `Parser.finish`."""
         return [*self._feed(self._decoded.flush()), *self.parser.finish(reason)]
 
     def _feed(self, text: str) -> list[Event]:
@@ -125,9 +125,9 @@ class TokenParser:
 
 
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of all added tokens of `tokenizer` (of transformers or tokenizers), special or not.
+    """Return the ids of all added tokens of a tokenizer, whether or not they are marked as special.
 
-    Many tokenizers don't mark their tokens for calls and reasoning as special. They are still tokens, not text.
+    Many tokenizers don't mark their tokens for calls and reasoning as special. `tokenizer` is from transformers or tokenizers.
     """
     named = getattr(tokenizer, "all_special_ids", ())  # None stands for a special token that the vocabulary lacks.
     return frozenset({*map(int, _added(tokenizer)), *(id for id in named if id is not None)})
@@ -151,9 +151,9 @@ class Encoded(NamedTuple):
 class PromptEncoder:
     """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
 
-    A piece is a text, with a flag for message bodies. In bodies, the texts of special tokens are ordinary text. The tokenizer finds special
-    tokens only in the other pieces, which come from the template. All added tokens of a vocabulary count as special, except those that
-    consist of whitespace. No BOS or EOS is added.
+    A piece is a string with a flag for message bodies. In bodies, the texts of special tokens are ordinary text. The tokenizer finds
+    special tokens only in the other pieces, which come from the template. All added tokens of a vocabulary count as special, except those
+    that consist of whitespace. No BOS or EOS is added.
 
     Raises `TokenizerError` if the tokenizer doesn't list its added tokens.
     """
@@ -164,7 +164,7 @@ class PromptEncoder:
         self.special_ids: frozenset[int] = special_ids_of(tokenizer)
         """The ids of special tokens."""
         self.special_tokens: Mapping[str, int]
-        """Special tokens that aren't just whitespace: texts and ids."""
+        """Maps the text of each special token to its id. Tokens that consist of whitespace are left out."""
         self._decoded = Detokenizer(tokenizer)
         if not self.special_ids:
             raise TokenizerError(
@@ -191,7 +191,7 @@ class PromptEncoder:
         return self._encoded(list(pieces), whole=False)
 
     def spelled(self, text: str) -> str | None:
-        """Return the first special token that `text` spells; None if there is none."""
+        """Return the first special token that occurs in `text`, or None."""
         found = self._special.search(text)
         return found and found[0]
 
@@ -216,19 +216,20 @@ class PromptEncoder:
         return encoded
 
     def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
-        """Yield positions at which to split special texts that aren't entirely from the template."""
+        """Yield positions at which to split the texts of special tokens that aren't entirely from the template."""
         at, cut = 0, 0
         while any(bodies) and (found := self._special.search(text, at)):
             start, end = found.span()
             touched = _body_in(starts, bodies, start, end)
-            # `<|im_` from the template and `end|>` from a body are split at the border. Within a body, the rest may spell another token.
+            # If the template ends with `<|im_` and a body starts with `end|>`, split at the border. Within a body, the rest may contain
+            # another token.
             at = end if touched is None else max(touched, start + 1)
             if touched is not None and cut < at < end:
                 cut = at
                 yield cut
 
     def _stretch(self, text: str, *, anchored: bool) -> Iterator[tuple[int, int]]:
-        """Yield the ids of a text, each with the position of its first character."""
+        """Yield each id of a text with the position of its first character."""
         if not text:
             return
         lead = self._anchor if anchored else ""
@@ -238,7 +239,7 @@ class PromptEncoder:
             yield id, max(start - len(lead), 0)
 
     def _raw(self, text: str) -> tuple[list[int], list[int]]:
-        """Return ids and the positions of their first characters."""
+        """Return the ids of a text and the positions of their first characters."""
         tokenizer = self.tokenizer
         if hasattr(tokenizer, "get_added_tokens_decoder"):  # `tokenizers.Tokenizer`
             encoding = tokenizer.encode(text, add_special_tokens=False)
@@ -250,7 +251,7 @@ class PromptEncoder:
         return ids, self._decoded_places(ids)
 
     def _decoded_places(self, ids: Sequence[int]) -> list[int]:
-        """Return the start position of each id by decoding, for tokenizers without offsets."""
+        """Return the start position of each id by decoding. Used for tokenizers without offsets."""
         decoded, places, at = Detokenizer(self.tokenizer), [], 0
         for id in ids:
             places.append(at)
@@ -258,7 +259,7 @@ class PromptEncoder:
         return places
 
     def _anchor_of(self, special: Sequence[str]) -> tuple[str, int]:
-        """Return a text after which the tokenizer adds no space, and its number of ids."""
+        """Return a text after which the tokenizer adds no space, and the number of its ids."""
         for anchor in (*special[:_ANCHORS], "\n"):
             ids = self._raw(anchor)[0]
             if all(self._fits(anchor, ids, probe) for probe in _PROBES):
@@ -271,15 +272,16 @@ class PromptEncoder:
 
 
 def _body_in(starts: Sequence[int], bodies: Sequence[bool], low: int, high: int) -> int | None:
-    """Return the start of the first body between `low` and `high`; None if there is no body."""
+    """Return the start of the first body between `low` and `high`, or None."""
     first = bisect_right(starts, low, hi=len(bodies)) - 1
     last = bisect_right(starts, high - 1, hi=len(bodies)) - 1
     return next((max(starts[i], low) for i in range(first, last + 1) if bodies[i]), None)
 
 
 def _places(offsets: Iterable[tuple[int, int]]) -> list[int]:
-    """Return token start positions. Some tokenizers exclude the space of ` word` from its offsets, so the end of the previous token is
-    used.
+    """Return the start positions of tokens.
+
+    Some tokenizers exclude the space of ` word` from its offsets, so the end of the previous token is used.
     """
     places, last = [], 0
     for start, end in offsets:

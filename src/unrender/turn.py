@@ -1,6 +1,6 @@
 """Defines a turn: the prompt, the parser of the answer, and its grammars.
 
-The constraints of an answer depend only on the format, request and prefill, so turns with the same ones share them.
+The constraints of an answer depend only on the format, request and prefill. Turns for which these are equal share their constraints.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
-"""Treatment of reasoning in the prompt that the template would leave out; trainers use the same names."""
+"""Treatment of reasoning that the template would leave out of the prompt. Trainers use the same names."""
 Unfinished = Literal["error", "text"]
-"""Treatment of an incomplete call in an answer: an error, or text."""
+"""Treatment of an incomplete call in an answer, as an error or as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class Piece:
 
     text: str
     message: int | None = None
-    """Index of the new message that contains this part; None for the end of the answer and for the generation prompt.
+    """Index of the new message that contains this part. None for the end of the answer and for the generation prompt.
 
     In a user message in Anthropic's form, each tool result counts as a separate message.
     """
     body: bool = False
-    """True for the message's content, False for the template's text around it."""
+    """True for the content of a message, and False for the template's text around it."""
 
 
 class Constrained:
@@ -99,18 +99,18 @@ class Constrained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healing(Constrained):
-    """A broken call, cut after its valid part, with a prompt and a grammar for the rest.
+    """A broken call, truncated after its valid part, with a prompt and a grammar for the rest.
 
-    The complete answer is the text up to `cut`, followed by the new text of the model.
+    The complete answer is the text up to `cut`, followed by the newly generated text.
     """
 
     cut: int
-    """Index of the character where the answer is cut."""
+    """Index at which the answer is cut."""
     name: str
     """The name of the tool."""
     turn: Turn
-    """The turn that continues the call. Its prompt is the first prompt plus the answer up to the cut. Its own grammars describe a complete
-    answer.
+    """The turn that continues the call. Its prompt is the first prompt followed by the answer up to `cut`. Its own grammars describe a
+    complete answer.
     """
     _remainder: Remainder = field(repr=False)
 
@@ -147,25 +147,25 @@ class Turn(Constrained):
     format: Format
     """The format of the answer; its end-of-turn markers include the template's end-of-sequence token."""
     prefill: str = ""
-    """The part of the answer that the prompt already contains: `<think>\\n`, empty reasoning, or the text to continue."""
+    """The part of the answer that the prompt already contains, e.g. `<think>\\n`, empty reasoning, or the text to continue."""
     is_continuation: bool = False
-    """True if `prefill` is an answer that the model continues. It's then part of the message."""
+    """True if `prefill` is an answer that the model continues. The prefill is then part of the message."""
     tool_prompt: ToolPrompt | None = None
-    """The description of the tools in the prompt, for a template that ignores tools; None if it supports them."""
+    """The description of the tools in the prompt, if the template ignores tools. None if the template supports them."""
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
-    """True if the model thinks in this turn, by request or by the template's default; None if unknown."""
+    """True if the model thinks in this turn, by request or by the template's default. None if that is unknown."""
     warnings: tuple[str, ...] = ()
-    """Parts of the request that the prompt changes or leaves out. `prepare` also issues each as a `TemplateWarning`."""
+    """Parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of them."""
     known_ids: tuple[str, ...] = ()
-    """The ids of all calls in the conversation, with "" for a call without an id. New calls get other ids."""
+    """The ids of all calls in the conversation, or "" for a call without an id. New calls get other ids."""
     grammar: Grammar | None = None
     """A handwritten grammar of the answer. It replaces the format."""
     limits: Limits = STANDARD
     """Limits for the grammar of the answer."""
     _source: Extender | None = field(default=None, compare=False, repr=False)
-    """The template and its arguments, for `next`; None if the turn was created directly."""
+    """The template and its arguments, which `next` needs. None if the turn was created directly."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class Turn(Constrained):
         return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
 
     def _unfinished(self) -> Iterator[str]:
-        """Yield the markers that may occur before the answer is complete: around reasoning, and before content and calls."""
+        """Yield the markers that may occur before the answer is complete. They surround reasoning, or precede content and calls."""
         turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
         opened = not self.prefill.strip() or not reasoning.start.strip() or reasoning.opened_in(self.prefill)
         if opened and not reasoning.closed_in(self.prefill):
@@ -211,10 +211,10 @@ class Turn(Constrained):
     ) -> Parser:
         """Return a parser for one answer, which starts after the prefill.
 
-        A strict parser raises `ParseError` at the first text that the format doesn't allow; a lenient one never raises. `ids` is a function
-        from a call's position in the conversation, counted from 0, and the tool's name to its id. By default, ids are random and unique.
-        `special_tokens` are the texts of the tokenizer's special tokens, by default those in the format. They matter only if you pass
-        `special` to `feed`.
+        A strict parser raises `ParseError` at the first text that the format doesn't allow, and a lenient one never raises. `ids` is a
+        function that returns a call's id. Its arguments are the call's position in the conversation, counted from 0, and the tool's name.
+        By default, ids are random and unique. `special_tokens` are the texts of the tokenizer's special tokens, by default those in the
+        format. They matter only if you pass `special` to `feed`.
         """
         return Parser(
             self.format,
@@ -231,9 +231,9 @@ class Turn(Constrained):
         )
 
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
-        """Return a parser for this turn from a state of `Parser.state`, e.g. from another process.
+        """Return a parser for this turn from a saved `Parser.state`, e.g. from another process.
 
-        Raises `StateError` if the state belongs to another format, tools or grammar, or was modified.
+        Raises `StateError` if the state was saved with another format, tools or grammar, or was modified.
         """
         return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
@@ -295,12 +295,12 @@ class Turn(Constrained):
         return AnswerStream(parser, chunks, added=lambda text: choice.chunks(parser.feed(text)), finished=finished)
 
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
-        r"""Return a way to continue from the first broken call of an answer; None if no call can be healed.
+        r"""Return the `Healing` of the first broken call of an answer, or None if no call can be healed.
 
         A call is broken if it can't be parsed, or if its arguments don't match the tool's schema. A repaired call isn't broken. A call
-        can't be healed if its name is invalid, if the tool isn't offered, or if no more calls were allowed. The same applies if the token
-        limit cut it off (`finish_reason` is "length"), and with a handwritten grammar. Nothing is added to the model's text. `text` is the
-        answer so far or the complete one, and `policy` is used to parse it.
+        can't be healed if its name is invalid, if the tool isn't offered, or if no more calls were allowed. Calls that were cut off by the
+        token limit (`finish_reason` is "length") can't be healed either, nor calls of a handwritten grammar. Nothing is added to the
+        model's text. `text` is the answer so far or the complete one, and `policy` is used to parse it.
 
         >>> from unrender import ChatTemplate
         >>> source = '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", '
@@ -327,11 +327,11 @@ class Turn(Constrained):
             or (broken.status == "truncated" and finish_reason == "length")
         ):
             return None
-        # Positions count from the start of the answer, which includes the prefill.
+        # Count positions from the start of the answer, which includes the prefill.
         prefill = len(self.prefill)
         output = self.prefill + text
         good = None
-        # A call at the start of the model's text may have begun in the prefill: `{"room": {` after `<call>`.
+        # A call at the start of the generated text may have started in the prefill, e.g. `{"room": {` after `<call>`. So also try 0.
         for begin in dict.fromkeys([prefill + start, 0] if start <= 0 else [prefill + start]):
             span = (begin, prefill + broken.stop)
             try:
@@ -341,7 +341,7 @@ class Turn(Constrained):
             except GrammarError:
                 return None
         cut = good.cut - prefill if good else 0
-        # A grammar may allow more than the schema, including the broken call itself.
+        # A grammar may allow more than the schema. If the valid part contains the broken call itself, the call can't be healed.
         if (
             good is None
             or cut < 0
@@ -362,11 +362,11 @@ class Turn(Constrained):
             elif self._breaks(event, parser):
                 match event:
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                        # The call failed at its end, unless the parser read on.
+                        # The call failed at its end, unless the parser continued after it.
                         start = text.find(own, max(position - len(own), 0))
                         return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
                     case ToolCallFinished(index=index, position=end):
-                        # A call without a start event began in the prefill.
+                        # A call without a start event started in the prefill.
                         start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
                         return _Broken(name, start, end, end, "complete")
         return None
@@ -405,14 +405,14 @@ class Turn(Constrained):
         reasoning_format: Any = None,
         **variables: Any,
     ) -> Turn:
-        """Return the next turn. Its prompt is this prompt, the answer, and the text that the template writes after it.
+        """Return the next turn. Its prompt is this prompt, followed by the answer and the text that the template writes after it.
 
-        `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after it: tool results, user
-        messages, system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The prompt and the
-        answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to earlier turns
-        are listed in `warnings` and issued as `TemplateWarning`s.
+        `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after the answer, such as tool
+        results, user messages and system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The
+        prompt and the answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to
+        earlier turns are listed in `warnings` and issued as `TemplateWarning`s.
 
-        `thoughts` controls reasoning in the prompt that the template would leave out: "all" keeps it, and "template" raises an error.
+        `thoughts` controls reasoning in the prompt that the template would leave out. "all" keeps it, and "template" raises an error.
         "tool_cycle" raises an error only if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
         leaves out a system message and tools that the template repeats. Other parts of the request are the same as in this turn.
         `variables` may change if they don't affect the prompt so far, e.g. `enable_thinking`.
@@ -463,7 +463,7 @@ class Turn(Constrained):
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A call that failed or violates its tool's schema. Positions are characters of the answer."""
+    """A call that failed or violates its tool's schema. Positions are character indexes in the answer."""
 
     name: str
     start: int
@@ -478,7 +478,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfini
 
 
 def _check_words(**given: Any) -> None:
-    """Raise `RequestError` for an argument that isn't text or isn't one of its allowed values."""
+    """Raise `RequestError` for an argument that isn't a string or isn't one of its allowed values."""
     for name, value in given.items():
         words = _WORDS.get(name, ())
         if not isinstance(value, str) or (words and value not in words):
@@ -486,7 +486,10 @@ def _check_words(**given: Any) -> None:
 
 
 def generated_format(format: Format, prefill: str) -> Format:
-    """Return the format of the text after `prefill`. Reasoning is removed if only the usual prefill starts it and `prefill` is empty."""
+    """Return the format of the text after `prefill`.
+
+    Reasoning is removed if only the usual prefill starts it and `prefill` is empty.
+    """
     worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
     if not worded or prefill:
         return format

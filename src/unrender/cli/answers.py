@@ -1,6 +1,4 @@
-"""Commands for one turn: `preview` renders a conversation and makes up an answer, `parse`, `explain` and `rescue` parse an answer, and
-`grammar` prints a grammar.
-"""
+"""Commands for one turn: `preview` makes up an answer, `parse`, `explain` and `rescue` parse one, and `grammar` prints a grammar."""
 
 from __future__ import annotations
 
@@ -68,11 +66,11 @@ _FIELDS = {
     "parallel_tool_calls": "parallel",
     "chat_template_kwargs": "settings",
 }
-"""Supported fields of a request to an OpenAI server, and their names in `RequestOptions`."""
+"""Maps the supported fields of an OpenAI request to names in `RequestOptions`."""
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
-"""Roles that are shown as another one: white space between markers counts as a marker."""
+"""Roles that are displayed as another role. White space between markers is displayed as a marker."""
 _PARTS, _MARGIN = 8, 13
-"""Maximum number of parts shown of an answer, and the width of the column before their text."""
+"""Maximum number of parts shown of an answer, and width of the column before their text."""
 
 
 @click.command(short_help="Show prompt, answer and message.")
@@ -114,14 +112,14 @@ def preview_command(
 
 
 def _with_body(request: RequestOptions, path: str) -> RequestOptions:
-    """Combine a conversation file with the options. Raises `BadInput` with the path."""
+    """Combine a conversation file with the options. Raises `BadInput` with the path if the file is invalid."""
     body = json_of(path)
     if isinstance(body, list):
         return replace(request, messages=body)
     if not isinstance(body, dict) or "messages" not in body:
         raise BadInput(f"{path}: expected a list of messages, or an object with `messages`")
     said = {ours: body[theirs] for theirs, ours in _FIELDS.items() if body.get(theirs) is not None}
-    # Options take precedence over the file, unless they have their default value.
+    # Options take precedence over the file, unless their values are the defaults.
     unset = RequestOptions(source=request.source)
     given = {name: getattr(request, name) for name in _FIELDS.values()}
     return replace(request, **said | {name: value for name, value in given.items() if value != getattr(unset, name)})
@@ -134,7 +132,10 @@ def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
 
 
 def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], None] | None = None) -> list[str]:
-    """Parse an output, and call `show` with each event as soon as it is certain. Return a sentence for each problem."""
+    """Parse an output, and return a sentence for each problem.
+
+    `show` is called with each event as soon as the event is final.
+    """
     malformed = []
     for event in _events(parser, output):
         if show:
@@ -216,7 +217,7 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
 
 
 def chunks(source: BufferedIOBase) -> Iterator[str]:
-    """Yield text as its bytes arrive. A character that is split over two chunks is returned with the second one."""
+    """Yield text as its bytes arrive. A character that is split over two chunks is yielded with the second chunk."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while data := source.read1(MAX_BLOCK):
         yield decoder.decode(data)
@@ -257,7 +258,10 @@ def explain_command(
 
 
 def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools: bool, everything: bool) -> None:
-    """Print the reason, the parts of the answer with a caret where parsing stopped, and the fix. With `everything`, print more sections."""
+    """Print the reason, the parts of the answer with a caret where parsing stopped, and the fix.
+
+    With `everything`, more sections are printed.
+    """
     reason, fix = _reason(explanation, tools=tools)
     print_sentence((reason[0].upper() + reason[1:], BOLD))
     _show_parts(explanation, everything=everything)
@@ -282,7 +286,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
 
 
 def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
-    """Return the main problem and its fix, or the result if there's no problem."""
+    """Return the main problem and its fix. If there's no problem, return the result."""
     number, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
     calls = f"{number or 'no'} tool call{'s' * (number != 1)}"
     if explanation.hints:

@@ -1,4 +1,4 @@
-"""Command `batch replay`: feeds the recorded chunks of one answer to the parser."""
+"""Command `batch replay`, which feeds the recorded chunks of one answer to the parser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from unrender.cli.terminal import (
 from unrender.explain import Replay, replay
 
 _STREAM_FIELDS = ("", "data", "event", "id", "retry")
-"""Field names of an event stream; an empty name is a comment."""
+"""Field names of an event stream. An empty name starts a comment."""
 _DONE = "[DONE]"
 """Last event of OpenAI's streams."""
 
@@ -57,7 +57,7 @@ def replay_command(chunks: str, *, request: RequestOptions, as_json: bool) -> No
 
 
 def read_chunks(path: str) -> list[str]:
-    """Return the chunks in a file. Raises `BadInput`, with the number of the chunk, if a chunk has no text."""
+    """Return the chunks in a file. If a chunk has no text, raises `BadInput` with the number of the chunk."""
     text = read_text(path)
     try:
         found = json.loads(text)
@@ -69,7 +69,7 @@ def read_chunks(path: str) -> list[str]:
 
 
 def _said(line: str) -> str:
-    """Return the content of a line: the data of a line in an event stream, or the line itself."""
+    """Return the content of a line. In an event stream, the content is the data of the line, if any."""
     field, _, value = line.strip().partition(":")
     if field not in _STREAM_FIELDS:
         return line.strip()

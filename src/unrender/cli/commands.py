@@ -30,7 +30,7 @@ class CommandGroup(click.Group):
         self._modules = {name: module for section in sections.values() for name, module in section.items()}
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        """Return the names of the commands in the order of the help text."""
+        """Return the names of the commands in the order in which the help text lists them."""
         return [*self._modules]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -41,7 +41,7 @@ class CommandGroup(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in sections."""
+        """Write the commands under their headings."""
         widest = max(map(len, self._modules))
         for title, names in self._sections.items():
             with formatter.section(title):
@@ -57,7 +57,7 @@ class Commands(CommandGroup):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # These wouldn't be escaped.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # Progress bars wouldn't be escaped.
         with streams(), logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))
@@ -72,12 +72,12 @@ class Commands(CommandGroup):
         return code if isinstance(code, int) else 0
 
     def make_context(self, *given: Any, **named: Any) -> click.Context:
-        """Create the context as click does. A broken pipe while printing the help is handled here."""
+        """Create the context as click does. A broken pipe while the help is printed raises `ReaderGone`."""
         with _print_alone():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. A broken pipe is handled here."""
+        """Run the command. A broken pipe raises `ReaderGone`."""
         with _print_alone():
             return super().invoke(ctx)
 
@@ -87,7 +87,7 @@ def _print_alone() -> Iterator[None]:
     """Replace `BrokenPipeError` with `ReaderGone`. Otherwise click would exit with code 1, e.g. if the output is piped to `head`."""
     try:
         yield
-    except BrokenPipeError as error:  # Broken pipes to subprocesses are handled where they are used.
+    except BrokenPipeError as error:  # Broken pipes to subprocesses are handled elsewhere.
         raise ReaderGone from error
 
 
@@ -95,7 +95,7 @@ def _code_of(error: Exception) -> int:
     """Print the error in one line, and return the exit code."""
     try:
         if isinstance(error, ReaderGone):
-            return 0  # Not an error: the reader, e.g. `head`, needs no more output.
+            return 0  # This isn't an error. The reader, e.g. `head`, needs no more output.
         if isinstance(error, click.UsageError) and error.ctx:
             for line in (*error.ctx.get_usage().splitlines(), f"Try '{error.ctx.command_path} --help' for help.", ""):
                 remark(line)

@@ -1,6 +1,6 @@
-"""Describes a `Format` for people: sample answers, a summary with one row per topic, and all fields.
+"""Describes a `Format` for people, as sample answers, a summary with one row per topic, or all fields.
 
-Rules: slots are written in «…», because piped output has no colours. A row of the summary fits on one line if possible.
+Rules: slots are written in «…», because piped output has no colours. If possible, a row of the summary fits on one line.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _conversation(capabilities: Capabilities) -> Iterator[str]:
 
 
 def field_rows(format_: Format) -> Iterator[Row]:
-    """Yield the fields that differ from their defaults, and the other call syntaxes."""
+    """Yield the fields that differ from their defaults, followed by the other call syntaxes."""
     for path, text in field_texts(format_):
         yield path, repr(text)
     for tools in format_.tolerated:

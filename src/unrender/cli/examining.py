@@ -1,7 +1,7 @@
 """Checks many templates, each in a separate process with a time limit.
 
-Rules: an invalid file doesn't stop the others. Results are in the order of the names. A single template without a time limit is checked in
-this process, and its errors are raised.
+Rules: an invalid file doesn't stop the other checks. Results are in the order of the names. A single template without a time limit is
+checked in this process, and its errors are raised.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from unrender.outputs import STANDARD_STREAM
 T = TypeVar("T")
 
 DEFAULT_SECONDS = 120.0
-"""Time limit for each of several templates."""
+"""Time limit for each template if several are checked."""
 
 
 def examining_options(command: Command) -> Command:
@@ -55,12 +55,12 @@ def examining_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[T]):
-    """The outcome for one template: a result, or a failure."""
+    """The outcome for one template, either a result or a failure."""
 
     name: str
     result: T | None
     failure: str = ""
-    """The reason why there's no result; empty if there is one."""
+    """The reason why there's no result, or "" if there is one."""
     seconds: float = 0.0
 
 
@@ -90,7 +90,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
             shown.advance(outcome.name)
 
         work = partial(_worked, waiting, ask, timeout or DEFAULT_SECONDS, done)
-        # Daemon threads, so that an interrupted command doesn't wait for them. Their processes end with it.
+        # Use daemon threads, so that an interrupted command doesn't wait for them. Their processes end with the command.
         threads = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(names)))]
         for thread in threads:
             thread.start()
@@ -102,7 +102,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
 def _worked(
     waiting: queue.SimpleQueue[str], ask: Callable[[str], T], timeout: float, done: Callable[[Outcome[T]], None]
 ) -> None:
-    """Process names until the queue is empty. The worker process is replaced if it died or timed out."""
+    """Process names until the queue is empty. A worker process that died or timed out is replaced."""
     worker = _Worker(ask)
     try:
         with suppress(queue.Empty):
@@ -118,7 +118,7 @@ def _worked(
 def print_outcomes(
     outcomes: Sequence[Outcome[T]], counted: Sequence[str], last: str, cells: Callable[[T], Sequence[str]]
 ) -> None:
-    """Print a row for each template: its name, the counts, the duration, and the `last` cell."""
+    """Print a row for each template, with its name, the counts, the duration, and the `last` cell."""
     rows = []
     for it in outcomes:
         missing = [*[""] * len(counted), f"not examined: {it.failure}"]
@@ -134,7 +134,7 @@ def print_data(outcomes: Sequence[Outcome[T]], data: Callable[[T], Any]) -> None
 
 
 def exit_code(outcomes: Sequence[Outcome[T]], fails: Callable[[T], bool]) -> int:
-    """Return the exit code: 2 if a template wasn't checked, 1 if a result fails, otherwise 0."""
+    """Return 2 if a template wasn't checked, 1 if a result fails, and 0 otherwise."""
     results = [it.result for it in outcomes if it.result is not None]
     return UNUSABLE if len(results) < len(outcomes) else int(any(map(fails, results)))
 
@@ -147,8 +147,8 @@ class _Worker(Generic[T]):
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, ask), daemon=True)
         self._process.start()
-        theirs.close()  # If our copy stayed open, reading from the pipe would block forever after the process dies.
-        with suppress(EOFError):  # The process may already have died, which `outcome` reports.
+        theirs.close()  # Close our copy of the pipe's end. Otherwise, reading from the pipe would block forever after the process dies.
+        with suppress(EOFError):  # The process may already have died. `outcome` then reports that.
             self._connection.recv()  # Wait for the start, which may take seconds and shouldn't count towards the time limit.
 
     @property
@@ -156,7 +156,7 @@ class _Worker(Generic[T]):
         return self._process.is_alive()
 
     def outcome(self, name: str, timeout: float) -> Outcome[T]:
-        """Return the outcome for a template. The process is stopped after `timeout` seconds."""
+        """Return the outcome for a template. If the check takes more than `timeout` seconds, the process is stopped."""
         started, result, failure = time.monotonic(), None, f"took longer than {timeout:g} s"
         try:
             self._connection.send(name)

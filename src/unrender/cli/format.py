@@ -1,6 +1,6 @@
 """Commands of the group `format`: `show`, `diff`, `list` and `export`.
 
-Also the command `example`, which writes the files used in the documentation.
+This module also defines the command `example`, which writes the files used in the documentation.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def diff_command(before: str, after: str, *, as_json: bool) -> None:
 
 
 def _format(source: str) -> Format:
-    """Return the Format in a file, or the one of a template."""
+    """Return the Format in a file, or the format of a template."""
     path = Path(source)
     data = json_of(source) if path.suffix == ".json" and path.is_file() else None
-    # Other JSON files contain templates: only a Format has a version and no template.
+    # Only the JSON of a Format contains a version and no template, so load any other JSON file as a template.
     if not isinstance(data, dict) or "version" not in data or "chat_template" in data:
         return load(source).format
     try:
@@ -143,7 +143,7 @@ class _Wrong:
 
 
 def _checked(file: str) -> Declared | _Wrong:
-    """Return the declared format in a file, or its problem."""
+    """Return the declared format in a file, or the problem that was found."""
     try:
         item = read_declared(read_source(file), where=file, origin=file)
         taken = {known.name: known for known in declared_formats() if known.origin != str(Path(file).absolute())}
@@ -214,7 +214,7 @@ def export_command(
     loaded = load(template, name=template_name)
     if declared is None:
         exported = loaded.response_template(target=field_names)
-    else:  # It may be part of a tokenizer's configuration.
+    else:  # The file may be a tokenizer's configuration that contains the response template.
         exported = read_response_template(declared.get(_KEY, declared) if isinstance(declared, dict) else declared)
     checked = checks or declared is not None
     held = not checked or _check(loaded, exported, template, as_json=as_json)
@@ -228,7 +228,7 @@ def export_command(
 
 
 def _write(exported: Exported, path: str) -> None:
-    """Add a response template to a JSON file, and keep its other fields."""
+    """Add a response template to a JSON file without changing its other fields."""
     config = json_of(path)
     if not isinstance(config, dict):
         raise BadInput(f"{path}: expected a JSON object, found {type(config).__name__}")

@@ -1,7 +1,8 @@
 """Loads the inputs of a command line: files, templates, JSON, and the options of a request.
 
 Rules: on invalid input, the command exits with code 2 and a message that names the input. Every argument or option for a file is an
-`InputPath` or an `OutputPath`, and no file may be both. `-` is standard input, which only one argument can read, or standard output.
+`InputPath` or an `OutputPath`, and no file may be both. `-` stands for standard output, or for standard input, which only one argument can
+read.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
 def read_text(path: str) -> str:
     """Return the text of a file, or of standard input for `-`. Raises `BadInput` if it can't be read.
 
-    Bytes that aren't UTF-8 become U+FFFD, because models may generate them.
+    Bytes that aren't valid UTF-8 become U+FFFD, because models may generate such bytes.
     """
     return _bytes_of(path).decode("utf-8", "replace")
 
@@ -77,7 +78,7 @@ def _bytes_of(path: str) -> bytes:
         return standard_input() if path == STANDARD_STREAM else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    except ValueError as error:  # The path contains a null character.
+    except ValueError as error:  # Raised if the path contains a null character.
         raise BadInput(f"{path}: {error}") from error
 
 
@@ -95,7 +96,7 @@ def write_text(path: str, text: str) -> None:
 def load(source: str, *, name: str | None = None) -> ChatTemplate:
     """Return the template at a path (file, model directory, GGUF), with a hub id, or from standard input for `-`.
 
-    `name` selects one of several templates. Raises `BadInput` with the source if it can't be loaded.
+    `name` selects one of several templates. If the template can't be loaded, raises `BadInput` with the source.
     """
     try:
         if source == STANDARD_STREAM:
@@ -108,21 +109,21 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
             raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
         return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))
     except UnrenderError as error:
-        # Errors in a folder name the file inside it, but errors in a text have no name.
+        # Add the source if the error lacks it. Errors in a folder contain the path of the file inside it.
         named = source in str(error)
         raise BadInput(str(error) if named else f"{source}: {error}") from error
 
 
 def titled(source: str) -> str:
-    """Return the display name of a template: the name of its file or folder, or its id."""
+    """Return the display name of a template, which is the name of its file or folder, or its hub id."""
     path = Path(source)
     return path.resolve().name or source if path.exists() else source
 
 
 def expanded(template: str) -> Iterator[str]:
-    """Yield the path itself, or all templates in a directory that isn't a model."""
+    """Yield the path itself, or the paths of all templates in a directory that isn't a model."""
     path = Path(template)
-    # A model's folder may contain several templates, but counts as one.
+    # A model's folder counts as a single template, even if it contains several.
     found = sorted(path.glob("*.jinja")) if path.is_dir() and not any((path / f).exists() for f in _MODEL_FILES) else []
     yield from map(str, found) if found else (template,)
 
@@ -152,7 +153,7 @@ class OutputPath(click.Path):
 
 
 def _keep_apart(context: click.Context, kind: str, path: str) -> None:
-    """Record a path and compare it with all previous ones. Click converts arguments in the order of the command line."""
+    """Record a path and compare it with all previous ones. Click converts arguments in the order in which they are passed."""
     context.meta.setdefault(kind, []).append(path)
     for output in context.meta.get(_WRITTEN, ()):
         for source in context.meta.get(_READ, ()):
@@ -161,7 +162,7 @@ def _keep_apart(context: click.Context, kind: str, path: str) -> None:
 
 
 def _files(source: str) -> Iterator[str]:
-    """Yield the files that are read. For a folder, these are all files that may contain a template."""
+    """Yield the files that are read. For a folder, these are all the files that may contain a template."""
     path = Path(source)
     if source == STANDARD_STREAM or not path.is_dir():
         yield source
@@ -170,7 +171,7 @@ def _files(source: str) -> Iterator[str]:
 
 
 def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
-    """Return the contents of an option's JSON file; None if there's no file. Raises a usage error if it isn't valid JSON."""
+    """Return the contents of an option's JSON file, or None if no file is given. Raises a usage error if the file isn't valid JSON."""
     if path is None:
         return None
     try:
@@ -191,7 +192,7 @@ def _setting(text: str) -> tuple[str, Any]:
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:
-        return name, value  # A plain text, e.g. `reasoning_effort=high`.
+        return name, value  # The value is plain text, e.g. `reasoning_effort=high`.
     except ValueError as error:
         raise click.BadParameter(f"{name}: {error}") from error
 
@@ -204,7 +205,7 @@ def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """A template, and the request described by options."""
+    """A template, and the request described by the options."""
 
     source: str
     """A path or a hub id."""
@@ -222,7 +223,7 @@ class RequestOptions:
 
     @property
     def conversation(self) -> Sequence[Any]:
-        """The messages; by default, a single question."""
+        """The messages, by default a single question."""
         return QUESTION if self.messages is None else self.messages
 
     @property
@@ -297,9 +298,7 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
         try:
             command(request=request, **values)
-        except (
-            RequestError
-        ) as error:  # An error such as `tools[0]: expected an object` was caused by the option `--tools FILE`.
+        except RequestError as error:  # Name the option, e.g. `--tools`, in the error.
             field, *_ = re.split(r"\W", str(error), maxsplit=1)
             if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
                 raise
@@ -314,7 +313,7 @@ def conversation_options(command: Command) -> Command:
 
 
 def decorated(command: Command, *decorators: Decorator) -> Command:
-    """Return a command with arguments and options in the order of its help text."""
+    """Return a command with `decorators` applied, so that its arguments and options are in the order of the help text."""
     return functools.reduce(lambda found, decorator: decorator(found), reversed(decorators), command)
 
 

@@ -1,7 +1,7 @@
 """Commands for serving: `serve` runs a gateway, `engine-args` prints how to start an engine, and `playground` serves a page.
 
-vLLM and SGLang can run the plug-in, and the gateway works with every engine. Both use the complete format. Some engines also support
-exported response templates, which can't express every format.
+vLLM and SGLang can run the plug-in, and every engine works with the gateway. The plug-in and the gateway support the complete format. Some
+engines also support exported response templates, which can't express every format.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAMING = {
     "url": "URL",
     "engine_model": "--engine-model",
 }
-"""Options that name an engine, by parameter. The first two can't be combined with any other."""
+"""Options that name an engine, by parameter. The first two options can't be combined with any other."""
 _SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -141,7 +141,7 @@ def serve_command(
 
 @contextmanager
 def _extra(name: str, why: str = "") -> Iterator[None]:
-    """Raise `BadInput` with the name of the missing extra if an import in the block fails."""
+    """If an import in the block fails, raise `BadInput` with the name of the missing extra."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -176,7 +176,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
     if template := given.get("template"):
-        load(template)  # Check that the template can be loaded.
+        load(template)  # Fail now if the template can't be loaded.
     return {**given, "backend": kind, "aliases": "*", **key}
 
 
@@ -197,7 +197,7 @@ def _example(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_this_process(model: str | None) -> str:
-    """Return the backend for running without an engine: transformers if there are weights, otherwise the sampler."""
+    """Return the backend for running without an engine. This is transformers if there are weights, and otherwise the sampler."""
     folder = Path(model or "")
     weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
     return "transformers" if weights else "sampler"
@@ -240,7 +240,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
 
 
 def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
-    """Return the listening sockets. Print the address, and a remark for models that are sampled."""
+    """Return the listening sockets. Prints the address, and a remark for models that are sampled."""
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listeners  # noqa: PLC0415
@@ -262,7 +262,7 @@ def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
 
 
 def _telemetry() -> Telemetry | None:
-    """Return the telemetry exporter if the environment variable for a collector is set."""
+    """Return the telemetry exporter if the environment variable for a collector is set, or else None."""
     if not os.environ.get(_COLLECTOR):
         return None
     with _extra("otel", f"{_COLLECTOR} is set, and "):
@@ -277,30 +277,30 @@ class Way:
 
     title: str
     lines: tuple[str, ...]
-    """Shell commands, or lines of Python."""
+    """Shell commands or lines of Python."""
     why: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The model's name as given by the user, and its template."""
+    """The model's name as passed by the user, and its template."""
 
     model: str
     template: ChatTemplate
 
     @property
     def quoted(self) -> str:
-        """The model, quoted for a shell."""
+        """The model's name, quoted for a shell."""
         return shlex.quote(self.model)
 
     @property
     def served(self) -> str:
-        """The model that the engine loads, quoted for a shell; MODEL if the user named a template file."""
+        """The model that the engine loads, quoted for a shell. If the user passed a template file, the placeholder MODEL."""
         return "MODEL" if Path(self.model).is_file() else self.quoted
 
     @property
     def folder(self) -> str:
-        """The model's folder, quoted for a shell; DIR if the user didn't name a folder."""
+        """The model's folder, quoted for a shell. If the user didn't pass a folder, the placeholder DIR."""
         return self.quoted if Path(self.model).is_dir() else "DIR"
 
 
@@ -341,7 +341,7 @@ def _gateway(subject: Subject, engine: str, start: str, url: str, why: Sequence[
 
 
 def _inside(subject: Subject, engine: str, start: str) -> Way:
-    """Return how to run the plug-in in an engine."""
+    """Return the way to run the plug-in in an engine."""
     why = ["engines discover the plug-in if unrender is installed; it parses and constrains like the gateway"]
     if Path(subject.model).is_file():
         start = f"{TEMPLATE}={subject.quoted} {start}"
@@ -350,7 +350,7 @@ def _inside(subject: Subject, engine: str, start: str) -> Way:
 
 
 def _own(subject: Subject, engine: str, start: str, why: str, target: Target = "vllm") -> Way:
-    """Return how to use the engine's own parser, or the reason why that's impossible."""
+    """Return the way to use the engine's own parser, or the reason why that's impossible."""
     title = f"By {engine} itself"
     try:
         omissions = subject.template.response_template(target=target).omissions

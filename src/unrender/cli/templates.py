@@ -68,7 +68,7 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff, ma
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _LABEL = 12
-"""Width of labels, for aligning separately printed rows."""
+"""Width of labels, used to align rows that are printed separately."""
 _REASONS = 3
 """Maximum number of reasons listed for skipped checks."""
 _DIFF_STYLES = {"-": RED, "+": GREEN}
@@ -139,7 +139,7 @@ def _show_comparison(name: str, evidence: Sequence[Evidence]) -> None:
 
 
 def _show_evidence(evidence: Evidence) -> None:
-    """Print both texts side by side with coloured differences, and the differences as literals below."""
+    """Print both renderings side by side with coloured differences, followed by the differences as literals."""
     split = evidence.split
     print_heading(f"{evidence.comparison}  {evidence.part}", evidence.finding)
     print_columns([(evidence.left.what, DIM)], [(evidence.right.what, DIM)], indent=INDENT)
@@ -263,7 +263,7 @@ def show_report(name: str, report: Report, *, everything: bool = False) -> None:
 
 
 def verdict_of(report: Report) -> tuple[Piece, str]:
-    """Return the verdict on a template, and the number of checks and answers."""
+    """Return the verdict on a template, and a summary of the number of checks and answers."""
     if report.refusal:
         return (("NOT CHECKED", RED), f"   {report.refusal}")
     counts = Counter(finding.verdict for finding in report.findings)
@@ -274,7 +274,7 @@ def verdict_of(report: Report) -> tuple[Piece, str]:
 
 
 def _skipped_rows(report: Report) -> Iterator[Row]:
-    """Yield the number and the names of skipped checks for each reason. The last row combines the remaining reasons."""
+    """Yield a row for each reason, with the number and the names of the skipped checks. The last row combines the remaining reasons."""
     groups = defaultdict[str, list[str]](list)
     for finding in report.findings:
         if finding.verdict is Verdict.SKIPPED:
@@ -289,7 +289,7 @@ def _skipped_rows(report: Report) -> Iterator[Row]:
 
 
 def _history_summary(report: Report) -> Row:
-    """Return the number of follow-ups that keep the previous text."""
+    """Return a row with the number of follow-up prompts that keep the previous text."""
     kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
     changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
     return "history   ", "every follow-up keeps the last answer" if all(kept) else changed
@@ -408,7 +408,7 @@ def _show_findings(name: str, findings: Sequence[Finding], *, explained: bool) -
 
 
 def _source_lines(finding: Finding) -> Iterator[str]:
-    """Yield the template line that failed, shortened around the relevant part, and a line with carets below that part."""
+    """Yield the template line that failed, shortened around the error, and a line of carets that mark the error."""
     code = finding.source.strip()
     if not code:
         return

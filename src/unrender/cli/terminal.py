@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Piece = tuple[str, str]
-"""A text and its style."""
+"""A string and its style."""
 Styled = Sequence[Piece]
 
 NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW = "", "bold", "dim", "red", "green", "yellow"
@@ -67,7 +67,7 @@ _SIGNS: Mapping[str, str] = {
     "note": CYAN,
     "not examined": RED,
 }
-"""Styles of verdicts and severities. These are words, so output without colours has the same information."""
+"""Styles of verdicts and severities. The verdicts themselves are words, so output without colours contains the same information."""
 _EVENTS: Mapping[type[Event], str] = {
     ReasoningText: ROLES["reasoning"],
     ContentText: ROLES["content"],
@@ -84,14 +84,14 @@ UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 _DEFECT = "this is a bug in unrender; please report it with the command and its input"
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
-"""Half the number of rows printed of a long list, and the characters printed of a long value."""
+"""Half of the maximum number of rows printed of a list, and the maximum number of characters printed of a value."""
 _WORDS = 32
-"""Minimum width of a table's last column. In a narrower terminal, its text is printed below the row."""
+"""Minimum width of a table's last column. If a terminal is narrower, the column's text is printed below the row."""
 _WIDEST = 40
 """Maximum width of a name in a table."""
 
 NARROWEST = 20
-"""Minimum width of folded text, even in a narrower terminal."""
+"""Minimum width of folded text, even if the terminal is narrower."""
 
 _PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
 
@@ -107,7 +107,7 @@ def plainly() -> Iterator[None]:
 
 
 def width() -> int:
-    """Return the width from the environment variable COLUMNS, or else the terminal's width; 80 if it's unknown."""
+    """Return the width from the environment variable COLUMNS, or else the terminal's width. If neither is known, return 80."""
     return shutil.get_terminal_size().columns
 
 
@@ -124,7 +124,7 @@ def print_sentence(*pieces: str | Piece) -> None:
 
 
 def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
-    """Return about `room` characters of a text around a position, in one line, and the column of that position.
+    """Return about `room` characters of a text around the position `at`, in one line, and the column of that position.
 
     >>> excerpt("One moment.\\n<call>", 12, 80)
     ('One moment.↵<call>', 12)
@@ -136,13 +136,13 @@ def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
 
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
-    """Print text with its own line breaks, indented, and with long lines folded. Trailing empty lines are left out."""
+    """Print indented text with its own line breaks. Long lines are folded, and trailing empty lines are left out."""
     for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
         _print(_text([(indent, NO_STYLE)]) + line)
 
 
 def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "   ") -> None:
-    """Print two texts side by side, with their own line breaks and long lines folded.
+    """Print two texts side by side. Their line breaks are kept, and long lines are folded.
 
     On a narrow terminal, the right text is printed below the left one.
     """
@@ -158,13 +158,13 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
 
 
 def print_heading(title: str, summary: str = "") -> None:
-    """Print an empty line, then a title with a short summary next to it."""
+    """Print an empty line, followed by a title with a short summary next to it."""
     print_line()
     print_line((title, BOLD), "  " if summary else "", signed(summary))
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """Print labels and values in two columns, with values folded to the terminal's width.
+    """Print labels and values in two columns, and fold the values to the terminal's width.
 
     Very long values and lists are shortened to their start and end.
     """
@@ -180,12 +180,12 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def signed(text: str) -> Piece:
-    """Return a text in the style of the verdict or severity at its start."""
+    """Return a string in the style of the verdict or severity at its start."""
     return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table: names left-aligned, numbers right-aligned, and text in the last column."""
+    """Print a table. Names are left-aligned, numbers are right-aligned, and the last column is text."""
     shown = [[printable_line(cell) for cell in row] for row in (head, *rows)]
     widths = [min(max(len(row[at]) for row in shown), _WIDEST) for at in range(len(head) - 1)]
     margin = sum(widths) + 2 * len(widths)
@@ -204,7 +204,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print a value as JSON; `indent=None` prints it on one line.
+    """Print a value as JSON. With `indent=None`, the JSON is printed on one line.
 
     Non-ASCII text is printed unescaped if the output's encoding allows it.
     """
@@ -217,9 +217,9 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_document(text: str) -> None:
-    """Print text for programs.
+    """Print text that programs read.
 
-    It's printed unchanged, except that unprintable characters are escaped on a terminal.
+    The text is printed unchanged, except that unprintable characters are escaped on a terminal.
     """
     _write(sys.stdout, (printable_lines(text) if sys.stdout.isatty() else text) + "\n")
 
@@ -244,11 +244,11 @@ class LogHandler(logging.Handler):
 
 @contextmanager
 def logged(level: int, name: str = "") -> Iterator[None]:
-    """Print log records from this level on while the block runs. With a name, only one library's records are printed."""
+    """Print log records of at least this level while the block runs. With a `name`, only the records of that library are printed."""
     handler, logger = LogHandler(level), logging.getLogger(name)
     before, propagates = logger.level, logger.propagate
     logger.addHandler(handler)
-    # Prevent the root logger's handler from printing the same records again.
+    # Prevent the root logger's handler from printing the same records a second time.
     if name:
         logger.setLevel(level)
         logger.propagate = False
@@ -264,7 +264,7 @@ def logged(level: int, name: str = "") -> Iterator[None]:
 def progress(total: int) -> Iterator[Progress]:
     """Show a progress bar on standard error while the block runs.
 
-    It isn't shown if standard error isn't a terminal, or inside `plainly`.
+    The bar isn't shown if standard error isn't a terminal, or inside `plainly`.
     """
     from rich import progress as bars  # noqa: PLC0415 - an extra
     from rich.console import Console  # noqa: PLC0415
@@ -278,7 +278,7 @@ def progress(total: int) -> Iterator[Progress]:
     shown = bars.Progress(
         *columns,
         console=Console(stderr=True),
-        auto_refresh=False,  # Automatic refresh would start a thread; commands refresh explicitly.
+        auto_refresh=False,  # Automatic refresh would start a thread, so commands refresh explicitly.
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
@@ -305,7 +305,7 @@ class Progress:
 
 
 class ReaderGone(Exception):
-    """The reader of the output has closed the pipe, e.g. `head`."""
+    """The reader of the output, e.g. `head`, has closed the pipe."""
 
 
 def let_go() -> None:
@@ -322,7 +322,7 @@ def let_go() -> None:
 
 @contextmanager
 def streams() -> Iterator[None]:
-    """Provide streams within the block if the calling process closed them."""
+    """Open the null device for the block in place of streams that the calling process closed."""
     with ExitStack() as opened:
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:
@@ -335,7 +335,7 @@ def streams() -> Iterator[None]:
 def _write(stream: TextIO, text: str) -> None:
     """Write and flush. Characters that the encoding can't represent are escaped.
 
-    Raises `ReaderGone`, or an `OSError` that names the stream.
+    Raises `ReaderGone` for a closed pipe, or an `OSError` that names the stream.
     """
     try:
         with naming("standard output" if stream is sys.stdout else "standard error"):
@@ -350,7 +350,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _print(shown: Text | Table, columns: int | None = None) -> None:
-    """Print a text as one line, or a table of this width, with styles if the output supports them."""
+    """Print a text as one line, or a table of this width. Styles are used if the output supports them."""
     from rich.console import Console  # noqa: PLC0415 - an extra
 
     unwanted = _PLAIN.get() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -386,7 +386,7 @@ def _folded(pieces: Styled, columns: int) -> list[Text]:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Shorten a text to about `longest` characters, keeping its start and end."""
+    """Return a text shortened to about `longest` characters, with its start and end."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -399,7 +399,7 @@ def print_event(event: Event) -> None:
 
 
 def event_line(event: Event) -> str:
-    """Return an event as one line of text. The model's text is quoted."""
+    """Return an event as one line of text, in which the model's text is quoted."""
     match event:
         case ReasoningText(text):
             return f"reasoning   {text!r}"
@@ -428,7 +428,7 @@ def _word(text: str) -> str:
 
 
 def ending(error: Exception) -> tuple[int, str]:
-    """Return the exit code and an unescaped message for any exception."""
+    """Return the exit code and an unescaped message for an exception."""
     import click  # noqa: PLC0415 - an extra
 
     match error:

@@ -1,7 +1,7 @@
 """Generates example answers that a sensible model might write, without a model.
 
-`making` chooses and writes the answer to a turn and its conversation. `values` generates arguments that match the schemas. The same turn
-and seed always give the same answer.
+`making` generates the answer to a turn and its conversation. `values` generates arguments that match the schemas. The same turn and seed
+always give the same answer.
 """
 
 from __future__ import annotations

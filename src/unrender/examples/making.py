@@ -1,9 +1,11 @@
 """Generates an answer that a sensible model might write, from a turn and its conversation.
 
-Strategy: first choose the message: a call of each tool that the question needs, or a short text. Then sample answers from a grammar for
-that message, and replace the random text with the message's own. Return the first answer that the turn's parser turns into the message.
+Strategy: first choose the message, which is either a call of each tool that the question needs, or a short text. Then sample answers from a
+grammar for that message, and replace their random text with the message's text. Return the first answer that the turn's parser parses into
+the message.
 
-Rules: the same turn, conversation and seed give the same answer. If no such answer is found, it's sampled at random, as in `Turn.sample`.
+Rules: the same turn, conversation and seed give the same answer. If no answer matches the message, it's sampled at random, as in
+`Turn.sample`.
 """
 
 from __future__ import annotations
@@ -41,26 +43,27 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """A made-up message. The reasoning is optional."""
+    """A made-up message with optional reasoning."""
 
     content: str = ""
     value: Any = None
-    """The value of JSON content; None for other content."""
+    """The value of JSON content, or None for other content."""
     calls: tuple[tuple[str, Any], ...] = ()
     """The names and arguments of the calls."""
     thought: str = ""
 
 
 def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed: int = 0) -> str:
-    """Return an answer that a sensible model might write; `seed` varies the wording.
+    """Return an answer that a sensible model might write. `seed` varies the wording.
 
-    It calls each offered tool that the last question in `messages` names, or else the one whose description shares a word with the
-    question. After results, it repeats them. It contains reasoning only if thinking is on. Raises `GrammarError` as `Turn.sample` does.
+    The answer calls each offered tool that the last question in `messages` names, or else the one whose description shares a word with the
+    question. If tools have returned results, the answer repeats them.
+    It contains reasoning only if thinking is on. Raises `GrammarError` as `Turn.sample` does.
     """
     question, done = _asked(messages)
-    # A prompt may contain lone surrogates, which can't be encoded.
+    # Replace characters that can't be encoded, because a prompt may contain lone surrogates.
     draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - not secret
-    with suppress(GrammarError):  # Raised for a schema without examples, or for names that the format can't write.
+    with suppress(GrammarError):  # Raised for a schema without examples, or for names that the format can't express.
         for plan in _plans(turn, question, done, draw):
             text = _written(turn, plan)
             if text is not None:
@@ -69,7 +72,7 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
 
 
 def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, str]]]:
-    """Return the last question, and the names and results of the calls since then. Missing results are ""."""
+    """Return the last question, and the names and results of the calls after it. Missing results are ""."""
     last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     names: dict[str, str] = {}
     results: dict[str, str] = {}
@@ -87,7 +90,7 @@ def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, 
 
 
 def _text(content: Any) -> str:
-    """Return a message's content as text, from text, parts or data."""
+    """Return a message's content as text. The content may be a string, a list of parts, or data."""
     if isinstance(content, str) or content is None:
         return content or ""
     if isinstance(content, list | tuple) and all(isinstance(part, Mapping) and "type" in part for part in content):
@@ -96,7 +99,7 @@ def _text(content: Any) -> str:
 
 
 def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.Random) -> Iterator[_Plan]:
-    """Yield sensible messages, the best first."""
+    """Yield sensible messages, with the best one first."""
     request = turn.request
     asked = _wanted(turn, question, [name for name, _ in done])
     if asked:
@@ -117,7 +120,7 @@ def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.
 
 
 def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield contents for an answer without calls, the best first."""
+    """Yield contents for an answer without calls, with the best one first."""
     results = [f"{name} returned {_plainly(text)}." for name, text in done if _plainly(text)]
     if results:
         yield " ".join(results)
@@ -129,7 +132,7 @@ def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str,
 
 
 def _plainly(text: str) -> str:
-    """Return the words of a text that can't be markers."""
+    """Return a text without characters that may be part of markers."""
     kept = " ".join(re.sub(r"[^\w\s.,'°%/-]", " ", text).split())
     return kept[:MAX_SHOWN].strip(" .,")
 
@@ -156,7 +159,7 @@ def _place(name: str, question: str) -> int:
 
 
 def _fitting(tools: Sequence[Tool], question: str) -> list[Tool]:
-    """Return the tool that shares the most words with the question; nothing if none shares a word."""
+    """Return the tool that shares the most words with the question in a list. The list is empty if no tool shares a word."""
     asked = _roots(question)
     shared = {tool.name: len(asked & _roots(_described(tool))) for tool in tools}
     best = max(tools, key=lambda tool: shared[tool.name], default=None)
@@ -177,7 +180,7 @@ def _roots(text: str) -> set[str]:
 
 
 def _written(turn: Turn, plan: _Plan) -> str | None:
-    """Return a text that the turn's parser turns into the message; None if no sample does."""
+    """Return a text that the turn's parser parses into the message, or None if there's no such sample."""
     narrowed = replace(turn, request=_narrowed(turn, plan))
     begun, kept = turn.parse(""), None
     for drawn in islice(narrowed._samples(), MAX_LISTED):
@@ -211,7 +214,7 @@ def _narrowed(turn: Turn, plan: _Plan) -> Request:
 
 
 def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
-    """Return a sampled text with its random words replaced by the message's, in the first span of each role."""
+    """Return a sampled text with its random words replaced. The first span of each role gets the message's own text."""
     parser = turn.parser()
     parser.finish(text=text)
     if len(parser.message.tool_calls) != len(plan.calls):
@@ -221,7 +224,7 @@ def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
     for span in parser.spans:
         piece = text[span.start : span.end]
         if span.role is Role.ARGUMENT and piece[:1] == "{" and _json(piece) is not None:
-            piece = json.dumps(_json(piece), ensure_ascii=False)  # The sample may have any layout.
+            piece = json.dumps(_json(piece), ensure_ascii=False)  # Normalize the layout of the JSON.
         pieces.append(words.get(span.role, piece))
         if span.role in words:
             words[span.role] = ""
@@ -235,7 +238,7 @@ def _read(turn: Turn, text: str) -> Message:
 
 
 def _means(message: Message, plan: _Plan, begun: Message) -> bool:
-    """Return True if a message matches the plan, apart from the prefill."""
+    """Return True if a message matches the plan. The text of the prefill is ignored."""
     content = message.content.removeprefix(begun.content).strip()
     said = content == plan.content if plan.value is None else _json(content) == plan.value
     calls = tuple((call.name, _json(call.arguments_json)) for call in message.tool_calls)

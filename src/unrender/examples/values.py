@@ -1,7 +1,8 @@
 """Generates a readable value that a JSON Schema allows, like the examples in documentation.
 
-Strategy: the schema's own values come first (`const`, `examples`, `default`, `enum`), then its format, then words from the property's name
-and the question. Each guess is checked against the schema. If none fits, a value is sampled from the schema's grammar.
+Strategy: the schema's own values come first (`const`, `examples`, `default`, `enum`), then values for its format, then words from the
+property's name and the question. Each guess is checked against the schema. If no guess is valid, a value is sampled from the schema's
+grammar.
 
 Rules: the same schema, name and question give the same value. The schema always allows the returned value.
 """
@@ -51,7 +52,7 @@ _ASKED = [
     "content",
     "keywords",
 ]
-"""Words in names of properties whose value is the question."""
+"""Words that occur in names of properties whose value is the question."""
 _TEXTS: Mapping[str, str] = {
     **dict.fromkeys(_PLACES, "Paris"),
     "country": "France",
@@ -107,12 +108,12 @@ _PATTERNED = [
     "12:00",
     "1.0.0",
 ]
-"""Texts to try last, mostly for a `pattern`."""
+"""Strings to try last, mostly for a `pattern`."""
 _SHALLOW = 4
-"""Depth up to which lists have an item even if they may be empty."""
+"""Maximum depth at which lists get an item even if they may be empty."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROPER = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]{2,}(?: [A-Z][^\W\d_]+)*")
-"""Capitalized names inside a sentence. The first word doesn't count, because it's always capitalized."""
+"""Capitalized names inside a sentence. The first word is excluded, because it's always capitalized."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,6})?(?![\w.])")
 
 
@@ -154,7 +155,7 @@ class _Writer:
     left: int = MAX_PLACES
 
     def value(self, schema: JsonSchema, name: str, depth: int) -> Any:
-        """Return a value for a subschema: the first valid guess, or a sample."""
+        """Return a value for a subschema, which is the first valid guess, or else a sample."""
         if depth > MAX_SMALL:
             raise GrammarError(f"schema: no example within {MAX_SMALL} levels")
         schema = self.resolved(schema)
@@ -191,12 +192,12 @@ class _Writer:
         return found if isinstance(found, Mapping) else None
 
     def rooted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a schema with the root's definitions, so that it can be used on its own."""
+        """Return a schema that includes the root's definitions, so that it can be used on its own."""
         kept = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
         return {**kept, **schema}
 
     def guesses(self, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:
-        """Yield values, the most readable first. Some may be invalid."""
+        """Yield values, with the most readable ones first. Some of them may be invalid."""
         if "const" in schema:
             yield schema["const"]
         if options := _list(schema, "enum"):
@@ -230,7 +231,7 @@ class _Writer:
                 yield None
 
     def object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        """Return an object with the required properties, or with its first property if none is required."""
+        """Return an object with the required properties. If none is required, it contains only the first property."""
         properties = schema.get("properties")
         known = properties if isinstance(properties, Mapping) else {}
         wanted = [key for key in _list(schema, "required") if isinstance(key, str)] or list(known)[:1]
@@ -239,7 +240,7 @@ class _Writer:
     def array(self, schema: Mapping[str, Any], name: str, depth: int) -> list[Any]:
         """Return a list with the fewest allowed items, usually at least one."""
         heads, low = _list(schema, "prefixItems"), schema.get("minItems")
-        fewest = len(heads) or int(depth < _SHALLOW)  # Recursive schemas have to end.
+        fewest = len(heads) or int(depth < _SHALLOW)  # Limit the depth, because recursive schemas have to end.
         length = low if isinstance(low, int) and low > 0 else fewest
         if length > MAX_SHOWN_ITEMS or schema.get("maxItems") == 0:
             return []
@@ -248,8 +249,8 @@ class _Writer:
         return [self.value(item, name.removesuffix("s"), depth + 1) for item in items]
 
     def texts(self, schema: Mapping[str, Any], name: str) -> Iterator[str]:
-        """Yield texts from the format, the property's name and the question, adjusted to the allowed length."""
-        # `city_name` is a city, and `user_email` is an email address.
+        """Yield strings based on the format, the property's name and the question, adjusted to the allowed length."""
+        # Try the last word of the name first. For example, `city_name` is a city, and `user_email` is an email address.
         words = [word for word in reversed(words_of(name)) if word != "name"]
         form = schema.get("format")
         found = [_FORMATS[form]] if isinstance(form, str) and form in _FORMATS else []
@@ -267,7 +268,7 @@ class _Writer:
             yield longer[: max(high, 0) if isinstance(high, int) else None]
 
     def numbers(self, schema: Mapping[str, Any], name: str, *, whole: bool) -> Iterator[float]:
-        """Yield numbers from the question, the property's name and the schema's bounds."""
+        """Yield numbers based on the question, the property's name and the schema's bounds."""
         found: list[float] = [float(text) for text in _NUMBER.findall(self.question)]
         found += [_NUMBERS[word] for word in reversed(words_of(name)) if word in _NUMBERS]
         found += [3, 1, 0]
@@ -292,7 +293,7 @@ def _number(schema: Mapping[str, Any], key: str) -> float | None:
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Return the schema's JSON types with null last, or types inferred from its keywords."""
+    """Return the schema's JSON types with null last. If the schema names no type, infer the types from its keywords."""
     said = schema.get("type")
     if isinstance(said, str):
         return [said]

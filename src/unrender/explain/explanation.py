@@ -18,7 +18,7 @@ from unrender.parser.streaming import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The position where parsing a call, or another part, failed."""
+    """The position at which parsing a call, or another part, failed."""
 
     begun: int
     """Start of the part, in characters of the output."""
@@ -27,7 +27,7 @@ class Stop:
     expected: str
     """Description of the expected text, e.g. `the name of one of the tools`."""
     found: str
-    """The unexpected text, up to the end of the line; "" at the end of the output."""
+    """The unexpected text, up to the end of the line, or "" at the end of the output."""
 
     def __str__(self) -> str:
         found = repr(self.found) if self.found else "the end of the output"
@@ -105,9 +105,9 @@ def explain(
 ) -> Explanation:
     """Explain how `output` is parsed, where parsing stopped, and how to fix it.
 
-    The output answers `prompt` if it's given (the model's actual prompt, or its end), else `messages`, else a single question. `tools` are
-    in OpenAI's format, and further keyword arguments are variables of the template. Both may raise the errors of `ChatTemplate.prepare`.
-    Model output never raises an error.
+    If `prompt` is given, it's the model's actual prompt, or its end, and the output is parsed as its answer. Otherwise, the output answers
+    `messages`, or a single question by default. `tools` are in OpenAI's format, and further keyword arguments are variables of the
+    template. Invalid arguments may raise the errors of `ChatTemplate.prepare`. Model output never raises an error.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}")
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]
@@ -119,7 +119,7 @@ def explain(
     nearest, best = find_nearest(reading)
     case = Case(reading=reading, nearest=nearest, best=best)
     hints = (Hint(name=name, text=text, fix=fix) for name, find in HINTS.items() for text, fix in find(case))
-    # Use a parser that isn't finished: a finished one expects nothing.
+    # Use an unfinished parser, because a finished one expects no more text.
     waiting = turn.parser()
     waiting.feed(output)
     return Explanation(
@@ -137,14 +137,14 @@ def explain(
 
 
 def _own(spans: Sequence[Span]) -> Iterator[Span]:
-    """Yield the spans of the output. The prefill has negative positions and is left out."""
+    """Yield the spans of the output, without those of the prefill, whose positions are negative."""
     for span in spans:
         if span.end > 0:
             yield Span(span.role, max(span.start, 0), span.end)
 
 
 def _stop(malformed: Malformed, output: str) -> Stop:
-    # Within a call, `position` is the unexpected character. For other parts, `position` is the start, and `text` is the text read so far.
+    # Within a call, `position` is that of the unexpected character. For other parts, it's the start, and `text` is the text parsed so far.
     taken = len(malformed.text) if len(malformed.text) > 1 else 0
     position = malformed.position + taken
     found = output[position : position + _FOUND].split("\n", maxsplit=1)[0] or output[position : position + 1]
@@ -152,7 +152,7 @@ def _stop(malformed: Malformed, output: str) -> Stop:
 
 
 def _tolerances(reading: AnswerReading) -> tuple[str, ...]:
-    """Return a sentence for each tolerance that the output needed.
+    """Return a sentence for each tolerance that was needed to parse the output.
 
     A tolerance is a deviation from the template's syntax that the format accepts.
     """

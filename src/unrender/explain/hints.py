@@ -1,7 +1,7 @@
-"""Defines hints on common problems: each one checks how an output was parsed and suggests a fix.
+"""Defines hints on common problems. Each hint checks how an output was parsed and suggests a fix.
 
 Rules:
-- A hint needs evidence in the output, and names it. Several hints may apply; the likeliest cause comes first.
+- A hint needs evidence in the output, and names it. Several hints may apply. The likeliest cause comes first.
 - Schemas are interpreted as in `ToolCall.problems`. In addition, arguments with unknown names are reported even if the schema allows them.
 """
 
@@ -54,7 +54,7 @@ class Case:
     reading: AnswerReading
     nearest: Nearest | None
     best: AnswerReading
-    """The result with the nearest syntax, or with the template's own if none is better."""
+    """The result with the nearest syntax, or with the template's own syntax if none is better."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -63,18 +63,18 @@ class Case:
 
 
 def _no_tools(case: Case) -> Iterator[Advice]:
-    """Check for calls although no tools were offered."""
+    """Check for calls if no tools were offered."""
     turn = case.reading.turn
     if turn.request._calls_allowed:
         return
-    # Without a list of tools, any name counts as a tool.
+    # If there's no list of tools, calls of any name are parsed.
     anything = replace(turn.request, tools=None, tool_choice="auto")
     if AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls:
         yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"
 
 
 def _no_call_syntax(case: Case) -> Iterator[Advice]:
-    """Check for possible calls although the template writes none."""
+    """Check for possible calls if the template writes none."""
     format = case.reading.turn.format
     if format.tools.mode is ToolMode.NONE and _called(case):
         text = f"the template doesn't write calls, but {_listed(_called(case))} seems to be called"
@@ -105,12 +105,12 @@ def _suggestion(name: str, names: list[str]) -> str:
 def _stripped(case: Case) -> Iterator[Advice]:
     """Check for markers that an engine removed as special tokens.
 
-    It applies if the output matches the template's syntax without those markers, and no other syntax matches better.
+    The hint applies if the output matches the template's syntax without those markers, and no other syntax matches better.
     """
     format, openers = case.reading.turn.format, _openers(case)
     if not openers or any(opener in case.reading.output for opener in openers) or not _called(case):
         return
-    # An engine with skip_special_tokens=True turns `<|tool_call|>[{"name": …}]` into `[{"name": …}]`.
+    # An engine with `skip_special_tokens=True` turns `<|tool_call|>[{"name": …}]` into `[{"name": …}]`.
     tokens = [token for token in format.preserved_tokens if any(token in opener for opener in openers)]
     fix = f"Have the engine keep {_listed(tokens or openers)} (skip_special_tokens=False, or preserved tokens)"
     closers = (piece for calls in calls_in(format) if calls.own for piece in calls.all_closers)
@@ -125,7 +125,10 @@ def _stripped(case: Case) -> Iterator[Advice]:
 
 
 def _mutilated(case: Case) -> str:
-    """Return the damage to the template's syntax and the calls that are found despite it, or ""."""
+    """Return a description of the damage to the template's syntax, and of the calls that are found despite the damage.
+
+    Returns "" if no calls are found.
+    """
     for how, syntax in without_markers(case.reading.turn.format):
         other = read_as(case.reading, syntax)
         if other is None or len(other.whole_calls) <= len(case.reading.whole_calls):
@@ -136,14 +139,15 @@ def _mutilated(case: Case) -> str:
 
 
 def _begun_as_its_own(case: Case) -> list[str]:
-    """Return tools that seem to be called in the template's syntax, with too many markers missing to parse the call.
+    """Return tools that seem to be called in the template's syntax, but with too many markers missing to parse the calls.
 
-    JSON calls would still be parsed without markers, so unparsed JSON such as `{"tool": "f"}` is something else.
+    JSON calls would be parsed even without markers, so unparsed JSON such as `{"tool": "f"}` isn't in the template's syntax.
     """
     tools = case.reading.turn.format.tools
     if tools.envelope:
         return []
-    # Without its markers, `<invoke name="f">` leaves `f">`, whereas `{"tool": "f", …}` only has a quote after the name.
+    # Look for the rest of the syntax after the name. Without its markers, `<invoke name="f">` leaves `f">`, whereas the name in `{"tool":
+    # "f", …}` is followed only by a quote.
     tokens = case.reading.turn.format.preserved_tokens
     own = {without(text, tokens).strip() for text in (tools.name_suffix, tools.arguments.start, "{")}
     signs = "|".join(map(re.escape, own - {""}))
@@ -156,7 +160,7 @@ def _in_reasoning(case: Case) -> Iterator[Advice]:
     if not turn.request._calls_allowed or not case.reading.thought.strip():
         return
     try:
-        # Parse the reasoning as an answer: `<think>I call <call>f {}</call></think>` contains a call.
+        # Parse the reasoning as an answer, to find the call in `<think>I call <call>f {}</call></think>`.
         plain = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
     except FormatError:
         return
@@ -178,7 +182,7 @@ def _after_end(case: Case) -> Iterator[Advice]:
             continue
         at = max(span.start, 0) + written.index(stop)
         rest = reading.output[at + len(stop) :]
-        # In `<|channel|>final<|message|>Hi<|end|><|start|>assistant…`, the end of a part isn't the end of the answer.
+        # In `<|channel|>final<|message|>Hi<|end|><|start|>assistant…`, the end of a part isn't the end of the answer, so ignore it.
         headers = tuple(header.strip() for header in reading.turn.format.turn.headers if header.strip())
         if rest.lstrip().startswith(headers):
             continue  # The same answer continues with another header.
@@ -192,7 +196,7 @@ def _after_end(case: Case) -> Iterator[Advice]:
 
 
 def _inside(format: Format) -> Iterator[str]:
-    """Yield texts between the parts of an answer. An end-of-turn text that is part of them doesn't end the answer."""
+    """Yield texts between the parts of an answer. If an end-of-turn text occurs in one of them, it doesn't end the answer."""
     tools, turn = format.tools, format.turn
     yield from (*tools.markers, tools.separator)
     yield from (part for part in tools.function if not isinstance(part, Slot))
@@ -210,7 +214,7 @@ def _looks_called(case: Case) -> Iterator[Advice]:
 
 
 def _fields(case: Case) -> Iterator[list[str]]:
-    """Yield the keys of each JSON object that has a tool's name as a value: `{"tool": "f", "args": {}}`."""
+    """Yield the keys of each JSON object that contains a tool's name as a value, e.g. `{"tool": "f", "args": {}}`."""
     names = {tool.name for tool in case.tools}
     for found in islice(re.finditer(r"\{", case.reading.spoken), MAX_SHOWN_ITEMS):
         with suppress(ValueError, RecursionError):
@@ -245,12 +249,12 @@ def _open_reasoning(case: Case) -> Iterator[Advice]:
 
 
 def _lone_closer(case: Case) -> Iterator[Advice]:
-    """Check for an end marker of reasoning without a start marker. The text before it was probably reasoning."""
+    """Check for an end marker of reasoning without a start marker, because the text before it was probably reasoning."""
     reading, markers = case.reading, case.reading.turn.format.reasoning
     end = markers.end.strip()
     turn = reading.turn.format.turn
     if any(end in text for text in (turn.end, *turn.ends, reading.turn.format.content.end)):
-        return  # This text also ends other parts.
+        return  # The end marker also ends other parts.
     at = reading.output.find(end) if end else -1
     before = reading.output[:at] if at > 0 else ""
     if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:
@@ -268,7 +272,7 @@ def _typing(case: Case) -> Iterator[Advice]:
 
 
 def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:
-    """Yield schema violations of a call, and arguments that the schema doesn't mention but allows."""
+    """Yield a call's schema violations, and its arguments that the schema allows without mentioning them."""
     with suppress(GrammarError):
         yield from call.problems()
     schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
@@ -284,7 +288,7 @@ def _unknown_field(case: Case) -> Iterator[Advice]:
     envelopes = [syntax.envelope for syntax in (tools.tools, *tools.tolerated) if syntax.envelope]
     names = {repr(fields.args_field[-1]) for fields in envelopes if fields.args_field}
     for event in case.reading.malformed:
-        # `{"name": "f", "args": {…}}`: a single object with an unknown key is used as the arguments.
+        # If the only unknown key contains an object, e.g. `{"name": "f", "args": {…}}`, that object is used as the arguments.
         if event.expected in names and event.text.strip("}"):
             text = f"{event.text!r} is not a key of this format; its value was used as the arguments"
         elif event.expected in names:
@@ -316,13 +320,13 @@ HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
 
 
 def _openers(case: Case) -> list[str]:
-    """Return the start markers of the template's calls, or the start of the call itself if there are none."""
+    """Return the start markers of the template's calls. If calls have no start markers, return the start of the call itself."""
     tools = case.reading.turn.format.tools
     markers = [text.strip() for text in tools.markers[:2] if text.strip()]
     return markers or [text.strip() for text in tools.openers]
 
 
-# `f(a=1)`, `"f"`, `f>`, `f {` and `f:0<` are calls, but `f()` is a common way to mention a function.
+# `f(a=1)`, `"f"`, `f>`, `f {` and `f:0<` count as calls. `f()` doesn't, because that's a common way to mention a function.
 _CALLED = r"""(?:["'>]|\((?!\))|:?\d*\s*[\[<{|])"""
 """Characters after a tool's name in call syntaxes, which are rare in prose."""
 

@@ -1,9 +1,9 @@
 """Finds the call syntax that matches an output best: declared, common, or the template's own without markers.
 
-Strategy: the output is parsed with each candidate in place of the template's syntax. The best candidate gives the most complete calls. If
-there are several, it's the one with the least remaining text.
+Strategy: the output is parsed with each candidate syntax instead of the template's own. The best candidate finds the most complete calls.
+If several candidates find as many calls, the best one leaves the least text.
 
-Rules: candidate syntaxes are parsed, but never generated. Their order doesn't matter. Common syntaxes are data:
+Rules: candidate syntaxes are parsed, but never generated. Their order doesn't matter. Common syntaxes are stored in
 `formats/markers/common.json`.
 """
 
@@ -59,7 +59,7 @@ class AnswerReading:
 
     @cached_property
     def unread(self) -> str:
-        """The text outside of calls. Other text is replaced with spaces, so that positions stay valid."""
+        """The text outside of calls. Text of calls is replaced with spaces, so that positions remain valid."""
         return self._only(UNREAD)
 
     @cached_property
@@ -81,7 +81,7 @@ class AnswerReading:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Sort key, higher is better: more complete calls, less malformed text, less remaining text."""
+        """Sort key, in which higher is better. A better result has more complete calls, less malformed text, and less remaining text."""
         return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())
 
 
@@ -96,20 +96,21 @@ class Nearest:
     """Name of a declared format, or an example of a common syntax."""
     why: str
     calls: tuple[str, ...]
-    """The calls it finds, as `name(arguments)`."""
+    """The calls found with this syntax, as `name(arguments)`."""
 
 
 def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]:
     """Return the syntax that finds more calls than the template's own, and the parsing result.
 
-    Returns None and the given result if no syntax finds more, or if there's no text outside of calls.
+    Returns None and the given result if no syntax finds more calls, or if there's no text outside of calls.
     """
     nearest, best = None, reading
     if not reading.turn.request._calls_allowed or not reading.unread.strip():
         return nearest, best
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)
-        # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`, so it only counts with arguments.
+        # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`. So it only counts if calls have
+        # arguments.
         if other is None or (not syntax.openers and all(call.arguments_json == "{}" for call in other.whole_calls)):
             continue
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
@@ -118,7 +119,7 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
 
 
 def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
-    """Parse the same output with only this call syntax; None if the syntax is invalid for the format."""
+    """Parse the same output with only this call syntax. Returns None if the syntax is invalid for the format."""
     try:
         format = replace(reading.turn.format, tools=syntax, tolerated=())
     except FormatError:
@@ -127,7 +128,7 @@ def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
 
 
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
-    """Yield damaged versions of the template's syntax, as produced by engines and tokenizers, each with a description."""
+    """Yield damaged versions of the template's syntax with descriptions. Engines and tokenizers cause such damage."""
     tools = format.tools
     if tools.mode is ToolMode.NONE:
         return
@@ -137,7 +138,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     openers = (tools.section_start, tools.call_start)
     if any(text.strip() for text in openers):
         yield "without its openers", replace(tools, section_start="", call_start="")
-        # `<tool_call>` may have become `tool_call>`.
+        # The first character may be missing, e.g. `tool_call>` instead of `<tool_call>`.
         beheaded = [text.strip()[1:] for text in openers]
         cut = replace(tools, section_start=beheaded[0], call_start=beheaded[1])
         yield "with the first character of its opener missing", cut
@@ -150,7 +151,7 @@ def call_text(call: ToolCall) -> str:
 
 @cache
 def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
-    """Return the syntaxes to try, with their names and reasons."""
+    """Return the candidate syntaxes, with their names and reasons."""
     common = ((item.name, item) for item in common_calls())
     declared = ((f"the declared format {item.name!r}", item) for item in declared_formats())
     return tuple((name, item.why, tools) for name, item in (*common, *declared) for tools in item.format.syntaxes)

@@ -1,7 +1,7 @@
 """Shows a `Format` as sample answers, split into parts with their roles and fields.
 
-`listing` shows a parser's program, one line per instruction with its address, name and fields. Numbers in `target`, `end`, `hub` and
-similar fields are addresses of other instructions.
+`listing` shows a parser's program with one line per instruction, which contains its address, name and fields. Numbers in `target`, `end`,
+`hub` and similar fields are addresses of other instructions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PicturePiece:
-    """One part of an answer: a literal marker, or a slot for the model's own text."""
+    """One part of an answer, which is either a literal marker or a slot for the model's own text."""
 
     text: str
     role: str
     field: str
-    """The field of the format, e.g. `tools.separator`, which also identifies its evidence."""
+    """The field of the format, e.g. `tools.separator`. It also identifies the evidence for the part."""
 
 
 def pictures(
@@ -39,8 +39,8 @@ def pictures(
 ) -> list[tuple[PicturePiece, ...]]:
     """Return sample answers as sequences of parts.
 
-    There's one answer with content and a call, or one with each if the template doesn't write both together. If calls have a different end
-    of turn, it's taken from `evidence`.
+    The sample is one answer with content and a call. If the template doesn't render both together, there's one answer for each. If calls
+    have a different end of turn, it's taken from `evidence`.
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
@@ -62,7 +62,7 @@ def pictures(
 
 
 def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[PicturePiece]:
-    """Return the end of turn after calls: `<wait>` in `<call>f</call><wait>`, even if content ends with `<end>`."""
+    """Return the end of turn after calls, which may differ from the one after content, e.g. `<wait>` in `<call>f</call><wait>`."""
     written = next((found.right.text for found in evidence if found.part == "tools.mode"), turn.end)
     usual = bool(turn.end) and written.endswith(turn.end)
     other = "" if usual else next(filter(written.endswith, turn.ends), "")
@@ -132,7 +132,7 @@ def _part(part: Part, path: str) -> Iterator[PicturePiece]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One instruction: its address, its name, and its fields as text."""
+    """One instruction, with its address, its name, and its fields as text."""
 
     address: int
     name: str
@@ -157,7 +157,7 @@ def listing(parser: Parser) -> tuple[Line, ...]:
 
 
 def _fields(holder: Any) -> Iterator[str]:
-    """Yield the fields that aren't defaults. Fields that only speed up the parser are left out."""
+    """Yield the fields whose values aren't the defaults. Fields that only speed up the parser are left out."""
     for field in fields(holder) if is_dataclass(holder) else ():
         value = getattr(holder, field.name)
         plain = field.default is not MISSING and bool(value == field.default)
@@ -166,7 +166,7 @@ def _fields(holder: Any) -> Iterator[str]:
 
 
 def _listed(opening: str, texts: Collection[str], closing: str) -> str:
-    """Return the first texts, and the number of remaining ones."""
+    """Return a string with the first items, and the number of remaining ones."""
     found, more = list(islice(texts, MAX_SHOWN_ITEMS)), len(texts) - MAX_SHOWN_ITEMS
     return opening + ", ".join([*found, *([f"and {more} more"] if more > 0 else [])]) + closing
 
@@ -188,7 +188,7 @@ _SHOWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (list, _items("[", "]")),
     (frozenset, lambda values: _items("{", "}")(sorted(values, key=repr))),
 )
-"""Formatters of field values. The first matching class is used, with `repr` as the default."""
+"""Formatters of field values. The first matching class is used. Values of other classes are formatted with `repr`."""
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Replays recorded chunks: the events of each chunk, and whether other chunkings give the same result.
 
 Strategy: the output is parsed once for each other chunking. Long outputs are split in two at evenly spaced positions instead of at every
-position; `tried` is the number of chunkings.
+position. `tried` is the number of chunkings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
 
 _CHARACTERS = 2_000_000
-"""Maximum number of characters to parse for splits in two, which takes a second or two."""
+"""Maximum number of characters that are parsed to test splits in two. Parsing this many takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Step:
     """Events returned for one chunk."""
 
     chunk: str | None
-    """The chunk; None for the end of the output."""
+    """The chunk, or None for the end of the output."""
     events: tuple[Event, ...]
     held: int
     """Number of characters that are buffered after this chunk, because later text may change their meaning."""
@@ -55,7 +55,8 @@ class Replay:
 def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
     """Feed recorded chunks to a new `parser()`, then the same text in other chunkings, and compare the results.
 
-    The other chunkings are a single chunk, single characters, and every split in two (evenly spaced ones if there are too many).
+    The other chunkings are a single chunk, single characters, and every split in two. If there are too many splits, evenly spaced ones are
+    used.
 
     >>> from unrender import ChatTemplate
     >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")
@@ -124,12 +125,15 @@ def _fed(parser: Parser, chunks: Sequence[str]) -> tuple[Message, list[Event]]:
 
 
 def _cuts(length: int) -> range:
-    # All splits of n characters take n² characters of parsing. 1,400 characters are split everywhere, 14,000 at every hundredth position.
+    # Parsing all splits of n characters takes time proportional to n². An output of 1,400 characters is split everywhere, and one of 14,000
+    # at every hundredth position.
     every = max(1, -(-length * length // _CHARACTERS))
     return range(1, length, every)
 
 
 def _comparable(events: Sequence[Event]) -> list[Event]:
-    """Return the events without quoted malformed text, with adjacent text merged. Both depend on chunk boundaries by design."""
+    """Return the events without quoted malformed text, and with adjacent text merged. The quotes and the splits depend on chunk boundaries
+    by design.
+    """
     quiet = [replace(event, text="") if isinstance(event, Malformed) else event for event in events]
     return [event for event in joined_events(quiet) if not isinstance(event, MessageFinished)]

@@ -37,7 +37,7 @@ _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",
     "mirostat_mode", "mirostat_tau", "mirostat_eta", "logits_processor",
 )  # fmt: skip
-"""Settings passed unchanged to `Llama.generate`."""
+"""Settings that are passed unchanged to `Llama.generate`."""
 _REFUSED = ("functions", "function_call", "logit_bias", "logprobs", "top_logprobs")
 """Settings that the handler doesn't support and rejects."""
 
@@ -86,7 +86,7 @@ class ChatHandler:
         model: str | None = None,
         **options: Any,
     ) -> dict[str, Any] | Iterator[dict[str, Any]]:
-        """Return a chat completion or, with `stream`, its chunks.
+        """Return a chat completion. With `stream`, return an iterator of its chunks.
 
         A `grammar` replaces the handler's own. Raises `RequestError` for a malformed request or an unsupported option. Raises
         `TemplateError` if the model has no template, or if the template rejects the conversation.
@@ -100,7 +100,7 @@ class ChatHandler:
         if seed is not None:
             llama.set_seed(seed)
         sampling = {name: options[name] for name in _SAMPLING if name in options}
-        # The caller's grammar takes precedence. With two grammars, there might be no token that both allow.
+        # The caller's grammar takes precedence. If two grammars were combined, there might be no token that both allow.
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
         calls = None if grammar else _calls(llama, turn)
         if calls:
@@ -114,7 +114,7 @@ class ChatHandler:
 
 @dataclass(slots=True, kw_only=True)
 class _Answer:
-    """One answer during generation."""
+    """One answer while it's being generated."""
 
     llama: Llama
     turn: Turn
@@ -122,7 +122,7 @@ class _Answer:
     calls: _Calls | None
     stop: tuple[str, ...]
     limit: int
-    """Maximum number of tokens to generate; the rest of the context if it isn't positive."""
+    """Maximum number of tokens to generate. If it isn't positive, the rest of the context is available."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     ended: bool = field(default=False, init=False)
@@ -174,7 +174,7 @@ class _Answer:
         prompt = self._prompt()
         self.prompt_tokens = len(prompt)
         room = max(0, self.llama.n_ctx() - len(prompt))
-        # A token may be part of a character: `😀` is four tokens of one byte each.
+        # A token may be part of a character, so decode incrementally. For example, `😀` may be four tokens of one byte each.
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         tokens = self.llama.generate(prompt, **self.sampling)
         for token, piece in self._until_end(islice(tokens, min(self.limit, room) if self.limit > 0 else room), prompt):
@@ -186,7 +186,7 @@ class _Answer:
         yield decoder.decode(b"", final=True)
 
     def _until_end(self, tokens: Iterator[int], prompt: list[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield tokens and their bytes up to an end-of-generation token. A model may have several of these."""
+        """Yield tokens and their bytes up to an end-of-generation token. A model may define several such tokens."""
         library = importlib.import_module("llama_cpp")
         vocabulary, before = library.llama_model_get_vocab(self.llama.model), prompt[-1:]
         for token in tokens:
@@ -198,14 +198,14 @@ class _Answer:
             before = [token]
 
     def _prompt(self) -> list[int]:
-        """Return the prompt's tokens. The beginning-of-sequence token is added unless the template wrote it."""
+        """Return the prompt's tokens. The beginning-of-sequence token is added unless the template has already written it."""
         bos = _text_of(self.llama, self.llama.token_bos())
         written = bool(bos) and self.turn.prompt.startswith(bos)
         return self.llama.tokenize(self.turn.prompt.encode(), add_bos=not written, special=True)
 
 
 def _begun_stop(text: str, stops: Sequence[str]) -> int:
-    """Return the number of characters at the end of a text that may start a stop text, e.g. `<|e` of `<|end|>`."""
+    """Return the number of characters at the end of a string that may start a stop text, e.g. 3 for `Hi<|e` and `<|end|>`."""
     lengths = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
     return max(lengths, default=0)
 
@@ -231,7 +231,7 @@ class _Calls:
             self._grammar.accept(token)
             return
         self._text.append(text)
-        # Ordinary text is ignored: if a trigger ended inside a token, the grammar would get the complete token.
+        # Ignore ordinary text. If a trigger ended inside a token, the grammar would get the complete token.
         constraint = self._constraint
         if text in constraint.preserved_tokens and _begins_call("".join(self._text), text, constraint.triggers):
             self._wake(token)
@@ -247,7 +247,7 @@ class _Calls:
 
 
 def _calls(llama: Llama, turn: Turn) -> _Calls | None:
-    """Return a processor that constrains the calls of an answer; None if there are no calls or they can't be constrained."""
+    """Return a processor that constrains the calls of an answer. Returns None if there are no calls or they can't be constrained."""
     if is_forced(turn.request) or not turn.request._calls_allowed:
         return None
     try:
@@ -263,7 +263,7 @@ def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
     for trigger in triggers:
         if trigger.kind == "word" and trigger.value == token:
             return True
-        # `…</think>\s*(<call>)` matches up to the end of `Hm.</think>\n<call>`, and its group is the token.
+        # `…</think>\s*(<call>)` matches up to the end of `Hm.</think>\n<call>`, and its group must be the token.
         met = re.match(trigger.value, answer) if trigger.kind == "pattern" else None
         if met and met.end() == len(answer) and met[1] == token:
             return True
@@ -271,7 +271,7 @@ def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
 
 
 class _Grammar:
-    """A grammar sampler of llama.cpp, used directly."""
+    """A grammar sampler of llama.cpp, called directly."""
 
     def __init__(self, llama: Llama, text: str) -> None:
         library, numpy = importlib.import_module("llama_cpp"), importlib.import_module("numpy")
@@ -286,13 +286,13 @@ class _Grammar:
         weakref.finalize(self, library.llama_sampler_free, self._sampler)
 
     def masked(self, logits: Any) -> Any:
-        """Return the logits, with minus infinity for tokens that the grammar doesn't allow."""
+        """Return the logits. The logits of tokens that the grammar doesn't allow are minus infinity."""
         self._tokens["logit"] = logits
         self._apply(self._tokens)
         return self._tokens["logit"]
 
     def accept(self, token: int) -> bool:
-        """Add a token if the grammar allows it, and return True if it does."""
+        """Add a token if the grammar allows it. Returns True if the token was added."""
         # llama.cpp crashes if a sampler accepts a token that its grammar doesn't allow. So the grammar is first applied to a copy of the
         # token's data.
         asked = self._tokens[token : token + 1].copy()
@@ -309,7 +309,7 @@ class _Grammar:
 
 
 def _response_format(given: Any) -> Any:
-    """Return OpenAI's form of a response format. llama-cpp-python puts the schema next to the type `json_object`."""
+    """Return a response format in OpenAI's form. llama-cpp-python puts the schema next to the type `json_object`."""
     if isinstance(given, Mapping) and given.get("type") == "json_object" and given.get("schema") is not None:
         return json_form(given["schema"])
     return given
@@ -323,12 +323,12 @@ def _template_of(llama: Llama) -> ChatTemplate:
 
 
 def _text_of(llama: Llama, token: int) -> str:
-    """Return a token's text; "" if the id is negative, which means that the model lacks the token."""
+    """Return a token's text, or "" if the id is negative, which means that the model lacks the token."""
     return llama.detokenize([token], special=True).decode("utf-8", "replace") if token >= 0 else ""
 
 
 def _grammar(turn: Turn) -> Any:
-    """Return a grammar for an answer that is constrained from its first character; None for a free answer."""
+    """Return a grammar for an answer that is constrained from its first character, or None for a free answer."""
     if not is_forced(turn.request):
         return None
     return importlib.import_module("llama_cpp").LlamaGrammar.from_string(

@@ -1,8 +1,8 @@
 """MLX-LM: a tool parser and a response format for any template, which the server loads by name.
 
-The tool parser is loaded by the name in `tool_parser_type`. The response format, loaded by the name in `chat_template_type` since MLX-LM 0.32,
-contains the template's reasoning markers. The server finds the markers around calls, and passes the text between them when the end marker arrives. So arguments don't stream. If you
-need streaming arguments, put the gateway in front of the server.
+The tool parser is loaded by the name in `tool_parser_type`. The response format, loaded by the name in `chat_template_type` since MLX-LM
+0.32, contains the template's reasoning markers. The server finds the markers around calls, and passes the text between them when the end
+marker arrives. So arguments aren't streamed. If you need streaming arguments, put the gateway in front of the server.
 
 >>> from unrender import ChatTemplate
 >>> calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}"
@@ -36,10 +36,10 @@ _TEMPLATES = "mlx_lm.chat_templates"
 def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
     """Register the module `mlx_lm.tool_parsers.NAME` for `tokenizer_config={"tool_parser_type": NAME}`, and return it.
 
-    It also registers `mlx_lm.chat_templates.NAME` for `"chat_template_type": NAME`. That module renders the template, and its
-    `RESPONSE_FORMAT` tells the server the template's reasoning markers.
+    `install` also registers `mlx_lm.chat_templates.NAME` for `"chat_template_type": NAME`. That module renders the template, and its
+    `RESPONSE_FORMAT` contains the template's reasoning markers for the server.
 
-    Its `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`. It raises
+    The returned module's `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`. It raises
     `ValueError` if there's no call, and the server then treats the text as content. Raises `ExportError` if calls have no start marker.
     """
     start, end = _markers(template.format)
@@ -52,13 +52,13 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
 
 
 def _response_format(format: Format) -> dict[str, Any]:
-    """Return states and the markers that lead to other states, as MLX-LM's `TextStateMachine` takes them."""
+    """Return the state transitions of reasoning, in the format of MLX-LM's `TextStateMachine`."""
     start, end = format.reasoning.start.strip(), format.reasoning.end.strip()
     if not start or not end or start == end:
         return {"transitions": {}}
     found: dict[str, Any] = {"transitions": {"normal": [(start, "reasoning")], "reasoning": [(end, "normal")]}}
     prefill = format.turn.prefill
-    # If reasoning can be turned off, MLX-LM finds the state after each prompt itself.
+    # If reasoning can be turned off, MLX-LM determines the state after each prompt itself.
     if (
         format.reasoning.opened_in(prefill)
         and not format.reasoning.closed_in(prefill)

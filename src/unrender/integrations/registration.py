@@ -1,8 +1,8 @@
-"""Entry points for engines. Each registers a plug-in, or logs one line with the reason if it can't.
+"""Entry points for engines. Each entry point registers a plug-in, or logs one line with the reason if it can't.
 
 Rules: engines call their entry point in every process, even for users who don't use unrender. So engines are imported only inside a guarded
-step, which never raises, and an incompatible plug-in isn't registered at all. Supported releases are listed only in the extra of the
-engine's name in the package's metadata.
+step, which never raises, and an incompatible plug-in isn't registered. Supported releases are listed only in the package's metadata, in the
+extra with the engine's name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _register(engine: str) -> None:
 
 
 def supported(engine: str) -> str:
-    """Return the supported releases of an engine from the package's metadata, e.g. `vllm<0.34,>=0.33`."""
+    """Return the supported releases of an engine, as listed in the package's metadata, e.g. `vllm<0.34,>=0.33`."""
     try:
         needs = metadata.requires("unrender") or []
     except metadata.PackageNotFoundError:
@@ -63,7 +63,7 @@ def _installed(package: str) -> str:
 
 
 def require(names: Mapping[str, Sequence[str]]) -> None:
-    """Import an engine's modules and check that they have these names.
+    """Import an engine's modules and check that they define the given names.
 
     Raises `ImportError` or `AttributeError` for a missing name now, instead of in the middle of a request.
     """
@@ -96,10 +96,11 @@ def _differing(ours: Any, theirs: Any) -> Iterator[str]:
     """Yield a description of each difference between the parameters of our method and the engine's."""
     own, other = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
     placed = [[name for name, found in side.items() if found.kind in _POSITIONAL] for side in (own, other)]
-    # Engines pass positional arguments. If the order differed, e.g. `(request, text)` for our `(text, request)`, no error would be raised.
+    # Engines pass positional arguments. A different order, e.g. `(request, text)` for our `(text, request)`, would go unnoticed at run
+    # time.
     if placed[0][: len(placed[1])] != placed[1]:
         yield f"expected the parameters {placed[0]}, found {placed[1]}"
-    # Our method wouldn't accept a keyword-only parameter that a later release adds.
+    # Reject keyword-only parameters of a later release, which our method wouldn't accept.
     for name, found in other.items():
         if name not in own and found.kind is inspect.Parameter.KEYWORD_ONLY:
             yield f"expected no parameter {name!r}"

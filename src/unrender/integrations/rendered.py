@@ -37,12 +37,12 @@ REPAIR = "UNRENDER_REPAIR"
 
 @kept(1_000_000)
 def engine_template(tokenizer: Any) -> ChatTemplate:
-    """Return the template in the file named by `UNRENDER_CHAT_TEMPLATE`, or the one of the engine's tokenizer.
+    """Return the template in the file named by `UNRENDER_CHAT_TEMPLATE`, or else the tokenizer's own.
 
-    Raises `TemplateError` with instructions if there's neither, and `ValueError` if `UNRENDER_REPAIR` is invalid.
+    Raises `TemplateError` with instructions if there's no template, and `ValueError` if `UNRENDER_REPAIR` is invalid.
     """
     engine_policy()  # Raises at startup if `UNRENDER_REPAIR` is invalid.
-    # Engines wrap their tokenizers. Some wrappers lack these attributes, and a token may be None.
+    # Use `getattr`, because engines wrap their tokenizers, and some wrappers lack these attributes. A token may also be None.
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
         return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - `Path.expanduser` may raise
@@ -56,13 +56,13 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
 
 @kept(1_000_000)
 def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
-    """Return the template with this source and these tokens."""
+    """Return the template with this source and these special tokens."""
     return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
 
 
 @kept(1_000_000)
 def request_template(source: str, usual: ChatTemplate) -> ChatTemplate:
-    """Return the template with a source from a request, and with the tokens of the engine's default template."""
+    """Return the template with a source from a request, and with the special tokens of the engine's default template."""
     return ChatTemplate(replace(usual._loaded, sources={"default": source}, response_template=None))
 
 
@@ -78,10 +78,10 @@ def rendered_turn(
     continued: bool = False,
     known_calls: int = 0,
 ) -> Turn:
-    """Return the turn for a rendered `prompt`, of which the end is enough.
+    """Return the turn for a rendered `prompt`, or for the end of one.
 
     Without `reasoning`, reasoning is left in the content, including its markers. If the template doesn't write calls, they are JSON in
-    tags, as described by `ChatTemplate.prepare`. With `continued`, the model continues an answer at the end of the prompt, and the message
+    tags, as described in `ChatTemplate.prepare`. With `continued`, the model continues an answer at the end of the prompt, and the message
     includes that answer. `known_calls` is the number of calls in the conversation. Raises `RequestError` as `ChatTemplate.prepare` does.
     """
     turn = template.prepare_rendered(
@@ -95,13 +95,13 @@ def rendered_turn(
         known_ids=("",) * known_calls,
     )
     if tools and turn.format.tools.mode is ToolMode.NONE:
-        # SGLang's detectors don't know whether a call was required. So always use the call syntax of the tool description.
+        # SGLang's detectors don't receive the tool choice. So always use the call syntax of the tool description.
         turn = replace(turn, format=template.prepare_rendered(prompt, tools=tools, tool_choice="required").format)
     return replace(turn, is_continuation=False)  # The client already has the prefill, so only new text is sent.
 
 
 def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | None) -> Turn:
-    """Return the turn for a rendered `prompt`. If `tools` is None, any name counts as a tool."""
+    """Return the turn for a rendered `prompt`. If `tools` is None, calls of any name are parsed."""
     if tools is not None:
         return template.prepare_rendered(prompt, tools=list(tools))
     turn = template.prepare_rendered(prompt)
@@ -115,12 +115,12 @@ def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = MAX_MARKER) ->
 
 
 def json_form(schema: Any) -> dict[str, Any]:
-    """Return the `response_format` for JSON with this schema."""
+    """Return the `response_format` for JSON that matches `schema`."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
 def is_forced(request: Request) -> bool:
-    """Return True if the request requires a tool call, or JSON with a schema."""
+    """Return True if the request requires a tool call, or JSON that matches a schema."""
     return request._call_required or request.response_schema is not None
 
 
@@ -129,9 +129,9 @@ class TagConstraint:
     """An engine's constraint for the answer."""
 
     tag: dict[str, Any] | None
-    """Structural tag that applies from the first token; None if the answer can't be constrained."""
+    """Structural tag that applies from the first token, or None if the answer can't be constrained."""
     losses: tuple[str, ...] = ()
-    """Schema keywords that the constraint can't enforce, or the reason for a missing constraint."""
+    """Schema keywords that the constraint can't enforce, or the reason why there's no constraint."""
 
 
 def constraint_of(turn: Turn) -> TagConstraint:
@@ -151,19 +151,19 @@ def constraint_of(turn: Turn) -> TagConstraint:
 
 
 def closing_tag(turn: Turn) -> dict[str, Any] | None:
-    """Return the structural tag for the answer after its reasoning, for engines that apply it only then.
+    """Return the structural tag for the answer after its reasoning, for engines that apply grammars only after the reasoning.
 
-    It also allows an answer without any reasoning. Raises `GrammarError` as `constraint_of` does.
+    The tag also allows an answer without any reasoning. Raises `GrammarError` as `constraint_of` does.
     """
     format, markers = turn.format, turn.format.reasoning
     skipped = replace(turn, prefill=format.turn.prefill_no_thinking)
     if not format.turn.prefill_no_thinking.strip():
         skipped = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
-    # The model may also skip its reasoning. Then the engine applies the grammar from the first token, after the template's prefill for no
-    # reasoning, e.g. `<think>\n\n</think>`. So the tag allows both.
+    # The model may also skip its reasoning. Then the engine applies the grammar from the first token, after the template's prefill for
+    # empty reasoning, e.g. `<think>\n\n</think>`. So the tag allows both cases.
     ways = [skipped]
     if markers.end.strip():
-        # `x` stands for any reasoning, because the text after it doesn't depend on it.
+        # `x` stands for arbitrary reasoning, because the text after the reasoning doesn't depend on it.
         ways.insert(0, replace(turn, prefill=f"{markers.start}x{markers.end.rstrip()}"))
     formats = [tag["format"] for way in ways if (tag := constraint_of(way).tag) is not None]
     if len(formats) < len(ways):
@@ -173,12 +173,12 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Text and calls that some events add to the answer, in OpenAI's format."""
+    """The reasoning, content and calls of a sequence of events, as one delta in OpenAI's format."""
 
     reasoning: str = ""
     content: str = ""
     calls: list[Mapping[str, Any]] = field(default_factory=list)
-    """Elements of `tool_calls` in a stream, with `index` and `function`. The first element of a call also has an `id`."""
+    """Elements of `tool_calls` in a stream, with `index` and `function`. The first element of a call also contains its `id`."""
 
 
 def said(events: Iterable[Event]) -> Said:
@@ -203,7 +203,7 @@ def engine_policy() -> Policy:
 
 
 def opened(turn: Turn, *, continued: bool = False) -> Parser:
-    """Return a parser for the answer. With `continued`, text that is already in the prompt produces no events."""
+    """Return a parser for the answer. With `continued`, the part of the answer that is already in the prompt produces no events."""
     parser = turn.parser(policy=engine_policy())
     if continued:
         # Discard the events for the part of the answer in the prompt, because the client already has it.
@@ -221,7 +221,7 @@ class ReasoningTokens:
         self._starts: list[int] = []
 
     def continues(self, ids: Sequence[int]) -> bool:
-        """Return True if `ids` start with the ids already counted."""
+        """Return True if `ids` start with the ids that were already counted."""
         return list(ids[: len(self._ids)]) == self._ids
 
     def count(self, ids: Sequence[int]) -> int:
@@ -229,7 +229,7 @@ class ReasoningTokens:
 
         `ids` must start with the ids of the previous call.
         """
-        # A token is counted by its start: `Hm.</` is reasoning, although the end marker starts in it.
+        # The start of a token determines its kind: `Hm.</` counts as reasoning, although the end marker starts in it.
         for token in ids[len(self._ids) :]:
             self._starts.append(self._parser.length)
             self._ids.append(token)
@@ -246,7 +246,7 @@ class _Measured:
         self.length = 0
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        del special  # The engine passes only text to its parsers. A quoted marker counts as a marker there.
+        del special  # Ignore `special`, because the engine passes only text to its parsers. They treat a quoted marker as a marker.
         self.length += len(text)
         return self.parser.feed(text)
 
@@ -268,13 +268,13 @@ class ReasoningGate:
         self._begun = False
 
     def over_in_prompt(self, ids: Sequence[int]) -> bool:
-        """Return True if no reasoning can follow the prompt. It's False if the model may still decide to reason."""
+        """Return True if no reasoning can follow the prompt, and False if the model may still start reasoning."""
         return not self._closer or self._format.reasoning.closed_in(self._prefill(ids))
 
     def over(self, ids: Sequence[int], new: int) -> bool:
-        """Return True if reasoning has ended within `ids`, the tokens of prompt and answer. The last `new` ids are new.
+        """Return True if reasoning has ended within `ids`, the tokens of the prompt and the answer. The last `new` ids are new.
 
-        Reasoning ends with its end marker, or if the answer starts with something else.
+        Reasoning ends with its end marker. It's also over if the answer starts with something else.
         """
         if not self._closer:
             return True
@@ -282,8 +282,8 @@ class ReasoningGate:
         # The first call for an answer determines its start. Fewer ids than before mean that a new answer has started.
         if self._start is None or first < self._start:
             self._start, self._begun = first, bool(self._prefill(ids[:first]).strip())
-        # The end marker may start in earlier tokens, e.g. `</`, `think`, `>`. Each token has at least one byte, so the marker spans at most
-        # as many tokens as it has bytes. Tokens of the prompt are excluded, because an earlier answer may end there.
+        # The end marker may start in earlier tokens, e.g. `</`, `think`, `>`. Each token is at least one byte long, so the marker spans at
+        # most as many tokens as it has bytes. Tokens of the prompt are excluded, because an earlier answer may end there.
         late = ids[max(self._start, first - len(self._closer.encode())) :]
         if self._closer in tail_text(self._tokenizer, late, len(late)):
             return True
@@ -292,7 +292,7 @@ class ReasoningGate:
     def _is_other(self, early: Sequence[int]) -> bool:
         text = tail_text(self._tokenizer, early).strip()
         opener = self._opener
-        # `<thi` may still become `<think>`; `It` can't.
+        # `<thi` may still become `<think>`, but `It` can't.
         return bool(text and opener) and not text.startswith(opener) and not opener.startswith(text)
 
     def _prefill(self, ids: Sequence[int]) -> str:

@@ -43,7 +43,7 @@ class Config(BaseRendererConfig):  # type: ignore[misc]
     model_config = ConfigDict(frozen=True, extra="allow")
 
     template: str | None = None
-    """A template file, a model folder or a hub id; the default is the tokenizer's own template."""
+    """A template file, a model folder or a hub id. The default is the tokenizer's own template."""
     _internal_fields = frozenset({"template"})
     _allow_opaque_template_kwargs = True
 
@@ -74,7 +74,10 @@ class Renderer:
     def render(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
-        """Return a conversation as tokens. `sampled_mask` is empty if it's unclear which tokens a model would have generated."""
+        """Return a conversation as tokens.
+
+        `sampled_mask` is empty if it's unclear which tokens a model would have generated.
+        """
         make = attributed_prompt if add_generation_prompt else attributed_conversation
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
@@ -100,7 +103,10 @@ class Renderer:
     def parse_response(
         self, token_ids: list[int], *, tools: list[Any] | None = None, prompt_ids: list[int] | None = None
     ) -> ParsedResponse:
-        """Parse an answer. Without a prompt, it's parsed as the answer to a prompt of the template. Never raises an error."""
+        """Parse an answer. Never raises an error.
+
+        Without `prompt_ids`, the answer is parsed as if it followed a prompt of the template.
+        """
         turn = self._answered(prompt_ids, tools)
         reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
         ends = [at + 1 for at, id in enumerate(token_ids) for event in reader.feed(id) if _completes(event)]
@@ -112,7 +118,7 @@ class Renderer:
         reasoning = turn.format.reasoning
         calls, last, place = [], 0, slice(0, 0)
         for call, end in zip(message.tool_calls, ends, strict=False):
-            # Calls that are completed by the same token share a range.
+            # Calls that are completed by the same token use the same range of ids.
             place = _begun(text, starts, said, slice(last, end), reasoning) if end > last else place
             calls.append(_parsed(call, self._text(token_ids[place]), (place.start, place.stop)))
             last = end
@@ -126,7 +132,7 @@ class Renderer:
         )
 
     def get_stop_token_ids(self) -> list[int]:
-        """Return the ids of the stop texts and the tokenizer's end-of-sequence token."""
+        """Return the ids of the stop texts and of the tokenizer's end-of-sequence token."""
         texts = self._answered(None, None).stop
         ids = [self._encoder.special_tokens[text] for text in texts if text in self._encoder.special_tokens]
         eos = getattr(self._encoder.tokenizer, "eos_token_id", None)
@@ -140,7 +146,10 @@ class Renderer:
         *,
         tools: list[Any] | None = None,
     ) -> RenderedTokens | None:
-        """Return the prompt, the completion and the text after them; None if it's uncertain what the template would write next."""
+        """Return the prompt, the completion and the text that the template writes after them.
+
+        Returns None if it's uncertain what the template would write next.
+        """
         if not previous_prompt_ids or not new_messages:
             return None
         prompt, answer = self._text(previous_prompt_ids), self._text(previous_completion_ids)
@@ -164,9 +173,10 @@ class Renderer:
         )
 
     def _answered(self, prompt_ids: Sequence[int] | None, tools: Sequence[Any] | None) -> Turn:
-        """Return the turn for a prompt, or for a short question if there's no prompt."""
+        """Return the turn for a prompt, or for a short question if `prompt_ids` is None."""
         if prompt_ids:
-            # If the template ignores tools, `render` describes them, with the call syntax, at the start of the prompt.
+            # If the template ignores tools, `render` describes the tools and the call syntax at the start of the prompt. So decode the
+            # complete prompt.
             whole = bool(tools) and not self._template.capabilities.supports_tools
             prompt = self._text(prompt_ids) if whole else tail_text(self._encoder.tokenizer, prompt_ids)
             return self._template.prepare_rendered(prompt, tools=tools, **self._variables)
@@ -178,7 +188,7 @@ class Renderer:
         return Detokenizer(self._encoder.tokenizer).text(ids)
 
     def _measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the text of ids, and the start of each id's text."""
+        """Return the text of `ids`, and the position at which each id's text starts."""
         decoded, parts, starts, length = Detokenizer(self._encoder.tokenizer), [], [], 0
         for id in ids:
             starts.append(length)
@@ -201,11 +211,11 @@ def _completes(event: Event) -> bool:
 
 
 def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, reasoning: Reasoning) -> slice:
-    """Return the ids of a call: those after the previous call, without content, reasoning markers and whitespace."""
+    """Return the range of a call's ids. It starts after the previous call, content, reasoning markers and whitespace."""
     end = starts[ids.stop] if ids.stop < len(starts) else len(text)
     start = max([starts[ids.start], *(place for place in said if place <= end)])
     rest, opener, closer = text[start:end].lstrip(), reasoning.start.strip(), reasoning.end.strip()
-    if opener and rest.startswith(opener):  # Empty reasoning.
+    if opener and rest.startswith(opener):  # Skip empty reasoning.
         rest = rest.partition(closer)[2].lstrip()
     begun = end - len(rest.removeprefix(closer).lstrip())
     return slice(next((at for at in range(ids.start, ids.stop) if starts[at] >= begun), ids.start), ids.stop)

@@ -4,9 +4,9 @@ SGLang discovers the plug-in through the entry point `sglang.srt.plugins`: `pyth
 --tool-call-parser unrender --reasoning-parser unrender`.
 
 Strategy: SGLang runs two detectors in sequence, the second on the text left by the first. Here, the first detector parses the complete
-answer and attaches its events to the text for the second. If the first isn't enabled, the second parses the text itself. `register` mixes
-the classes of this module into SGLang's. Nothing of SGLang is imported earlier. The extra `sglang` lists the supported releases, and
-`scripts/run.py plugins` tests them.
+answer and attaches its events to the text for the second. If the first detector isn't enabled, the second one parses the text itself.
+`register` mixes the classes of this module into SGLang's classes. SGLang isn't imported earlier. The extra `sglang` lists the supported
+releases, and `scripts/run.py plugins` tests them.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class Read(str):
 
     @classmethod
     def of(cls, text: str, events: Iterable[Event]) -> Read:
-        """Return `text` with `events`. It must not be empty if there are events, because SGLang drops empty text."""
+        """Return `text` with `events`. If there are events, `text` must not be empty, because SGLang drops empty text."""
         read = cls(text)
         read.events = tuple(events)
         return read
 
-    # SGLang buffers text and concatenates it with the next chunk. The events must be preserved.
+    # SGLang buffers text and concatenates it with the next chunk, so keep the events of both strings.
     def __add__(self, more: str) -> Read:
         return Read.of(str(self) + str(more), (*self.events, *getattr(more, "events", ())))
 
@@ -114,7 +114,8 @@ class _ReasoningDetector:
         **_kwargs: Any,
     ) -> None:
         template = engine_template(tokenizer)
-        # Without reasoning, the markers are empty. SGLang then encodes the end marker as no tokens and applies grammars from the start.
+        # If the format has no reasoning, the markers are empty. SGLang then encodes the end marker as no tokens and applies grammars from
+        # the start.
         markers = template.format.reasoning
         self.think_start_token, self.think_end_token = markers.start.strip(), markers.end.strip()
         self.message_start_think_openers = [self.think_start_token] if self.think_start_token else []
@@ -133,12 +134,12 @@ class _ReasoningDetector:
         return not rendered_turn(self._template, prefix[-MAX_BLOCK:]).prefill.strip()
 
     def answer_opener(self, prefix: str) -> str:
-        """Return "", because no text can be added to the prompt to skip reasoning."""
+        """Return "", because no text can be added to the prompt to make the model skip reasoning."""
         del prefix
         return ""
 
     def json_output_started(self, text: str) -> bool:
-        """Return whether a JSON answer has started."""
+        """Return True if a JSON answer has started."""
         return bool(said(self._new_parser().feed(text)).content.strip())
 
     def json_answer_structural_tag(
@@ -149,7 +150,7 @@ class _ReasoningDetector:
         parallel_tool_calls: bool = True,
         message_start: bool = False,
     ) -> dict[str, Any] | None:
-        """Return the structural tag for an answer in JSON or with calls. With `message_start`, it includes the reasoning."""
+        """Return the structural tag for an answer that is JSON or contains calls. With `message_start`, the tag includes the reasoning."""
         turn = rendered_turn(
             self._template,
             "",
@@ -160,7 +161,7 @@ class _ReasoningDetector:
         try:
             return constraint_of(turn).tag if message_start else closing_tag(turn)
         except GrammarError:
-            return None  # SGLang then applies the schema to the text after the reasoning.
+            return None  # If there's no tag, SGLang applies the schema to the text after the reasoning.
 
     def detect_and_parse(self, text: str) -> _Separated:
         """Split a complete answer into reasoning and other text."""
@@ -184,10 +185,10 @@ class _ReasoningDetector:
         return found
 
     def _streamed(self, found: _Separated, *, ended: bool) -> _Separated:
-        """Store the reasoning so far if needed, and hold it back unless reasoning is streamed."""
+        """Store the reasoning so far if needed. Unless reasoning is streamed, hold it back."""
         self._spoke = self._spoke or bool(found.normal_text)
         if self._nonempty or not self._stream_reasoning:
-            # It may be needed later: as a single piece of reasoning, or as content.
+            # The reasoning may be returned later, either in one piece or as content.
             self._thought += found.reasoning_text
         if not self._stream_reasoning:
             done = self._spoke or ended
@@ -199,7 +200,7 @@ class _ReasoningDetector:
         if not self._feeds_tools:
             return _Separated(found.content, found.reasoning)
         rest = [event for event in events if isinstance(event, ContentText | _OfCall)]
-        # SGLang doesn't pass empty text to the other detector. So events of calls are attached to the text of the chunk.
+        # SGLang doesn't pass empty text to the other detector. So call events are attached to the text of the chunk.
         carrier = text if any(isinstance(event, _OfCall) for event in rest) else found.content
         return _Separated(Read.of(carrier, rest), found.reasoning)
 
@@ -223,7 +224,7 @@ class _ToolDetector:
         constrained: bool = False,
     ) -> None:
         importlib.import_module("sglang.srt.function_call.base_format_detector").BaseFormatDetector.__init__(self)
-        del constrained  # Parsing is the same with a grammar.
+        del constrained  # Ignore `constrained`, because parsing is the same with a grammar.
         self._template = engine_template(tokenizer)
         self._prefix, self._tools = prefix[-MAX_BLOCK:], _functions(tools)
         self.tool_close_literals: list[str] = []
@@ -233,16 +234,17 @@ class _ToolDetector:
     def has_tool_call(self, text: str) -> bool:
         """Return True if a complete answer contains a call, or if its content differs from its text.
 
-        SGLang skips `detect_and_parse` otherwise, and a format may have markers around content.
+        SGLang calls `detect_and_parse` only if this method returns True. Content differs from the text if the format has markers around
+        content.
         """
         events = self._whole(text)
         return any(isinstance(event, ToolCallStarted) for event in events) or said(events).content != text
 
     def detect_and_parse(self, text: str, tools: Sequence[Any]) -> Any:
-        """Return the text and the calls of a complete answer. The results of `parse_streaming_increment` add up to the same."""
+        """Return the text and the calls of a complete answer. Merging the results of `parse_streaming_increment` gives the same answer."""
         del tools
         found = said(self._whole(text))
-        # `said` returns fragments of calls, such as `{"a"` and `: 1}`, which are joined here.
+        # Join the fragments of each call, such as `{"a"` and `: 1}`.
         names, arguments = dict[int, str](), dict[int, str]()
         for call in found.calls:
             index, function = call["index"], call["function"]
@@ -285,8 +287,9 @@ class _ToolDetector:
     ) -> Any:
         """Return the structural tag for SGLang's grammar backend.
 
-        SGLang sets `thinking_mode` if no reasoning parser is configured. With it or with `message_start`, the tag applies from the first
-        token; otherwise, after the reasoning. Raises `ValueError`, which becomes status 400, if the answer can't be constrained.
+        SGLang sets `thinking_mode` if no reasoning parser is configured. If `thinking_mode` or `message_start` is set, the tag applies from
+        the first token. Otherwise, it applies after the reasoning. Raises `ValueError`, which becomes status 400, if the answer can't be
+        constrained.
         """
         try:
             thinks = thinking_mode and not message_start
@@ -305,7 +308,9 @@ class _ToolDetector:
         tools: Sequence[Any],
         thinking_mode: bool = False,
     ) -> Any:
-        """Return the structural tag of a request; None if the answer is free. Raises `ValueError` as `get_structural_tag` does."""
+        """Return the structural tag of a request, or None if the answer isn't constrained. Raises `ValueError` as `get_structural_tag`
+        does.
+        """
         if tool_choice == "none" or (tool_choice == "auto" and parallel_tool_calls and not strict_requested):
             return None
         return self.get_structural_tag(tools, tool_choice, thinking_mode, parallel_tool_calls)
@@ -314,7 +319,7 @@ class _ToolDetector:
         self, tools: Sequence[Any] | None, choice: Any, *, parallel_tool_calls: bool, thinks: bool = False
     ) -> Turn:
         """Return the turn of a request before its prompt is rendered. With `thinks`, the prompt ends with the format's prefill."""
-        # The prompt isn't rendered yet, so its likely end is used, e.g. `<|assistant|>\n<think>\n`.
+        # The prompt isn't rendered yet, so use its likely end, e.g. `<|assistant|>\n<think>\n`.
         format = self._template.format
         header = format.turn.headers[0] if format.turn.headers else ""
         return rendered_turn(
@@ -349,7 +354,7 @@ class _ToolDetector:
     def _item(self, types: Any, index: int, function: Any) -> Any:
         """Return one fragment of a call, and record it in SGLang's streaming state."""
         name, arguments = function.get("name"), function["arguments"]
-        if name is not None:  # Only the first fragment of a call has the name. Later ones continue the arguments.
+        if name is not None:  # Only the first fragment of a call contains the name.
             self.prev_tool_call_arr.append({"name": name, "arguments": ""})
             self.streamed_args_for_tool.append("")
             self.incomplete_tool_call_indices.add(index)

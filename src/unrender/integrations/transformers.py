@@ -1,4 +1,4 @@
-"""transformers: templates from tokenizers, constraints for `generate`, and messages from its output.
+"""transformers: loads templates from tokenizers, constrains `generate`, and parses its output.
 
 >>> from unrender import ChatTemplate
 >>> turn = ChatTemplate.from_string("{{ messages[-1].content }}|").prepare([{"role": "user", "content": "Hello"}])
@@ -26,7 +26,7 @@ from unrender.rendering.loading import LoadedTemplates
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
 AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-"""Options for decoding output without removing special tokens or spaces."""
+"""Options that make a tokenizer decode output without removing special tokens or spaces."""
 
 
 class Decodes(Protocol):
@@ -63,7 +63,7 @@ def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
 
 
 def _more_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return further tokens that the tokenizer passes to its template, e.g. `sep_token`, as texts."""
+    """Return further tokens that the tokenizer passes to its template, e.g. `sep_token`, as strings."""
     named: Mapping[str, Any] = getattr(tokenizer, "special_tokens_map", None) or {}
     return {
         name: list(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -95,20 +95,20 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
-    It's a `TextStreamer` of transformers, so text arrives word by word. Its `parser` has the message so far. It supports one sequence at a
-    time, without beam search.
+    The streamer is a `TextStreamer` of transformers, so text arrives word by word. Its attribute `parser` contains the message so far. It
+    supports one sequence at a time, without beam search.
     """
     base = importlib.import_module("transformers").TextStreamer
 
     class EventStreamer(base):  # type: ignore[misc, valid-type]
-        """Feeds a parser with the text of each token."""
+        """Feeds the text of each token to a parser."""
 
         def __init__(self) -> None:
             super().__init__(tokenizer, skip_prompt=True, **AS_WRITTEN)
             self.parser: Parser = turn.parser()
 
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
-            """Handle text that won't change anymore."""
+            """Handle text that is final."""
             events = self.parser.feed(text) if text else []
             if stream_end:
                 events += self.parser.finish()
@@ -142,10 +142,10 @@ def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
 
 
 def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generator[Event, None, None]:
-    """Generate one answer and yield its events as they become final; `generation` is passed to `model.generate`.
+    """Generate one answer, and yield its events as they become final. `generation` contains arguments of `model.generate`.
 
-    The prompt is tokenized without adding special tokens, and the answer ends at the turn's stop texts. Errors of `generate` are raised
-    here. Leaving the loop or calling `close` stops the model at its next token.
+    The prompt is tokenized without adding special tokens, and the answer ends at the turn's stop texts. Errors of `generate` are raised in
+    the calling thread. Leaving the loop or calling `close` stops the model at its next token.
 
     Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
     """
@@ -173,7 +173,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
             if isinstance(found, BaseException):
                 raise found
             yield from found
-    finally:  # Leaving the loop early stops the model, because `cancelled` is checked after each token.
+    finally:  # If the loop is left early, stop the model, which checks `cancelled` after each token.
         unwanted.set()
         thread.join()
 
@@ -188,13 +188,13 @@ class _Constrained:
         self._length = 0
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the scores with tokens that aren't allowed set to minus infinity."""
+        """Return the scores. The scores of tokens that aren't allowed are minus infinity."""
         rows, length = input_ids.shape
-        # Unless the length has grown by one, this is a new prompt, e.g. of another `generate` call.
+        # If the length hasn't grown by exactly one, this is a new prompt, e.g. of another `generate` call.
         if not self._rows or length != self._length + 1:
             self._rows = self._begun(rows, scores.shape[-1])
         else:
-            # The grammar doesn't cover the prompt, so matchers only see generated tokens.
+            # The grammar doesn't cover the prompt, so pass only generated tokens to the matchers.
             self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
         self._length = length
         paired = zip(self._rows, scores, strict=True)
@@ -210,7 +210,7 @@ class _Constrained:
 
 
 def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
-    """Return the matcher after adding a token; None if the sequence has ended."""
+    """Return the matcher after adding a token, or None if the sequence has ended."""
     if matcher is None:
         return None
     try:
@@ -226,11 +226,11 @@ class _Ended:
     def __init__(self, turn: Turn, tokenizer: Decodes) -> None:
         self._stops, self._tokenizer = turn.stop, tokenizer
         self._most = max((len(stop.encode()) for stop in turn.stop), default=0)
-        """Maximum number of tokens in a stop text."""
+        """Maximum length of a stop text in tokens."""
         self._start = 0
 
     def __call__(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
-        """Return a flag for each sequence that has ended."""
+        """Return a flag for each sequence, which is True if the sequence has ended."""
         # At the first call, the sequence is the prompt and one token. Stop texts in the prompt are ignored.
         self._start = self._start or input_ids.shape[1] - 1
         late = input_ids[:, max(self._start, input_ids.shape[1] - self._most) :].tolist()

@@ -28,21 +28,22 @@ from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
 _MARK = {"read_by": "unrender"}
-"""Placeholder for `response_template`, used if the format can't be exported."""
+"""Placeholder for `response_template` if the format can't be exported."""
 Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
-"""The ids of answers, and optionally their log probabilities."""
+"""The token ids of answers, and optionally their log probabilities."""
 
 
 def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tokenizer:
-    """Give a tokenizer a `parse_response` for its own template's answers, for GRPO and other trainers; return the tokenizer.
+    """Set a tokenizer's `parse_response` to a parser for its own template's answers, and return the tokenizer.
 
-    It takes the same arguments as the method in transformers: text or ids, one or a batch, `prefix` with the prompt, and `tools`. In the
-    returned messages, arguments of calls are objects. It never raises on model output: text that isn't a valid call is content. Malformed
-    tools raise `ValueError`, which trainers catch. Without `tools`, any name counts as a tool.
+    `parse_response` takes the same arguments as the method in transformers: text or ids, a single response or a batch, `prefix` with the
+    prompt, and `tools`. It returns messages in which the arguments of calls are objects. It never raises on model output, and treats text
+    that isn't a valid call as content. Malformed tools raise `ValueError`, which trainers catch. Without `tools`, any name counts as a
+    tool.
 
-    `install` also sets `response_template`, because trainers check it: to the exported format, or to a placeholder that `save_pretrained`
-    leaves out. For a processor, it changes its tokenizer too. `template` defaults to the tokenizer's own. Raises `TemplateError` if there's
-    none.
+    GRPO and other trainers check `response_template`. So `install` sets it to the exported format, or to a placeholder that
+    `save_pretrained` leaves out. If `tokenizer` is a processor, its tokenizer is also changed. `template` defaults to the tokenizer's own.
+    Raises `TemplateError` if there's none.
     """
     given: Any = tokenizer
     inner = getattr(given, "tokenizer", given)
@@ -86,10 +87,10 @@ def rollout_func(
 ) -> Callable[[Sequence[Any], Any], dict[str, Any]]:
     """Return a `rollout_func` for `GRPOTrainer`. Each multi-turn conversation becomes one row of sampled ids.
 
-    `tools` are functions for the model to call; pass them here, not to the trainer. `respond` returns the messages after an answer, or none
-    to end the conversation; the default returns the results of the tools. `generate` samples answers to prompts of ids; the default uses
-    the trainer. `template` defaults to the tokenizer's own, and `settings` are arguments of `ChatTemplate.prepare`. A conversation ends
-    after `turns` answers, at the trainer's `max_completion_length`, or if its prompt can't be extended.
+    `tools` are functions that the model can call. Pass them to `rollout_func`, not to the trainer. `respond` returns the messages after an
+    answer, or none to end the conversation. The default returns the results of the tools. `generate` samples answers to prompts of ids. The
+    default uses the trainer. `template` defaults to the tokenizer's own, and `settings` are arguments of `ChatTemplate.prepare`. A
+    conversation ends after `turns` answers, at the trainer's `max_completion_length`, or if its prompt can't be extended.
     """
     said = respond or (lambda message: _results(message, tools))
     sample = generate or _by_trainer
@@ -117,7 +118,10 @@ def rollout_func(
 
 
 def _extended(rollout: Rollout, messages: Sequence[Mapping[str, Any]], longest: int) -> Rollout | None:
-    """Return an extended copy of the rollout; None if there are no messages, it can't be extended, or no token is left for an answer."""
+    """Return an extended copy of the rollout.
+
+    Returns None if there are no messages, if the rollout can't be extended, or if no token is left for an answer.
+    """
     longer = rollout.fork()
     try:
         if messages:
@@ -145,7 +149,7 @@ def _exported(template: ChatTemplate) -> dict[str, Any] | None:
 
 
 class _Unmarked:
-    """`save_pretrained` without the placeholder `response_template`, which no library could read."""
+    """A `save_pretrained` that leaves out the placeholder `response_template`, which no library could read."""
 
     def __init__(self, saved: Any) -> None:
         self._saved = saved
@@ -173,12 +177,12 @@ class _Responses:
     def __call__(
         self, response: Any, schema: object = None, *, prefix: Any = None, tools: Sequence[Any] | None = None
     ) -> Any:
-        """Return the message of a response, or the messages of a batch. `schema` is ignored."""
+        """Return the message of a response, or a list of messages for a batch. `schema` is ignored."""
         del schema
         texts, prefixes = self._texts(response), self._texts("" if prefix is None else prefix)
         batch = not isinstance(texts, str)
         rows = texts if isinstance(texts, list) else [texts]
-        # One prompt applies to all responses of a batch: `["a", "b"]` may be two answers to one question.
+        # A single prompt applies to all responses of a batch. For example, `["a", "b"]` may be two answers to one question.
         before = prefixes if isinstance(prefixes, list) else [prefixes] * len(rows)
         try:
             turns = [lenient_turn(self._template, prompt, tools) for prompt in before]
@@ -188,7 +192,7 @@ class _Responses:
         return read if batch else read[0]
 
     def _texts(self, given: Any) -> str | list[str]:
-        """Return a text, or the texts of a batch, from text, ids or arrays of ids."""
+        """Return the text of a response, or a list of texts for a batch. `given` contains text, ids or arrays of ids."""
         if hasattr(given, "tolist"):
             given = given.tolist()
         if isinstance(given, str):
@@ -205,7 +209,7 @@ class _Responses:
 
 
 def _as_trained(message: Message) -> dict[str, Any]:
-    """Return the message with arguments as objects."""
+    """Return the message as a dict in which arguments are objects."""
     plain: dict[str, Any] = {**message.to_openai()}
     for call in plain.get("tool_calls", ()):
         call["function"]["arguments"] = json.loads(call["function"]["arguments"])
@@ -218,7 +222,7 @@ def _by_trainer(prompts: Sequence[list[int]], trainer: Any) -> Sampled:
 
 
 def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict[str, Any]]:
-    """Call the tools and return their results or exceptions as messages."""
+    """Call the tools, and return their results or exceptions as messages."""
     named = {function.__name__: function for function in tools}
     return [
         {

@@ -29,7 +29,7 @@ _QUESTION = {"role": "user", "content": "Hello"}
 class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
     """Builder of token sequences for any template, which appends the template's text to the sampled answer.
 
-    A builder is for one conversation, as in verl's agent loops. Sampled tokens are never removed from the prompt. Methods raise
+    As in verl's agent loops, each builder handles one conversation. Sampled tokens are never removed from the prompt. Methods raise
     `ValueError` if it's uncertain what the template would write next.
     """
 
@@ -55,7 +55,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
             raise ValueError(str(error)) from error
 
     def merge_assistant_tokens(self, runtime_token_ids: list[int], assistant_token_ids: list[int]) -> MergeResult:
-        """Append an answer, or more of the last one, without changing its ids."""
+        """Append an answer, or the continuation of the last one, without changing its ids."""
         start = len(runtime_token_ids)
         begun = self._answer.start if self._answer and self._answer.stop == start else start
         self._answer = range(begun, start + len(assistant_token_ids))
@@ -83,7 +83,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError as error:
             raise ValueError(str(error)) from error
-        # The tokens that end the answer are verl's "boundary". No appended token is trained on.
+        # The tokens that end the answer are verl's "boundary". Appended tokens are excluded from training.
         boundary = sum(1 for _ in takewhile(lambda piece: pieces[piece].message is None, encoded.pieces))
         self._answer = range(0)
         return MergeResult(
@@ -122,7 +122,7 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
 
 
 def install(*families: str) -> None:
-    """Register the parser as `unrender`, and the builder for all models without a builder in verl.
+    """Register the parser as `unrender`, and the builder for all models for which verl has no builder.
 
     `families` names model families whose builders in verl are also replaced, e.g. "qwen3". Builders for images aren't replaced.
     """

@@ -3,9 +3,9 @@
 vLLM discovers the plug-in through the entry point `vllm.general_plugins`, so no further setup is needed: `vllm serve MODEL
 --enable-auto-tool-choice --tool-call-parser unrender --reasoning-parser unrender`.
 
-Strategy: one parser finds reasoning, content and calls, so one subclass of vLLM's `Parser` replaces both of vLLM's parsers. vLLM selects
-parsers by name in `ParserManager.get_parser`. `register` overrides that function for the name `unrender`. Nothing of vLLM is imported
-earlier. The extra `vllm` lists the supported releases, and `scripts/run.py plugins` tests them.
+Strategy: one parser finds reasoning, content and calls, so a single subclass of vLLM's `Parser` replaces vLLM's reasoning parser and its
+tool parser. vLLM selects parsers by name in `ParserManager.get_parser`. `register` overrides that function for the name `unrender`. vLLM
+isn't imported earlier. The extra `vllm` lists the supported releases, and `scripts/run.py plugins` tests them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _USED = {
 }
 """All names used from vLLM, by module."""
 _NEW = ("set_prompt_token_ids",)
-"""Methods that only vLLM 0.32 and later call. Earlier releases don't pass the prompt for a complete answer."""
+"""Methods that only vLLM 0.32 and later call. Earlier releases don't pass the prompt when they parse a complete answer."""
 _log = logging.getLogger("unrender.vllm")
 
 
@@ -70,7 +70,7 @@ def register() -> None:
     require(_USED)
     manager: Any = importlib.import_module("vllm.parser").ParserManager
     theirs = manager.get_parser
-    if getattr(theirs, "of_unrender", False):  # An engine may call its plug-ins repeatedly in one process.
+    if getattr(theirs, "of_unrender", False):  # An engine may call a plug-in's entry point repeatedly in one process.
         return
     tool_parsers, reasoning = map(importlib.import_module, ("vllm.tool_parsers", "vllm.reasoning"))
     whole = above(_Parser, importlib.import_module(_PARSER).Parser, "UnrenderParser", new=_NEW)
@@ -109,13 +109,13 @@ def _chooser(theirs: Any, whole: type) -> Any:
         if len(names) > 1:
             raise TypeError(f"{flags} can't be combined: use {NAME} for both, or set only one")
         if is_harmony:
-            # For such a model, the prompt, the grammar and the Responses API are also hard-coded in vLLM.
+            # vLLM also hard-codes the prompt, the grammar and the Responses API for such a model.
             raise TypeError(
                 "vLLM parses this model's Harmony format only with its own code: leave out --tool-call-parser unrender and "
                 "--reasoning-parser unrender, or serve the model with the gateway, `unrender serve`"
             )
         tokenizer = more.pop("tokenizer", None)
-        # vLLM's own result has the requested parsers and strictness.
+        # Take the requested parsers and strictness from vLLM's own result.
         composed = theirs(*given, **more)
         if composed is None:
             return None
@@ -134,11 +134,11 @@ def _chooser(theirs: Any, whole: type) -> Any:
 
 
 def _let_calls_end_first() -> None:
-    """Make vLLM's Responses server end an open call before it starts another item from the same delta; idempotent.
+    """Make vLLM's Responses server end an open call before it starts another item from the same delta. Repeated calls have no effect.
 
     The server handles a delta's content before its calls. Suppose a chunk contains the last arguments of a call and text after it. The text
     would close the call too early, and the arguments, which have no name, would then abort the stream. No order of deltas avoids that in
-    the last chunk. So the fix is where the server splits deltas, and it's applied only once this parser is in use.
+    the last chunk. So `split_delta` of the server is replaced, but only once this parser is in use.
     """
     server: Any = sys.modules.get(_RESPONSES)
     theirs = getattr(server, "split_delta", None)
@@ -153,7 +153,7 @@ def _let_calls_end_first() -> None:
 
 
 def _begins_something(part: Any) -> bool:
-    """Return False for the rest of a call, True for any other part of a delta."""
+    """Return False if this part of a delta continues a call, and True otherwise."""
     function = part.tool_calls[0].function if part.tool_calls else None
     return function is None or function.name is not None
 
@@ -216,7 +216,7 @@ class _Parser:
     def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
         """Set the rendered prompt."""
         prompt = tail_text(self.model_tokenizer, prompt_token_ids)
-        # vLLM may pass the same prompt again. Then the parser keeps its state.
+        # If vLLM passes the same prompt again, the parser keeps its state.
         if prompt != self._prompt:
             self._prompt = prompt
             self._parser = self._counter = self._turn = None
@@ -235,7 +235,7 @@ class _Parser:
         form = _asked_form(request)
         try:
             turn = self._answering(request, form or None, auto=self._enable_auto_tools)
-            # vLLM handles formats other than JSON itself after the reasoning, unless a call is required.
+            # If the response format isn't JSON, vLLM applies it after the reasoning itself, unless a call is required.
             if self._is_constrained(turn) and (form != {} or is_forced(turn.request)):
                 self._constrain(request, turn)
         except (RequestError, GrammarError) as error:
@@ -254,7 +254,7 @@ class _Parser:
         return asked or (level or 0) > 0
 
     def _constrain(self, request: Any, turn: Turn) -> None:
-        # Before 0.33, the Responses API with a reasoning parser applies the grammar only after the reasoning.
+        # In vLLM releases before 0.33, the Responses API with a reasoning parser applies the grammar only after the reasoning.
         waits = not hasattr(request, "_grammar_from_parser") and self._reasoning_parser is not None
         if not hasattr(request, "_parser_structured_outputs") and getattr(
             getattr(request, "text", None), "format", None
@@ -272,7 +272,7 @@ class _Parser:
         tag = params(structural_tag=json.dumps(content))
         if hasattr(
             request, "_parser_structured_outputs"
-        ):  # Responses API, which returns the requested format to the client.
+        ):  # The Responses API returns the requested format to the client, so set only the parser's attribute.
             request._parser_structured_outputs = tag
         else:
             request.structured_outputs = tag
@@ -288,7 +288,7 @@ class _Parser:
         enable_auto_tools: bool = False,
         model_output_token_ids: Sequence[int] = (),
     ) -> tuple[str | None, str | None, list[Any] | None]:
-        """Return reasoning, content and calls of a complete answer. The results of `parse_delta` add up to the same."""
+        """Return reasoning, content and calls of a complete answer. Merging the results of `parse_delta` gives the same answer."""
         parser = self._begun(request, auto=enable_auto_tools)
         reason = _finish_reason(request, len(model_output_token_ids))
         found = said([*parser.feed(model_output), *parser.finish(reason)])
@@ -296,7 +296,7 @@ class _Parser:
         calls = [
             function(id=call.id, name=call.name, arguments=call.arguments_json) for call in parser.message.tool_calls
         ]
-        # A message without reasoning and calls needs content, even if it's empty, because clients expect text.
+        # A message without reasoning and calls needs content, even an empty string, because clients expect text.
         nothing = None if found.reasoning or calls else ""
         return found.reasoning or None, found.content or nothing, calls or None
 
@@ -309,11 +309,11 @@ class _Parser:
         *,
         finished: bool,
     ) -> Any:
-        """Return the `DeltaMessage` for a chunk; None if the chunk adds nothing."""
+        """Return the `DeltaMessage` for a chunk, or None if the chunk adds nothing to the message."""
         if self._prompt is None and prompt_token_ids is not None:
             self.set_prompt_token_ids(prompt_token_ids)
         self._tokens += len(delta_token_ids)
-        if self._parser is None:  # The first chunk. The server module has been imported by now, so it can be patched.
+        if self._parser is None:  # The server module has been imported by the first chunk, so patch it now.
             _let_calls_end_first()
             self._parser = self._begun(request, auto=self._enable_auto_tools)
         events = self._parser.feed(delta_text) if delta_text else []
@@ -322,7 +322,7 @@ class _Parser:
         reasoning = found.reasoning if request.include_reasoning else ""
         calls = [_call(protocol, call) for call in found.calls]
         fields = {"reasoning": reasoning, "content": found.content, "tool_calls": calls}
-        # Leave out empty fields. Otherwise the client would get `"content": ""`.
+        # Leave out empty fields, so that the client doesn't get `"content": ""`.
         fields = {name: value for name, value in fields.items() if value}
         return protocol.DeltaMessage(**fields) if fields else None
 
@@ -330,7 +330,7 @@ class _Parser:
         """Return the number of reasoning tokens in the answer so far."""
         if self._reasoning_parser is None or self._turn is None:
             return 0
-        # vLLM calls this repeatedly as the answer grows. Ids that don't continue the previous ones belong to another answer.
+        # vLLM calls this repeatedly as the answer grows. If the ids don't continue the previous ones, they belong to another answer.
         if self._counter is None or not self._counter.continues(token_ids):
             self._counter = ReasoningTokens(self._turn, self.model_tokenizer)
         return self._counter.count(token_ids)
@@ -356,7 +356,7 @@ class _Parser:
         )
 
     def _likely_prompt(self, request: Any) -> str:
-        """Return a prompt with the same end as the request's, for vLLM releases that don't pass the prompt."""
+        """Return a prompt that ends like the request's prompt, for vLLM releases that don't pass the prompt."""
         own = ("add_generation_prompt", "continue_final_message", "tools", "messages", "chat_template")
         variables = {name: value for name, value in self._variables.items() if name not in own}
         asked = [{"role": "user", "content": "?"}]
@@ -377,7 +377,7 @@ class _Parser:
         return request_template(source, found) if source else found
 
     def _known_calls(self, request: Any) -> int:
-        # Numbered ids continue after the calls of the conversation, which vLLM may not have counted yet.
+        # Numbered ids continue after the calls of the conversation. vLLM may not have counted these calls yet.
         state = self._stream_state
         if state.history_tool_call_cnt_initialized:
             return int(state.history_tool_call_cnt)
@@ -400,7 +400,7 @@ def _last_text(request: Any) -> str:
 
 
 def _reads_calls(choice: Any, *, auto: bool) -> bool:
-    """Return True if calls are parsed. With `auto`, calls that the model may choose to make are parsed too."""
+    """Return True if calls are parsed. `auto` determines the result if the model may choose whether to call a tool."""
     # The Responses API sends `{"mode": "auto"}` for allowed tools. A named function has no mode and is required.
     mode = choice.get("mode", "required") if isinstance(choice, Mapping) else choice
     return auto if mode in (None, "auto") else mode != "none"
@@ -416,20 +416,20 @@ def _call(protocol: Any, call: Mapping[str, Any]) -> Any:
 
 
 def _asked_form(request: Any) -> dict[str, Any] | None:
-    """Return the `response_format` of a JSON request; None for free text, {} for any other format."""
+    """Return the `response_format` of a JSON request. Returns None for free text, and {} for any other format."""
     asked = request.extract_structured_outputs()
     if asked is None:
         return None
     if asked.json_object:
         return {"type": "json_object"}
-    if asked.json is None:  # A choice, a regex or a grammar, which can't be expressed as a schema.
+    if asked.json is None:  # This is a choice, a regex or a grammar, which can't be expressed as a schema.
         return {}
     schema = json.loads(asked.json) if isinstance(asked.json, str) else asked.json
     return json_form(schema)
 
 
 def _finish_reason(request: Any, tokens: int) -> str | None:
-    """Return "length" if the answer has reached the request's token limit. vLLM doesn't pass a finish reason to parsers."""
+    """Return "length" if the answer has reached the request's token limit, because vLLM doesn't pass a finish reason to parsers."""
     fields = ("max_completion_tokens", "max_tokens", "max_output_tokens")
     limits = (getattr(request, name, None) for name in fields)
     limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), 0)

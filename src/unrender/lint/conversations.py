@@ -1,6 +1,6 @@
-"""Defines ordinary conversations in OpenAI's format, how a template renders them, and the symptom of a mistake.
+"""Defines ordinary conversations in OpenAI's format, their renderings, and the symptom of a mistake.
 
-Rules: a word like ZEBRA occurs only once in a conversation, so it identifies the rendered position of its message.
+Rules: a word like ZEBRA occurs only once in a conversation, so it identifies the position of its message in the rendering.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Messages = Sequence[OpenAIMessage]
 
 _BOS = "⟨BOS⟩"
 _AROUND = 60
-"""Number of characters of a rendering that are shown before and after an excerpt."""
+"""Number of characters shown before and after an excerpt of a rendering."""
 QUESTION, AGAIN = "Tell me about ZEBRAS.", "And about YAKS?"
 ANSWER, THOUGHT, INSTRUCTIONS, RESULT = "They are STRIPED.", "The user likes ANIMALS.", "Be BRIEF.", "GRASSLAND"
 CITY = "NAIROBI"
@@ -52,7 +52,7 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 def calling(*names: str, objects: bool = False, **fields: Any) -> OpenAIMessage:
     """Return an assistant message with calls of `names`.
 
-    Arguments are JSON text, as in OpenAI's API, or with `objects`, objects as in the documentation of transformers.
+    Arguments are JSON text, as in OpenAI's API. With `objects`, they are objects, as in the documentation of transformers.
     """
     given = {"city": CITY}
     functions = [{"name": name, "arguments": given if objects else json.dumps(given)} for name in names]
@@ -79,7 +79,7 @@ class Subject:
         return self._render(messages, tools, add_generation_prompt=True, **context)
 
     def unaided(self, messages: Messages, tools: Sequence[Any] = ()) -> Rendering:
-        """Render a prompt as `raw` does, but without required variables other than the date."""
+        """Render a prompt as `raw` does, but without setting any required variables except the date."""
         required = tuple(pair for pair in self.capabilities.required_context if DATE.fullmatch(pair[0]))
         variables = shape_context(tools, replace(self.capabilities, required_context=required))
         return self.template.render(messages, **{"add_generation_prompt": True, **variables})
@@ -98,7 +98,7 @@ class Subject:
         text = self.prompt(messages, **given).text
         if isinstance(self.template, FunctionTemplate) or "bos_token" not in self.template.facts.sets:
             return text, _BOS
-        # After `{% set bos_token = '<s>' %}`, only a rendering shows the final value.
+        # Render `bos_token` to get its final value, which the template may change, e.g. with `{% set bos_token = '<s>' %}`.
         telling = Template(f"{self.template.source}{_BOS}{{{{ bos_token }}}}", eos_token=self.template.eos_token)
         written = replace(self, template=telling).prompt(messages, **given).text
         return text, written.rpartition(_BOS)[2]
@@ -144,18 +144,18 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """The sign of one mistake."""
+    """The evidence of a mistake in a template."""
 
     text: str
     messages: Messages
     excerpt: str = ""
     """The relevant part of the rendering."""
     line: int | None = None
-    """The template line where rendering failed; None if it didn't fail."""
+    """The template line at which rendering failed, or None if it didn't fail."""
 
 
 def excerpt(text: str, word: str) -> str:
-    """Return the last occurrence of a word in a rendering, with its context."""
+    """Return the last occurrence of `word` in a rendering, with its context."""
     at = text.rfind(word)
     return around(text, max(at, 0), at + len(word))
 

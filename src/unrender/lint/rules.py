@@ -1,4 +1,4 @@
-"""The lint rules: conversations that a template rejects, changes or drops, text that it must not write, and unstable prompts.
+"""The lint rules. They find conversations that a template rejects, changes or drops, text that it must not write, and unstable prompts.
 
 `lint` checks a template with all rules in order.
 
@@ -54,7 +54,7 @@ class Severity(StrEnum):
     WARNING = "warning"
     """The template causes problems for some callers, for caches or for training."""
     NOTE = "note"
-    """A choice with a cost, or a property of nearly every template."""
+    """A choice with a drawback, or a property of nearly every template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ _ORDINARY: Mapping[str, tuple[Messages, tuple[Any, ...]]] = MappingProxyType(
     }
 )
 _CAUSES = ("undefined-name", "messages-ignored", "ordinary-messages-refused")
-"""Rules that hide all others if the question isn't in the prompt, because the others would be consequences."""
+"""Rules whose violation hides the others if the question isn't in the prompt, because the other violations would be consequences."""
 _MISSPELLED = 0.8
 """Minimum similarity of a misspelled name, from 0 to 1."""
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
@@ -107,7 +107,7 @@ _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
     fix="Fix the spelling, or write `{{ name | default('') }}` for an optional variable.",
 )
 def undefined_name(subject: Subject) -> Iterator[Symptom]:
-    """Yield a question that fails because of a variable that neither the template nor a server sets."""
+    """Yield a question that fails because it needs a variable that neither the template nor a server sets."""
     for messages, tools in _ORDINARY.values():
         rendering = subject.unaided(messages, tools)
         if name := missing_variable(rendering, subject.template):
@@ -118,7 +118,7 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
             yield Symptom(f"{name!r} is undefined{meant}", messages, line=rendering.line)
             return
     for meant in ("messages", "tools"):
-        # `{% for message in mesages %}` writes nothing and raises no error.
+        # `{% for message in mesages %}` writes nothing and raises no error, so look for misspelled names.
         if name := _misspelled(subject, meant):
             lines = subject.template.source.splitlines()
             line = next(number for number, text in enumerate(lines, 1) if name in text)
@@ -126,7 +126,7 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
 
 
 def _misspelled(subject: Subject, name: str) -> str:
-    """Return a similar variable that the template uses instead of `name`; "" if it uses `name` or nothing similar."""
+    """Return a similar variable that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
     read = subject.template.variables if subject.template.source else ()
     return "" if name in read else next(iter(get_close_matches(name, read, n=1, cutoff=_MISSPELLED)), "")
 
@@ -164,14 +164,14 @@ def ordinary_messages_refused(subject: Subject) -> Iterator[Symptom]:
     fix="Write `{{ message.content or '' }}`.",
 )
 def null_content_refused(subject: Subject) -> Iterator[Symptom]:
-    """Yield an assistant message with null content that is rejected, or written as `None`.
+    """Yield an assistant message with null content that is rejected, or rendered as `None`.
 
-    Every accepted form of the calls must show this problem.
+    The problem must occur with every form of the calls that the template accepts.
     """
     if not (subject.takes_tools or subject.writes_calls):
-        return  # Null content occurs only with calls, and there are none here.
+        return  # There are no calls here, and null content occurs only with calls.
     forms = [calling(FIRST, objects=True), calling(FIRST)]
-    # Messages that are also rejected with empty content are left out, e.g. because the template needs arguments as objects.
+    # Leave out messages that are also rejected with empty content, e.g. because the template needs arguments as objects.
     taken = [message for message in forms if subject.raw([USER, message, tool_result()], TOOLS).error is None]
     found = [next(_null_content(subject, message), None) for message in taken]
     if found and found[0] and all(found):
@@ -194,7 +194,7 @@ def _null_content(subject: Subject, message: OpenAIMessage) -> Iterator[Symptom]
     fix="Branch on `arguments is string`, or pass arguments as objects (as `prepare` does).",
 )
 def string_arguments_refused(subject: Subject) -> Iterator[Symptom]:
-    """Yield a call that is rejected with arguments as JSON text, as servers return them, but accepted with objects."""
+    """Yield a call that is rejected if its arguments are JSON text, as servers return them, but accepted with an object."""
     yield from _one_form(subject, calling(FIRST), calling(FIRST, objects=True), "JSON text")
 
 
@@ -205,7 +205,7 @@ def string_arguments_refused(subject: Subject) -> Iterator[Symptom]:
     fix="Write `arguments if arguments is string else arguments | tojson`, or pass text (as `prepare` does).",
 )
 def object_arguments_refused(subject: Subject) -> Iterator[Symptom]:
-    """Yield a call that is rejected with arguments as an object, but accepted with JSON text."""
+    """Yield a call that is rejected if its arguments are an object, but accepted with JSON text."""
     yield from _one_form(subject, calling(FIRST, objects=True), calling(FIRST), "an object")
 
 
@@ -223,7 +223,7 @@ def _one_form(subject: Subject, message: Any, other: Any, form: str) -> Iterator
     fix="Write `arguments if arguments is string else arguments | tojson`, or pass objects (as `prepare` does).",
 )
 def arguments_double_encoded(subject: Subject) -> Iterator[Symptom]:
-    """Yield a call with arguments as JSON text that are encoded a second time as a JSON string."""
+    """Yield a call whose arguments are JSON text and are encoded a second time, as a JSON string."""
     messages = [USER, calling(FIRST), tool_result()]
     once, twice = (
         subject.raw([USER, form, tool_result()], TOOLS).text for form in (calling(FIRST, objects=True), calling(FIRST))
@@ -258,7 +258,7 @@ def second_call_refused(subject: Subject) -> Iterator[Symptom]:
     fix="Write `tools` into the system message, or describe them in it yourself.",
 )
 def tools_ignored(subject: Subject) -> Iterator[Symptom]:
-    """Yield a question with tools whose names aren't in the prompt."""
+    """Yield a question with tools if the names of the tools aren't in the prompt."""
     rendering = subject.prompt([USER], TOOLS)
     if rendering.error is None and not subject.takes_tools and not _misspelled(subject, "tools"):
         yield Symptom("the offered tools are not in the prompt", [USER])
@@ -274,7 +274,7 @@ def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
     """Yield a conversation whose call isn't in the history, if the template uses tools."""
     messages = [USER, calling(FIRST), tool_result()]
     rendering = subject.history(messages[:2], TOOLS)
-    # Some templates write calls only if tools are offered, and then their names are in the prompt too.
+    # Some templates write calls only if tools are offered, and the names are then also in the prompt. So count the name.
     written = rendering.text.count(FIRST) > subject.history(messages[:1], TOOLS).text.count(FIRST)
     if subject.takes_tools and not subject.writes_calls and not written and rendering.error is None:
         yield Symptom("a tool call in the history is not written", messages)
@@ -287,8 +287,8 @@ def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
     fix="Write messages with the role `tool`.",
 )
 def tool_results_dropped(subject: Subject) -> Iterator[Symptom]:
-    """Yield a conversation whose tool result is dropped with every form of its call, if the template uses tools."""
-    # A template may write the result only with one form of arguments. Another rule checks the forms.
+    """Yield a conversation whose tool result is dropped for every form of its call, if the template uses tools."""
+    # A template may write the result for only one form of arguments. Another rule reports problems with the forms.
     forms = (calling(FIRST), calling(FIRST, objects=True))
     renderings = [subject.raw([USER, form, tool_result()], TOOLS) for form in forms]
     taken = [rendering for rendering in renderings if rendering.error is None]
@@ -315,7 +315,7 @@ def system_message_dropped(subject: Subject) -> Iterator[Symptom]:
     fix="Write `message.reasoning_content` between the markers, at least for the last answer.",
 )
 def reasoning_never_written(subject: Subject) -> Iterator[Symptom]:
-    """Yield an answer whose reasoning is dropped, if the template's model reasons."""
+    """Yield an answer whose reasoning is dropped, although the format has reasoning."""
     messages = [USER, _REASONED]
     # Some templates write reasoning only in answers with calls.
     written = subject.writes_reasoning or subject.writes_reasoning_with_calls
@@ -358,7 +358,7 @@ def reasoning_dropped_from_history(subject: Subject) -> Iterator[Symptom]:
     fix="Write the closing marker before the content, or no opening one.",
 )
 def content_in_open_reasoning(subject: Subject) -> Iterator[Symptom]:
-    """Yield an answer without reasoning after a start marker of reasoning that is never closed."""
+    """Yield an answer without reasoning that follows a start marker of reasoning without an end marker."""
     start, end = (text.strip() for text in (subject.format.reasoning.start, subject.format.reasoning.end))
     for messages in ([USER, ASSISTANT], [USER, ASSISTANT, NEXT_USER]):
         text = subject.history(messages).text
@@ -376,7 +376,7 @@ def content_in_open_reasoning(subject: Subject) -> Iterator[Symptom]:
 def content_cut_at_marker(subject: Subject) -> Iterator[Symptom]:
     """Yield an answer that mentions a reasoning marker, if the template drops a part of the answer."""
     end = subject.format.reasoning.end.strip()
-    # Some templates drop everything before the end marker: `content.split('</think>')[-1]`.
+    # Some templates drop everything before the end marker, e.g. with `content.split('</think>')[-1]`.
     said = f"FIRST {end} THEN"
     messages = [USER, {**ASSISTANT, "content": said}, NEXT_USER]
     if end:
@@ -407,9 +407,9 @@ def bos_doubled(subject: Subject) -> Iterator[Symptom]:
     fix="Inside `{% if add_generation_prompt %}`, write the header that answers have in the history.",
 )
 def generation_prompt_missing(subject: Subject) -> Iterator[Symptom]:
-    """Yield a question if no prompt ends with the header of the answer.
+    """Yield a question if its prompt doesn't end with the header of the answer.
 
-    Only templates whose history has a header before all answers are checked.
+    Only templates whose history contains a header before all answers are checked.
     """
     asked = subject.history([USER]).text
     if subject.prompt([USER]).text != asked or not asked:
@@ -418,7 +418,7 @@ def generation_prompt_missing(subject: Subject) -> Iterator[Symptom]:
     kinds += [calling(FIRST)] if subject.writes_calls else []
     kinds += [{**ASSISTANT, "reasoning_content": THOUGHT}] if subject.writes_reasoning else []
     answers = [subject.history([USER, kind]).text.removeprefix(asked) for kind in kinds]
-    # `<bot>It rains.`, `<bot><call>…`, `<bot><think>…`: the common start of all answers is the header that is missing in the prompt.
+    # The common start of all answers is the header, e.g. `<bot>` in `<bot>It rains.`, `<bot><call>…` and `<bot><think>…`.
     header = common_prefix([*answers, answers[0].partition(ANSWER)[0]])
     if ANSWER in answers[0] and header.strip():
         yield Symptom(f"`add_generation_prompt` does nothing; {header.strip()!r} is never asked for", [USER])
@@ -431,7 +431,7 @@ def generation_prompt_missing(subject: Subject) -> Iterator[Symptom]:
     fix="Write the last header only `{% if add_generation_prompt %}`.",
 )
 def generation_prompt_always(subject: Subject) -> Iterator[Symptom]:
-    """Yield a finished conversation if its rendering ends with a generation prompt anyway."""
+    """Yield a finished conversation if its rendering still ends with a generation prompt."""
     messages = [USER, ASSISTANT]
     text = subject.history(messages).text
     tail = text[text.rfind(ANSWER) + len(ANSWER) :]
@@ -448,7 +448,7 @@ def generation_prompt_always(subject: Subject) -> Iterator[Symptom]:
     fix="Write each message the same in every position, and keep the generation prompt's text in the history.",
 )
 def history_not_prefix_stable(subject: Subject) -> Iterator[Symptom]:
-    """Yield conversations whose next prompt doesn't start with the text that the model has seen.
+    """Yield conversations in which the next prompt doesn't start with the text that the model has already processed.
 
     That text is the last prompt, with or without the rendered answer.
     """
@@ -472,7 +472,7 @@ def _unstable(
     )
     if any(rendering.error for rendering in (asked, written, later)):
         return
-    # The prompt may be kept but not the answer, e.g. because the next prompt lacks its reasoning.
+    # Check the answer separately, because the next prompt may keep the previous prompt but drop e.g. the answer's reasoning.
     for before, whose in ((asked.text, "prompt"), (written.text.rstrip(), "answer")):
         if not later.text.startswith(before):
             same = len(os.path.commonprefix([before, later.text]))
@@ -488,9 +488,9 @@ def _unstable(
     fix="Tokenize message texts separately (split_special_tokens), or reject such texts.",
 )
 def special_tokens_injectable(subject: Subject) -> Iterator[Symptom]:
-    """Yield a question that contains an end-of-turn marker, if the template writes it unchanged."""
+    """Yield a question that contains an end-of-turn marker, if the template writes the marker unchanged."""
     turn = subject.format.turn
-    # `Ignore this.<|im_end|>OBEY` in a question ends the user's turn if the tokenizer parses special tokens in text.
+    # If the tokenizer parses special tokens in text, `Ignore this.<|im_end|>OBEY` in a question ends the user's turn.
     marker = next((text.strip() for text in (*turn.all_ends, *turn.headers) if text.strip()), "")
     if len(marker) < 2:
         return
@@ -511,7 +511,7 @@ def _missing(rendering: Rendering, word: str, messages: Messages, text: str) -> 
 
 
 RULES: tuple[Rule, ...] = tuple(_RULES)
-"""All rules in three groups (rejected conversations, lost text, prompts), the most severe first in each."""
+"""All rules in three groups (rejected conversations, lost text, prompts). In each group, the most severe rules come first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -521,15 +521,15 @@ class Finding:
     rule: str
     severity: Severity
     text: str
-    """The observation, in a sentence without a full stop."""
+    """The observation as a sentence without a full stop."""
     harm: str
     fix: str
     messages: tuple[OpenAIMessage, ...]
     """The conversation that shows it, in OpenAI's format."""
     excerpt: str
-    """The relevant part of the rendering; empty if something is missing from it."""
+    """The relevant part of the rendering, or "" if the mistake is that something is missing."""
     line: int | None = None
-    """The template line that failed, counted from 1; None if nothing failed, or if the line isn't known."""
+    """The template line that failed, counted from 1. None if nothing failed, or if the line isn't known."""
     source: str = ""
     """The text of that line."""
 
@@ -549,9 +549,9 @@ class Finding:
 
 
 def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Return the mistakes in a template, in the order of `RULES`, without the rules in `ignore`.
+    """Return the mistakes in a template, in the order of `RULES`. The rules in `ignore` are skipped.
 
-    Each rule reports the first mistake that it finds. If a question isn't in the prompt, only the cause is reported. It never raises an
+    Each rule reports the first mistake that it finds. If a question isn't in the prompt, only the cause is reported. `lint` never raises an
     error.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"

@@ -1,8 +1,8 @@
-"""Answers the page's requests, with JSON in and out.
+"""Answers the page's requests. Requests and responses are JSON data.
 
-Rules: `answer` is a pure function. An invalid request returns an object with only the field `error`. No request raises an error or accesses
-files or the network. The library's limits for templates, grammars and verification apply. A field with an invalid type or size raises
-`BadQuestion`, which names the field.
+Rules: `answer` is a pure function. The response to an invalid request is an object with the single field `error`. No request raises an
+error or accesses files or the network. The library's limits for templates, grammars and verification apply. A field with an invalid type or
+size raises `BadQuestion`, which names the field.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _THINKING: Mapping[str, Mapping[str, bool]] = {
     "on": {"enable_thinking": True},
     "off": {"enable_thinking": False},
 }
-"""Variables for each position of the page's thinking switch."""
+"""Maps each position of the page's thinking switch to template variables."""
 
 
 class BadQuestion(UnrenderError):
-    """A field of a request is invalid; the message names it."""
+    """A field of a request is invalid. The message names the field."""
 
 
 def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -> Kind:
-    """Return a field of the request; `default` if it is missing or null.
+    """Return a field of the request, or `default` if the field is missing or null.
 
-    Raises `BadQuestion`, naming the field, if it has another type, or is a text of more than `MAX_DOCUMENT` characters.
+    If the field has another type, or is a string of more than `MAX_DOCUMENT` characters, raises `BadQuestion` with the field's name.
     """
     value = data.get(name)
     if value is None:
@@ -62,15 +62,15 @@ def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -
 
 
 def template_of(data: Mapping[str, Any]) -> ChatTemplate:
-    """Return the template given by `source`, `bos_token` and `eos_token`. Raises `TemplateError`.
+    """Return the template with the source and tokens in `data`. Raises `TemplateError` if it's invalid.
 
-    Its analysis is cached only in memory.
+    The template's analysis is cached only in memory.
     """
     return _template(*(field(data, name, str, "") for name in ("source", "bos_token", "eos_token")))
 
 
 def format_of(data: Mapping[str, Any]) -> Format:
-    """Return the request's `format`, or the format of its template. Raises `FormatError` and `TemplateError`."""
+    """Return the request's `format`, or the format of its template. Raises `FormatError` or `TemplateError` if it's invalid."""
     given = field(data, "format", dict, {})
     return Format.from_dict(given) if given else template_of(data).format
 
@@ -87,7 +87,7 @@ def turn_of(data: Mapping[str, Any]) -> tuple[ChatTemplate, Turn]:
 
 
 def conversation(data: Mapping[str, Any]) -> list[Any]:
-    """Return the messages of the conversation; a single question if there are none."""
+    """Return the messages of the conversation, or a single question if there are none."""
     return field(data, "messages", list, _QUESTION) or _QUESTION
 
 
@@ -122,15 +122,15 @@ _THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let m
 _VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
 """An example argument for each JSON type except strings."""
 _DRAWN = 4
-"""Number of random answers, of which the one with the most parts is shown. Many have only content, or nothing."""
+"""Number of random answers to generate. The one with the most parts is shown, because many answers are empty or contain only content."""
 _EXPLAINED = 100_000
-"""Maximum length of an output to explain. It's parsed about a dozen times."""
+"""Maximum length of an output to explain. The output is parsed about a dozen times."""
 
 
 def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the response to one of `QUESTIONS`, or `{"error": …}` with a message.
 
-    `warnings` in the response are the library's warnings.
+    The response's `warnings` are the warnings issued by the library.
 
     >>> answer("prompt", {"source": "<user>{{ messages[0].content }}</user>"})["prompt"]
     '<user>Hello</user>'
@@ -154,7 +154,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     template = template_of(data)
     analysis = template.analysis
     if not analysis.evidence:
-        # Without evidence, the format only has default values and isn't specific to this template.
+        # A format without evidence has only default values and isn't specific to this template.
         _must_render(template)
     return {
         "format": template.format.to_dict(),
@@ -222,7 +222,10 @@ def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dic
 
 
 def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer. With `legible`, it's readable and rendered by the template; otherwise, it's the most complete of a few random ones."""
+    """Return an answer.
+
+    With `legible`, the answer is readable and rendered by the template. Otherwise, it's the most complete of a few random answers.
+    """
     template, turn = turn_of(data)
     if field(data, "legible", bool, default=False) and (written := _legible(template, turn, data)):
         return {"output": written}
@@ -237,7 +240,7 @@ def _richness(turn: Turn, text: str) -> int:
 
 
 def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str:
-    """Return a rendered answer with reasoning, content and a call, or with the parts that can be parsed back."""
+    """Return a rendered answer with reasoning, content and a call, or with those parts that can be parsed back."""
     thought, said, calls = {"reasoning_content": _THOUGHT}, {"content": _SAID}, _calls(turn)
     ways: list[dict[str, Any]] = [thought | said | calls, thought | calls, said | calls, calls, thought | said, said]
     for way in ways:
@@ -251,7 +254,7 @@ def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str
 
 
 def _calls(turn: Turn) -> dict[str, Any]:
-    """Return the message field for a call of the first tool with simple values; an empty dict if there are no tools."""
+    """Return the message field for a call of the first tool with simple values, or an empty dict if there are no tools."""
     for tool in turn.request.tools or ():
         properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
         named = properties if isinstance(properties, Mapping) else {}
@@ -288,19 +291,19 @@ def _read(data: Mapping[str, Any]) -> dict[str, Any]:
     for chunk in chunks:
         if not isinstance(chunk, str):
             raise BadQuestion(f"chunks: expected texts, found {chunk!r:.80}")
-    if chunks:  # A recorded stream in its own chunks. If there are too many, adjacent ones are joined.
+    if chunks:  # Keep the chunks of a recorded stream. If there are too many, join adjacent chunks.
         together = max(1, -(-len(chunks) // MAX_PIECES))
         joined = ["".join(chunks[at : at + together]) for at in range(0, len(chunks), together)]
         return _film(turn, joined) | {"chunk": 0}
     text = field(data, "output", str, "")
-    # The number of steps is limited: 50,000 single characters are fed ten at a time.
+    # The number of steps is limited, so 50,000 single characters are fed ten at a time.
     size = max(field(data, "chunk", int, 4), 1, -(-len(text) // MAX_PIECES))
     return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
 
 
 def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
     """Parse an output chunk by chunk into steps for the page's slider. Positions count characters."""
-    # Ids are the same for repeated requests.
+    # Use the same ids for repeated requests.
     parser, steps, fed = turn.parser(ids=lambda position, _name: f"call{position:05}"), [], 0
     for chunk in chunks:
         events = parser.feed(chunk)
@@ -350,14 +353,14 @@ def _compare(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(data: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Return the pictures of a template or a format. For a format, content and calls are assumed to occur together."""
+    """Return sample answers of a template or a format. A format is assumed to allow content and calls in one answer."""
     if not data.get("format"):
         return _drawn(template_of(data))
     return [list(map(asdict, row)) for row in pictures(format_of(data), Capabilities(supports_content_with_calls=True))]
 
 
 def _checks(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Run all checks of a format, or the named one. The page runs them one at a time to show progress."""
+    """Run all checks of a format, or only the named one. The page runs the checks one at a time to show progress."""
     only = field(data, "check", str, "")
     if only not in ("", *CHECKS):
         raise BadQuestion(f"check: expected one of {', '.join(CHECKS)}; found {only!r:.80}")
@@ -376,4 +379,4 @@ QUESTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = Mapping
         "compare": _compare,
     }
 )
-"""Handlers by request name."""
+"""Maps request names to their handlers."""

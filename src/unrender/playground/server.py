@@ -1,7 +1,7 @@
-"""Serves the playground on the loopback address: the page's files, and one path for its requests.
+"""Serves the playground on the loopback address. It serves the page's files, and handles the page's requests at one path.
 
-Rules: only the local user can use it. Requests with another host name, from another site's page, or with a body over the limit are
-rejected. The page may load only its own files. Requests are handled in a thread, one at a time.
+Rules: only the local user can use the playground. Requests with another host name, from another site's page, or with a body over the limit
+are rejected. The page may load only its own files. Requests are handled in a thread, one at a time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from unrender.limits import MAX_LINE
 from unrender.playground.questions import answer
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
-"""Allowed host names. Others may belong to a site that resolves to this machine."""
+"""Allowed host names. Another host name may belong to a site that resolves to this machine."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _AT_ONCE = 1
-"""Number of concurrent requests. There is only one, because Python records warnings for all threads together."""
+"""Number of concurrent requests. Only one is handled at a time, because Python records warnings for all threads together."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -38,7 +38,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Headers that restrict the browser to the page's needs."""
+"""Headers that limit what the browser allows the page to do."""
 
 
 def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
@@ -50,7 +50,7 @@ def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
         Route("/ask/{question}", desk.ask, methods=["POST"]),
         Mount("/", StaticFiles(packages=[("unrender.playground", "page")], html=True)),
     ]
-    # The host name is checked first, so a page under another name gets no information from the inner layers.
+    # Check the host name first, so that a page with another host name gets no information from the inner layers.
     guards = [
         Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
         Middleware(BaseHTTPMiddleware, dispatch=_careful),
@@ -65,7 +65,7 @@ async def _careful(request: Request, answered: RequestResponseEndpoint) -> Respo
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket at the loopback address; port 0 means any free port. Raises `OSError` if the port is taken."""
+    """Return a socket that is bound to the loopback address. Port 0 selects any free port. Raises `OSError` if the port is taken."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -117,15 +117,17 @@ class _Desk:
 
 
 def _from_page(request: Request) -> bool:
-    """Return True if the request comes from our page. Forms of other sites have another content type, and their scripts another origin."""
+    """Return True if the request comes from our page. Forms of other sites send another content type, and their scripts send another
+    origin.
+    """
     kind = request.headers.get("content-type", "").split(";")[0].strip()
-    # Scripts of other sites need our permission to send JSON, which we never give. Forms can't send JSON.
+    # Scripts of other sites can send JSON only with our permission, which is never granted. Forms can't send JSON.
     origin = request.headers.get("origin")
     return kind == "application/json" and origin in (None, f"{request.url.scheme}://{request.headers.get('host')}")
 
 
 async def _body(request: Request) -> bytes | None:
-    """Return the body; None if it's too long. No more than the limit is read."""
+    """Return the body, or None if it's too long. No more than the limit is read."""
     body = bytearray()
     async for part in request.stream():
         body += part

@@ -1,7 +1,7 @@
-"""Writes a folder with the page and its Python code for any static host. unrender runs on Pyodide in the browser.
+"""Writes a folder with the page and its Python code for any static host. In the browser, unrender runs on Pyodide.
 
-Rules: the installed Python files are packed into two archives, one for unrender and one for Jinja2 and MarkupSafe. Pyodide isn't included:
-the caller provides its folder or URL.
+Rules: the installed Python files are packed into two archives, one for unrender and one for Jinja2 and MarkupSafe. Pyodide isn't included.
+The caller provides its folder or URL.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; sty
 
 
 class StaticError(UnrenderError):
-    """The folder can't be written; the message gives the reason."""
+    """The folder can't be written. The message contains the reason."""
 
 
 def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
-    """Write the page and its Python code into `folder`, which is created if necessary; return the files.
+    """Write the page and its Python code into `folder`, and return the paths of the files. The folder is created if necessary.
 
-    `pyodide` is the URL of Pyodide, or a folder with the unpacked npm package `pyodide`, which is copied. Raises `StaticError` if it's
-    neither, or if a file can't be written.
+    `pyodide` is the URL of Pyodide, or a folder with the unpacked npm package `pyodide`, which is copied. Raises `StaticError` if `pyodide`
+    is neither, or if a file can't be written.
     """
     source = Path(pyodide)
     if "://" not in pyodide and not (source / "pyodide.mjs").is_file():
@@ -61,7 +61,7 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
 
 
 def _contents(where: str) -> dict[str, bytes]:
-    """Return the folder's files by name; `where` is the URL of Pyodide."""
+    """Return the contents of the folder's files by name. `where` is the URL of Pyodide."""
     contents = {file.name: file.read_bytes() for file in _PAGE.iterdir()}
     contents["index.html"] = _alone(contents["index.html"].decode(), where).encode()
     contents["stored.json"] = _stored()
@@ -72,7 +72,7 @@ def _contents(where: str) -> dict[str, bytes]:
 
 @cache
 def _stored() -> bytes:
-    """Return the page's requests for its examples: for each request name, pairs of the fields and the response.
+    """Return the page's requests for its examples, as pairs of fields and response for each request name.
 
     Python takes a while to load in the browser. Until then, the page shows these responses.
     """
@@ -91,7 +91,7 @@ def _stored() -> bytes:
             ("explanation", asked | output),
             ("grammar", asked | {"dialect": "gbnf"}),
         ]
-        # Checks take seconds, so only the first example includes them.
+        # Checks take seconds, so include them only for the first example.
         each += [("checks", template | {"check": check}) for check in CHECKS if not stored]
         for question, fields in each:
             stored.setdefault(question, []).append([fields, answer(question, fields)])
@@ -99,7 +99,7 @@ def _stored() -> bytes:
 
 
 def _alone(html: str, where: str) -> str:
-    """Return the page for Pyodide, with a policy that a server would send in a header."""
+    """Return the page for Pyodide. It includes the content security policy that a server would send in a header."""
     origin = f" {'/'.join(where.split('/')[:3])}" if "://" in where else ""
     said = f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY.format(origin=origin))}">'
     runtime = f'<meta name="pyodide" content="{escape(where)}">'
@@ -114,7 +114,7 @@ def _modules(name: str, root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _distribution(name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the installed files of a distribution, including licences but no compiled files."""
+    """Yield the installed files of a distribution, including licences but excluding compiled files."""
     for found in metadata.files(name) or ():
         path = Path(str(found.locate()))
         if path.suffix not in {".pyc", ".so", ".pyd"} and ".." not in found.parts and path.is_file():
@@ -126,6 +126,6 @@ def _archive(contents: Iterable[tuple[str, bytes]]) -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents:
-            # Use a fixed time stamp, so that the same files always give the same archive.
+            # Use a fixed timestamp, so that the same files always produce the same archive.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return data.getvalue()

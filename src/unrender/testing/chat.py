@@ -2,9 +2,9 @@
 
 Outputs are split as an engine might split them. The joined chunks are always the complete text.
 
-Strategy: an `Expectation` describes the answer that a test expects. It's compared with the parsed message, and can be printed as Python, so
-a failed test shows an expectation that would pass. `given` and `output` only collect arguments; `expect` and `expect_tolerated` run the
-case, and raise `AssertionError` if it fails.
+Strategy: an `Expectation` describes the answer that a test expects. It's compared with the parsed message, and can be printed as Python
+source. So a failed test shows an expectation that would pass. `given` and `output` only collect arguments. `expect` and `expect_tolerated`
+run the case, and raise `AssertionError` if it fails.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RANDOM_SIZES = (3, 12, 60)
 
 
 def splits(text: str) -> Iterator[list[str]]:
-    """Yield chunkings of `text`: unsplit, single characters, every split in two, chunks of four, and random ones.
+    """Yield chunkings of `text`: unsplit, in single characters, split in two at each position, in chunks of four, and random.
 
     >>> list(splits("ab"))[:3]
     [['ab'], ['a', 'b'], ['a', 'b']]
@@ -43,20 +43,20 @@ def splits(text: str) -> Iterator[list[str]]:
 
 
 def pieces(text: str, size: int) -> list[str]:
-    """Cut `text` into pieces of `size` characters; the last one may be shorter."""
+    """Return `text` cut into pieces of `size` characters. The last piece may be shorter."""
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
 def pairs(text: str) -> Iterator[list[str]]:
     """Yield `text` split in two, at every position or at `MAX_PLACES` of them."""
-    # Rounded up, so there are never more than `MAX_PLACES` cuts. A long output is cut at every third position, for example.
+    # Round up, so that there are at most `MAX_PLACES` cuts. A long output may be cut only at every third position, for example.
     step = max(1, -(-len(text) // MAX_PLACES))
     for i in range(1, len(text), step):
         yield [text[:i], text[i:]]
 
 
 def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
-    """Cut `text` into pieces of 1 to `largest` characters, the same for the same seed."""
+    """Return `text` cut into pieces of 1 to `largest` characters. The same `seed` gives the same pieces."""
     chance = random.Random(f"{seed}:{largest}:{len(text)}")  # noqa: S311 - reproducible, not secret
     cut: list[str] = []
     at = 0
@@ -77,7 +77,7 @@ class ExpectedCall:
 
     name: str
     arguments: Mapping[str, Any] | str
-    """The arguments, or the partial JSON text if the call is incomplete."""
+    """The arguments. If the call is incomplete, the partial JSON text."""
     status: CallStatus = "complete"
 
     def source(self) -> str:
@@ -100,7 +100,7 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
 
 
 def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") -> ExpectedCall:
-    """Return a failed call: truncated, or broken if the status is "invalid". Its text is content.
+    """Return a failed call, which is truncated or, with the status "invalid", broken. The text of the call is content.
 
     `arguments` is the JSON text of its arguments so far.
     """
@@ -126,9 +126,9 @@ class Expectation:
         return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls, failed_calls=failed)
 
     def differences(self, found: Expectation) -> list[str]:
-        """Return lines that show the differences from `found`; empty if there are none.
+        """Return lines that show the differences from `found`, or an empty list if there are none.
 
-        `-` marks expected lines, `+` lines that were found.
+        `-` marks expected lines, and `+` marks lines that were found.
         """
         return [
             line
@@ -137,7 +137,7 @@ class Expectation:
         ]
 
     def source(self) -> str:
-        """Return this expectation as Python source: a call of `expect`."""
+        """Return this expectation as Python source, i.e. a call of `expect`."""
         rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
         for name in _OF_CALLS:
             calls = [item.source() for item in getattr(self, name)]
@@ -159,29 +159,29 @@ def _difference(name: str, expected: Any, found: Any) -> Iterator[str]:
     else:
         one, other = ([item.source() for item in side] for side in (expected, found))
         differ = list(map(_exact, expected)) != list(map(_exact, found))
-    if differ:  # difflib's hint lines mark the characters that differ.
+    if differ:  # Include `ndiff`'s hint lines, which mark the characters that differ.
         yield from (name, *(f"  {line.rstrip()}" for line in difflib.ndiff(one, other)))
 
 
 def _exact(item: ExpectedCall) -> tuple[str, str, str]:
-    """Return the call as text for comparison. It distinguishes 1, 1.0 and true, but not the order of arguments."""
+    """Return the call as strings for comparison. They distinguish 1, 1.0 and true, but not the order of arguments."""
     return item.name, json.dumps(item.arguments, sort_keys=True), item.status
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines as Python strings, which make white space visible."""
+    """Return the lines as Python string literals, which make white space visible."""
     return [repr(line) for line in text.splitlines(keepends=True)] or ["''"]
 
 
 class Chat:
-    """Starts test cases; the fixture `chat` is an instance. Relative paths are resolved against `folders`, in order."""
+    """Starts test cases. The fixture `chat` is an instance. Relative paths are resolved against the `folders`, in order."""
 
     def __init__(self, folders: Sequence[Path] = (Path(),)) -> None:
         self._folders = folders
         self._cases: list[Case] = []
 
     def __call__(self, template: ChatTemplate | str | PathLike[str]) -> Case:
-        """Start a case for a template: a `ChatTemplate`, or an argument of `ChatTemplate.from_pretrained`."""
+        """Start a case for a template, which is a `ChatTemplate` or an argument of `ChatTemplate.from_pretrained`."""
         case = Case(template if isinstance(template, ChatTemplate) else self._load(template))
         self._cases.append(case)
         return case
@@ -208,13 +208,13 @@ class Case:
         self._output: str | None = None
 
     def given(self, messages: Sequence[Mapping[str, Any]] | None = None, **request: Any) -> Case:
-        """Set the conversation and anything else that `ChatTemplate.prepare` takes, e.g. `tools`."""
+        """Set the conversation and other arguments of `ChatTemplate.prepare`, e.g. `tools`."""
         self._messages = messages or self._messages
         self._request |= request
         return self
 
     def output(self, text: str) -> Case:
-        """Set the output, i.e. the text that the model wrote."""
+        """Set the output, i.e. the text that the model generated."""
         self._output = text
         return self
 
@@ -235,7 +235,7 @@ class Case:
         turn, output = self._prepared()
         expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, failed_calls=failed_calls)
         message = self._check(turn, output, expected, strict=False)
-        # The strict parser must return the same message. If only the lenient one does, the output deviates from the format.
+        # The strict parser must return the same message. If only the lenient parser does, the output deviates from the format.
         self._check(turn, output, expected, strict=True)
         if refused := refusals(turn, output, message):
             found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"
@@ -265,13 +265,13 @@ class Case:
 
     def _prepared(self) -> tuple[Turn, str]:
         __tracebackhide__ = True
-        self.finished = True  # Set even if the case fails below: the fixture reports only chains that never get here.
+        self.finished = True  # Even if the case fails below, it isn't reported as unfinished.
         if self._output is None:
             raise AssertionError("no output to read: call output(…) before expect(…)")
         return self._template.prepare(self._messages, **self._request), self._output
 
     def _check(self, turn: Turn, output: str, expected: Expectation, *, strict: bool) -> Message:
-        """Parse the output at all splits; return the message."""
+        """Parse the output at all splits, and return the message."""
         __tracebackhide__ = True
         mode = "strict" if strict else "lenient"
         message = Message()
@@ -304,7 +304,7 @@ class Case:
 
 
 def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], ParseError | None]:
-    """Feed the chunks and finish; return the events, and the error of a strict parser."""
+    """Feed the chunks and finish. Returns the events, and the error of a strict parser."""
     events: list[Event] = []
     try:
         for chunk in chunks:

@@ -1,7 +1,7 @@
-"""The pytest plug-in with the fixture `chat`. Unfinished cases fail the test.
+"""The pytest plug-in with the fixture `chat`. A case without an expectation fails the test.
 
-Rules: pytest imports this module in every run, in any project, if unrender is installed. So it imports nothing slow, nothing optional, and
-nothing that older versions of pytest don't have.
+Rules: pytest imports this module in every run, in any project, if unrender is installed. So the module imports nothing slow or optional,
+and only names that older versions of pytest also define.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
         )
 
 
-@pytest.hookimpl(hookwrapper=True)  # The wrapper style that every pytest supports.
+@pytest.hookimpl(hookwrapper=True)  # Use the wrapper style that every version of pytest supports.
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Record failed tests, whose unfinished cases are not an error."""
+    """Record failed tests, in which unfinished cases aren't reported."""
     outcome = yield
     if outcome.excinfo is None and outcome.get_result().failed:
         _FAILED.add(item)

@@ -45,7 +45,7 @@ PROOF_TOOLS = tuple(map(proof_tool, TOOL_NAMES))
 
 
 def proof_answer(content: str = "", reasoning: str = "", calls: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Said:
-    """Return an answer with these calls, given as names and arguments. Call ids have nine characters."""
+    """Return an answer with `calls`, which are pairs of a name and arguments. Each call id is nine characters long."""
     made = tuple(SaidCall(name=name, arguments=arguments, id=proof_id(i)) for i, (name, arguments) in enumerate(calls))
     return Said(role="assistant", content=content, reasoning=reasoning, calls=made)
 
@@ -56,7 +56,7 @@ def proof_id(index: int) -> str:
 
 
 def pairs(said: Said) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the names and arguments of an answer's calls."""
+    """Return the names and arguments of an answer's calls as pairs."""
     return [(call.name, call.arguments) for call in said.calls]
 
 
@@ -74,7 +74,8 @@ def _calling(random: Random, *, content: str = "", reasoning: str = "", **argume
 
 
 def _value(random: Random, depth: int = 0) -> Any:
-    # Strings that look like other types are tested separately, because some formats can't distinguish them without a schema.
+    # Strings that look like other types are tested separately, because some formats can't distinguish them from these types without a
+    # schema.
     scalars = [prose(random), random.randint(-999, 999), random.random() < 0.5, None, 2.5]
     if depth > 2 or random.random() < 0.6:
         return random.choice(scalars)

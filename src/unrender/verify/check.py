@@ -1,8 +1,8 @@
 """Verifies a template: renders random answers of every kind, parses them, and reports the result for each capability.
 
 Strategy: `renditions` extracts the answer from a rendering. If the template drops part of the answer, the capability is skipped. Each
-answer is parsed in one piece, character by character, and in random chunks, with and without the end-of-turn marker. Prompts, further
-turns, grammars and the history are checked after that.
+answer is parsed in one piece, character by character, and in random chunks, with and without the end-of-turn marker. The checks of prompts,
+further turns, grammars and the history come after that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
 GRAMMARS = "grammars"
-"""The check that loads engine libraries, which takes seconds if they are installed."""
+"""Name of the check that loads engine libraries. If they are installed, loading takes seconds."""
 _FEW = 2
 """Number of samples in `verify_quickly`."""
 
@@ -38,12 +38,12 @@ def verify(
     only: Collection[str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """Check a template's format or grammar, derived or passed, against the template's own renderings.
+    """Check a template's derived format, or the format or grammar passed to it, against the template's own renderings.
 
-    `samples` answers are generated for each capability, the same for the same `seed`. `progress` is called with the name of each completed
-    capability. `only` names the `CHECKS` to run instead of all. Grammars are checked with the installed engine libraries. If the template
-    rejects a conversation, the capability is skipped. If it renders no conversation, nothing is checked, and `Report.refusal` has the
-    reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
+    `samples` answers are generated for each capability. The same `seed` gives the same answers. `progress` is called with the name of each
+    completed capability. `only` names the `CHECKS` to run instead of all. Grammars are checked with the installed engine libraries. If the
+    template rejects a conversation, the capability is skipped. If it renders no conversation, nothing is checked, and `Report.refusal`
+    contains the reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
     """
     run = _run(template, samples, seed)
     if refusal := run.candidate.refusal:
@@ -59,7 +59,7 @@ def verify(
 
 
 def verify_quickly(template: ChatTemplate, *, progress: Callable[[str], None] | None = None) -> Report:
-    """Check a format in about a second: with few samples, and without grammars and the slowest checks.
+    """Check a format in about a second, with few samples, and without grammars and the slowest checks.
 
     The report on a derived format is cached on disk, like the analysis.
     """
@@ -128,7 +128,7 @@ _CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFin
     NEXT_TURNS: lambda run: check_next_turns(run.template, run.random),
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
-"""The checks in order. A check may return several findings."""
+"""Maps the names of the checks to functions, in order. A check may return several findings."""
 CHECKS = tuple(_CHECKS)
 """Names of the checks, for `verify(only=…)`."""
 QUICK_CHECKS = tuple(name for name in CHECKS if name not in (GRAMMARS, "text in strings", NEXT_TURNS))

@@ -1,7 +1,7 @@
 """Checks a format's grammars: the parser must read generated text, and the grammars must accept the template's text.
 
-Rules: generated text is judged by unrender's parser. Dialects are judged by the engines themselves, and skipped if the engine isn't
-installed. Engines are imported only on use. Each token is one byte, so no vocabulary is needed.
+Rules: generated text is checked with unrender's parser. Dialects are checked with the engines themselves, and skipped if the engine isn't
+installed. Engines are imported only on use. Each token is one byte long, so no vocabulary is needed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 Accepts = Callable[[str], bool]
 END_TOKEN = 256
-"""Token that ends the output. The tokens below it are the bytes."""
+"""Token that ends the output. Tokens with lower ids are the bytes."""
 
 
 def installed(engine: str) -> bool:
@@ -45,7 +45,7 @@ def installed(engine: str) -> bool:
 
 
 def lark_reader(grammar: str) -> Accepts:
-    """Return a function that tests texts with llguidance. Raises `ValueError` with the engine's message if it rejects the grammar."""
+    """Return a function that tests strings with llguidance. If llguidance rejects the grammar, raises `ValueError` with its message."""
     compiled = lark_matcher(grammar)
 
     def accepts(text: str) -> bool:
@@ -58,7 +58,7 @@ def lark_reader(grammar: str) -> Accepts:
 def lark_matcher(grammar: str) -> Any:
     """Return llguidance's matcher for a Lark grammar, with one token per byte.
 
-    Raises `ValueError` with the engine's message if it rejects the grammar.
+    If llguidance rejects the grammar, raises `ValueError` with its message.
     """
     matcher = importlib.import_module("llguidance").LLMatcher
     compiled = matcher(_tokenizer(), matcher.grammar_from_lark(grammar), log_level=0)
@@ -68,15 +68,15 @@ def lark_matcher(grammar: str) -> Any:
 
 
 def gbnf_reader(grammar: str) -> Accepts:
-    """Return a function that tests texts with xgrammar, which parses GBNF as EBNF.
+    """Return a function that tests strings with xgrammar, which parses GBNF as EBNF.
 
-    llguidance can convert GBNF to Lark, but the result has no empty lexemes and would reject valid texts.
+    llguidance can convert GBNF to Lark, but the result has no empty lexemes and would reject valid strings.
     """
     return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_ebnf(grammar))
 
 
 def tag_reader(tag: str | Mapping[str, Any]) -> Accepts:
-    """Return a function that tests texts with a structural tag of xgrammar."""
+    """Return a function that tests strings with a structural tag in xgrammar."""
     return _xgrammar_reader(
         importlib.import_module("xgrammar").Grammar.from_structural_tag(
             tag if isinstance(tag, str) else json.dumps(tag)
@@ -128,7 +128,7 @@ _REQUESTS: Mapping[str, Request] = {
     "this call": replace(REQUEST, tool_choice="named", named_tool=TOOL_NAMES[0]),
     "a schema": Request(response_schema=_SCHEMA),
 }
-"""Requests whose grammars are checked, by description."""
+"""Maps descriptions to the requests whose grammars are checked."""
 _CALLS = ((TOOL_NAMES[0], {"text": "Rome", "count": 3}), (TOOL_NAMES[1], {"flag": True}))
 _ANSWERS = (
     proof_answer(content="Rain is likely."),
@@ -149,7 +149,7 @@ class _Dialect:
     read: Callable[..., Accepts]
 
     def reader(self, turn: Turn, known: dict[str, Accepts]) -> Accepts:
-        """Return a function that tests texts with the grammar of a turn. `known` caches these functions by grammar."""
+        """Return a function that tests strings with the grammar of a turn. `known` caches these functions by grammar."""
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
             grammar = turn.constraint(self.target).grammar
         if grammar not in known:
@@ -168,26 +168,26 @@ _DIALECTS: Mapping[str, _Dialect] = {
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """A request after one prompt, with answers that it allows."""
+    """A request after a particular prompt, with answers that the request allows."""
 
     name: str
     asked: Candidate
     turn: Turn
     samples: tuple[str, ...]
     shown: tuple[str, ...]
-    """Answers as the template writes them after the prompt."""
+    """Answers as the template renders them after the prompt."""
 
 
 def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFinding]:
     """Yield the findings on generated answers, on the template's answers, and on each engine.
 
-    Every kind of request is tried, with thinking on and off. A derived format without a grammar fails.
+    Every kind of request is checked, with thinking on and off. A derived format without a grammar fails.
     """
     try:
         variants = list(_variants(candidate, seed))
     except GrammarError as error:
         failed = Counterexample(answer="", expected="a grammar", found=str(error))
-        # A handwritten grammar may not allow the prefill. That isn't a failure of the format.
+        # If a handwritten grammar doesn't allow the prefill, the format isn't at fault. So the checks are skipped.
         tried = [] if candidate.grammar is not None else [failed]
         yield from (finding(name, tried, reason=str(error)) for name in (_GENERATED, _WRITTEN, *_DIALECTS))
         return
@@ -214,10 +214,10 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
         if not prompt and candidate.prompt:  # The template rejects a prompt without tools.
             continue
         prefill = read_prefill(candidate.format, prompt)
-        # The engine must accept the template's text too, not only text generated from the same grammar.
+        # The engine must also accept the template's own text, not only text generated from the same grammar.
         written = claimed(asked, [said for said in _ANSWERS if tools or not said.calls], show_after_prompt)
         for name, request in requests.items():
-            # A handwritten grammar is the same for every request.
+            # A handwritten grammar is the same for every request, so check it with only one of them.
             other = bool(request.tools) != bool(tools) or (by_hand and request is not REQUEST)
             if other or (name, prefill) in known:
                 continue
@@ -235,12 +235,12 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
 
 
 def _may_be_said(turn: Turn, found: CutOut) -> bool:
-    """Return True if the turn's request allows the template's answer, and the model can write it in one turn."""
+    """Return True if the turn's request allows the template's answer, and if the model can generate it in one turn."""
     said, request = found.said, turn.request
-    # Generation ends at a stop text, so a model can't write text after it.
+    # Generation ends at a stop text, so a model can't generate text after it.
     bare = min(with_and_without_end(turn.format, found.answer), key=len)
     apart = bool(said.content) and request._call_required
-    # `Action: f` and then `Final Answer: Hi`: content that is separated from calls by a marker is a separate turn.
+    # Content that is separated from calls by a marker is a separate turn, e.g. `Action: f` followed by `Final Answer: Hi`.
     apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
     names = [call.name for call in said.calls]
     return _allows(request, said.content, names) and not apart and not any(stop in bare for stop in turn.stop)
@@ -258,7 +258,7 @@ def _allows(request: Request, content: str, names: list[str]) -> bool:
 
 
 def _misread(variant: _Variant, text: str) -> Counterexample | None:
-    """Return a counterexample unless the generated answer is parsed without problems, is allowed by the request, and follows the template."""
+    """Return a counterexample if the generated answer is parsed incorrectly, violates the request, or deviates from the template."""
     turn = variant.turn
     parser = turn.parser()
     events, message = [*parser.feed(text), *parser.finish()], parser.message
@@ -278,7 +278,7 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
 
 
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
-    """Yield a counterexample for each of the template's answers that the grammar rejects, both with and without its end; None for the
+    """Yield a counterexample for each of the template's answers that the grammar rejects both with and without its end. Yield None for the
     others.
     """
     turn = variant.turn
@@ -308,9 +308,9 @@ def _refusal(variant: _Variant, text: str) -> Counterexample:
 
 
 def refusals(turn: Turn, output: str, message: Message) -> list[str]:
-    """Return the dialects whose grammar allows neither `output` nor `message` as written by the format.
+    """Return the dialects whose grammar allows neither `output` nor `message` as rendered by the format.
 
-    Differences in layout, such as an extra line break, don't count. The result is empty if the engine isn't installed or there's no
+    Differences in layout, such as an extra line break, are ignored. The result is empty if the engine isn't installed or there's no
     grammar.
     """
     # Grammars don't include the end of turn, because engines stop there.
@@ -326,11 +326,11 @@ def refusals(turn: Turn, output: str, message: Message) -> list[str]:
 
 
 def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
-    """Yield the message as the format writes it, without the prefill; nothing for a handwritten grammar."""
+    """Yield the message as rendered by the format, without the prefill. Yields nothing for a handwritten grammar."""
     if turn.grammar is not None or message.failed_calls:
         return
     calls = [(call.name, call.arguments, call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
-    # With the prefill `<think>`, a message without reasoning can't follow as the format writes it.
+    # A message may be unable to follow the prefill, e.g. a message without reasoning after `<think>`. Then nothing is yielded.
     if text.startswith(turn.prefill):
         yield text.removeprefix(turn.prefill)

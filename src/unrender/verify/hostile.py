@@ -1,7 +1,7 @@
 """Tests ambiguous answers: text that looks like markers, and names and values that look like syntax.
 
-Strategy: the test texts come from the format's own markers and headers, which might confuse its parser. The same format and seed always
-give the same texts. Answers that the template doesn't write are skipped.
+Strategy: the test strings come from the format's own markers and headers, which might confuse its parser. The same format and seed always
+give the same strings. Answers that the template doesn't render are skipped.
 
 Rules: ambiguous text may be rejected with an error, but must not become a different call. For example, `<v>Not </v> here</v>` may be
 rejected. Everything else has to be recovered exactly.
@@ -46,12 +46,12 @@ _QUOTES = (
     *("'tis late", '"Yes" it is', "'", '"', "'a', note='b'", '"a", "note": "b"'),
     *("ends in '", 'ends in "', "a)]", "b}}"),
 )
-"""Texts with quotes and escape characters in all positions."""
+"""Strings with quotes and escape characters at the start, in the middle and at the end."""
 _NAMES = ("weather.get", "get-weather", "2fa", "get", "get_weather_now", "functions")
 """Tool names that APIs allow. They include a prefix of another name, and the word `functions`, which some formats write before names."""
 _RESULT = "Kezmar"
 _RESULTS: tuple[Any, ...] = ({"city": _RESULT, "dry": True, "wind": None}, [_RESULT, {"dry": False}])
-"""Tool results that aren't text."""
+"""Tool results that aren't strings."""
 _ASKED = user("Are they striped?")
 _KEYS = (
     *("$filter", "filter[name]", "page[size]", "a b", "@type", "a/b", "2fa", "x-y.z", "class", "name", "arguments"),
@@ -59,14 +59,14 @@ _KEYS = (
 _SIGN_KEYS = ("it's", 'say "hi"', "a=b", "a:b", "a,b", "a<b>")
 """Argument names with characters that end a name in some formats, which have no escapes for them."""
 _TOKEN = re.compile(r"<[^<>\s]+>|\[/?[A-Z][A-Z_]+\]")
-"""A typical special token. A tokenizer encodes it as one token, so models don't write it as text."""
+"""A typical special token. A tokenizer encodes it as one token, so models don't generate its text."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_]{2,}")
 _NAMES_TRIED = 12
 _UNKNOWN, _LAST = "no_such_tool", "Rome"
 
 
 def words_in_text(run: Run) -> CapabilityFinding:
-    """Parse text with headers and markers that are ordinary words. In the middle of a line, they are text."""
+    """Parse text that contains headers and markers made of ordinary words. In the middle of a line, these words are text."""
     format, turn = run.candidate.format, run.candidate.format.turn
     ends = [text.strip() for text in (turn.end, *turn.ends)]
     texts = [*markers_of(format), *(text.strip() for text in format.ignored)]
@@ -80,7 +80,7 @@ def words_in_text(run: Run) -> CapabilityFinding:
 
 
 def unknown_tools(run: Run) -> CapabilityFinding:
-    """Parse calls of tools that aren't offered, which must become content without changes.
+    """Parse calls of tools that aren't offered. These calls must become content without changes.
 
     If a marker starts the call, other markers are put into its arguments. Call markers are left out, because `<call>nope
     <call></call></call>` doesn't show which of them ends the call.
@@ -93,7 +93,7 @@ def unknown_tools(run: Run) -> CapabilityFinding:
 
     def as_text(_: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
         content = reading.message.content.strip()
-        # The content must be contiguous. An empty reasoning block before the call and the end after it don't count.
+        # The content must be contiguous, except for an empty reasoning block before the call and the end marker after it.
         whole = content in shown.answer and _UNKNOWN in content and content.count(_LAST) == shown.answer.count(_LAST)
         return not reading.message.tool_calls and whole
 
@@ -110,7 +110,7 @@ def tool_names(run: Run) -> CapabilityFinding:
 
 
 def argument_names(run: Run) -> CapabilityFinding:
-    """Parse arguments with every kind of name that a schema allows."""
+    """Parse arguments with every kind of name that JSON Schema allows."""
     properties = {key: {"type": "string", "description": "A."} for key in (*_KEYS, *_SIGN_KEYS)}
     offering = run.candidate.offering((proof_tool(TOOL_NAMES[0], properties),))
 
@@ -133,15 +133,16 @@ def no_parameters(run: Run) -> CapabilityFinding:
 
 
 def strings(run: Run) -> Iterator[CapabilityFinding]:
-    """Parse calls with quotes or the format's own markers in their strings, alone and before another call."""
+    """Parse calls with quotes or the format's own markers in their strings, both alone and before another call."""
     format, codec = run.candidate.format, run.candidate.format.tools.arguments.codec
     quoted = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in _QUOTES]
     second = (TOOL_NAMES[1], {"note": "b"})
     quoted += [proof_answer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
-    # `<v>Not </v> here</v>`: in a string without quotes, a marker can't always be distinguished from the end.
+    # In a string without quotes, such as `<v>Not </v> here</v>`, a marker can't always be distinguished from the end. So an error is
+    # allowed.
     judge = as_meant_or_refused if codec.strings.unquoted else as_meant
     yield run.judged("quotes in strings", quoted, judge)
-    # The same applies to a string's own quotes if they aren't escaped.
+    # If a string's own quotes aren't escaped, an error is also allowed.
     quotes, tried = [*literal_texts(codec)], []
     for marker in dict.fromkeys(text.strip() for text in (*markers_of(format), *_literals(format))):
         texts = (f"Not {marker} here", f"Not\n{marker}\nhere") if len(marker) > 1 else ()
@@ -172,7 +173,7 @@ def stops(run: Run) -> CapabilityFinding:
 
 
 def stray_closers(run: Run) -> CapabilityFinding:
-    """Parse text with an end marker of reasoning but no start marker. No word may be lost, and words must stay separate."""
+    """Parse text with an end marker of reasoning but no start marker. No word may be lost, and words must remain separate."""
     candidate, end = run.candidate, run.candidate.format.reasoning.end
     if not end.strip():
         return finding("stray closers", [], reason="the format has no reasoning")
@@ -188,7 +189,7 @@ def stray_closers(run: Run) -> CapabilityFinding:
 
 
 def empty_results(run: Run) -> CapabilityFinding:
-    """Parse answers after an empty tool result. They must mean the same as after any other result."""
+    """Parse answers after an empty tool result. These answers must have the same meaning as after any other result."""
     call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
     if not show(run.candidate, call):
         return finding("empty results", [])
@@ -201,7 +202,7 @@ def empty_results(run: Run) -> CapabilityFinding:
 
 
 def structured_results(template: ChatTemplate) -> CapabilityFinding:
-    """Prepare prompts with tool results that are objects and lists, which must be written as JSON instead of Python literals."""
+    """Prepare prompts with tool results that are objects and lists. The results must be rendered as JSON, not as Python literals."""
     call = proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome"}),))
     asked, tried = {"role": "user", "content": _ASKED.content}, []
     for result in _RESULTS:

@@ -1,7 +1,7 @@
 """Parses and compares rendered answers in many chunkings, and checks prompts, further turns, message shapes and the history.
 
-Rules: a history that changes between turns is a problem of the template, not of the format. Caching and training need each prompt to start
-with the previous prompt and its answer, but parsing doesn't.
+Rules: a history that changes between turns is a problem of the template, not of the format. Caching and training need each
+prompt to start with the previous prompt and its answer. Parsing doesn't need that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOT_CLAIMED = "not part of the format"
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
-    """Return the finding for a list of results, in which None stands for success.
+    """Return the finding for a list of results, in which None means success.
 
     If the list is empty, the capability is skipped for the given `reason`.
     """
@@ -49,8 +49,8 @@ def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: 
 
 
 def as_meant(candidate: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
-    """Return True if the answer was parsed as intended, or into a message that the template renders the same."""
-    # Text outside of calls is verbatim, so it has to be equal.
+    """Return True if the answer was parsed as intended, or into a message with the same rendering."""
+    # Text outside of calls must be equal, because it's rendered verbatim.
     own = reading.own
     return not misread_parts(shown.said, own) or written_alike(candidate.writes, shown, own, {Role.CALL})
 
@@ -61,7 +61,7 @@ def as_meant_or_refused(candidate: Candidate, shown: CutOut, reading: ReadAnswer
 
 
 def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = as_meant) -> Counterexample | None:
-    """Return a counterexample if some chunking of the answer isn't parsed correctly; otherwise None."""
+    """Return a counterexample if any chunking of the answer is parsed incorrectly, or None."""
     for text in with_and_without_end(candidate.format, shown.answer):
         for chunking, chunks in _chunkings(text, random, in_letters=text == shown.answer):
             reading = candidate.read(shown.read_after(candidate.format), chunks)
@@ -74,7 +74,7 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
 Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
 """Returns True if an answer was parsed correctly."""
 Show = Callable[[Candidate, Said], CutOut | None]
-"""Renders an answer; returns None if the rendering doesn't show it."""
+"""Renders an answer. Returns None if the rendering doesn't show the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Run:
     ) -> CapabilityFinding:
         """Return the verdict on a capability from answers that use it.
 
-        `asked` replaces the candidate, and `reason` is the reason for skipping if the template writes none of the answers.
+        `asked` replaces the candidate. `reason` is the reason for skipping if the template renders none of the answers.
         """
         candidate = asked or self.candidate
         shown = [found for answer in answers if (found := render(candidate, answer))]
@@ -111,7 +111,7 @@ class Run:
     def refutations(
         self, shown: Iterable[CutOut], judge: Judge = as_meant, asked: Candidate | None = None
     ) -> list[Counterexample | None]:
-        """Return a counterexample for each answer, or None if it's parsed correctly."""
+        """Return a list with a counterexample, or None if there is none, for each answer."""
         return [refute(asked or self.candidate, found, self.random, judge) for found in shown]
 
 
@@ -122,7 +122,8 @@ def claimed(candidate: Candidate, answers: Iterable[Said], render: Show = show) 
 
 def _chunkings(text: str, random: Random, *, in_letters: bool) -> Iterator[tuple[str, Iterable[str]]]:
     yield "whole", [text]
-    # Single characters split every marker. An answer without its end has the same markers, so it's tested once.
+    # Single characters split every marker. An answer without its end marker contains the same other markers, so only one of the two is
+    # tested this way.
     if in_letters:
         yield "every 1", text
     # A few random cuts leave most markers intact.
@@ -181,7 +182,7 @@ def second_turn(run: Run) -> CapabilityFinding:
 
 
 def with_ids(said: Said, parsed: Said) -> Said:
-    """Replace the ids of calls with the parsed ones, because a format without ids can't recover them."""
+    """Replace the ids of calls with the parsed ids, because a format without ids can't recover the original ones."""
     calls = tuple(replace(call, id=read.id) for call, read in zip(said.calls, parsed.calls, strict=False))
     return replace(said, calls=calls or said.calls)
 
@@ -193,7 +194,7 @@ def _with_results(candidate: Candidate, said: Said) -> str | None:
 def later_turns(run: Run) -> Iterator[CapabilityFinding]:
     """Parse answers to a second question and to a tool result.
 
-    Text of an earlier turn must not count as a prefill: an empty answer must have no content and no calls.
+    Text of an earlier turn must not count as a prefill. So an empty answer must have no content and no calls.
     """
     call, said = proof_answer(calls=(_CALL,)), proof_answer(content="Some are.", reasoning="Animals.")
     after_result = run.answers if show(run.candidate, call) else ()
@@ -210,7 +211,7 @@ def later_turns(run: Run) -> Iterator[CapabilityFinding]:
 
 
 def message_shapes(run: Run) -> CapabilityFinding:
-    """Render the same answers in different forms that callers use, which must all give the same text."""
+    """Render the same answers in the different forms that callers use. All forms must give the same text."""
     candidate = run.candidate
     answers = (proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)), proof_answer(content="It rains."))
     usual = [answer for answer in answers if show(candidate, answer)]
@@ -222,7 +223,7 @@ def message_shapes(run: Run) -> CapabilityFinding:
 
 
 def _shapes(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the same message with null, missing and typed content, and with arguments as objects."""
+    """Yield variants of the message with null, missing and typed content, and with arguments as objects."""
     if not message["content"]:
         yield {**message, "content": None}
         yield {key: value for key, value in message.items() if key != "content"}
@@ -237,7 +238,7 @@ def _shapes(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def markers_in_question(run: Run) -> CapabilityFinding:
     """Parse answers after a question that contains the format's own markers.
 
-    They must mean the same as after any other question.
+    These answers must have the same meaning as after any other question.
     """
     markers = markers_of(run.candidate.format)
     reason = "the template rejects or changes such questions" if markers else "the format has no markers"
@@ -267,6 +268,6 @@ def check_history(candidate: Candidate) -> Iterator[CapabilityFinding]:
         if shown is None or later is None or candidate.prompt is None:
             yield finding(capability, [])
         else:
-            # White space at the end of a turn may belong to the next turn.
+            # Ignore white space at the end of a turn, which may belong to the next turn.
             kept = [candidate.prompt, (shown.start + shown.answer).rstrip()]
             yield finding(capability, [_unlike(shown.answer, text, later[: len(text)]) for text in kept])

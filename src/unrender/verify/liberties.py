@@ -1,8 +1,9 @@
-"""Finds markers in a generated answer that the template never writes in that position.
+"""Finds markers in a generated answer that the template never writes at their position.
 
-Strategy: the answer is parsed, the template renders the parsed message, and the markers of both are compared in order.
+Strategy: the answer is parsed, the template renders the parsed message, and the markers of the answer and the rendering are compared in
+order.
 
-Rules: grammars allow some deviations that don't affect parsing. They may leave out a marker, or write an empty part with its markers. So
+Rules: grammars allow some deviations that don't affect parsing. They may leave out a marker, or generate an empty part with its markers. So
 markers may be missing, and markers of an empty part are accepted if the template writes them around text. White space, values, the order of
 arguments, and a header at the start are ignored. Messages that the template doesn't render are accepted.
 """
@@ -28,7 +29,7 @@ _CONTENT, _THOUGHT, _ARGUMENTS = "Quite so.", "Let me see.", {"text": "Rome"}
 
 
 def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
-    """Return the first marker of an answer to `asked` that the template doesn't write for its message, or ""."""
+    """Return the first marker of an answer that the template doesn't write for its message, or "". `asked` is the candidate."""
     # The template may write a second call even if the request allows only one.
     turn = replace(turn, request=replace(turn.request, tool_choice="auto", parallel_tool_calls=True))
     headers, bare = (turn.format.turn.unasked, *turn.format.turn.headers), text.lstrip()
@@ -46,10 +47,13 @@ def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
 
 
 def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
-    """Yield variants of a message with text in some or all of its empty parts, starting with none, and the names of these parts."""
+    """Yield variants of a message with text in some or all of its empty parts, and the names of these parts.
+
+    The first variant is the unchanged message.
+    """
     calls = pairs(said_by(message))
     said: Mapping[str, Any] = {"content": message.content, "reasoning": message.reasoning, "calls": calls}
-    # A call without arguments occurs twice, with and without arguments, because either form may match.
+    # Include each call without arguments in two forms, with and without arguments. Either form may match.
     both = [(name, given) for name, arguments in calls for given in ((arguments,) if arguments else (_ARGUMENTS, {}))]
     filled: Mapping[str, Any] = {"content": _CONTENT, "reasoning": _THOUGHT, "calls": both}
     for which in product((False, True), repeat=3):
@@ -59,14 +63,14 @@ def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
 
 
 def _empty(message: Message) -> set[str]:
-    """Return the names of a message's empty parts. "calls" is included if a call has no arguments."""
+    """Return the names of a message's empty parts. They include "calls" if a call has no arguments."""
     bare = any(not call.arguments for call in message.tool_calls)
     parts = {"content": message.content, "reasoning": message.reasoning, "calls": not bare}
     return {part for part, said in parts.items() if not said}
 
 
 def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
-    """Parse an answer, and return its message and its markers. Layout, argument names and the end of turn are left out."""
+    """Parse an answer, and return its message and its markers. Layout, argument names and the end-of-turn marker are left out."""
     text = min(with_and_without_end(turn.format, text), key=len)
     parser = turn.parser()
     parser.feed(text)
@@ -81,7 +85,8 @@ def _markers(turn: Turn, text: str) -> tuple[Message, list[str]]:
             runs[-1] += said if last is Role.MARKER else ""
             continue
         last = span.role
-    # Use the format's main spelling, without argument names: `</a>` ends `<a>` for any `a`.
+    # Normalize markers to the format's main variant, without argument names. For example, `</a>` may be the end marker of `<a>` for any
+    # `a`.
     tools, keys = (
         turn.format.tools,
         {key for call in parser.message.tool_calls for key in call.arguments},

@@ -1,7 +1,7 @@
 """Checks `Turn.next`: extends prompts with answers and messages, and compares the result with the template's own text.
 
-Rules: the expected text is taken from a rendering of the complete conversation, after a word that ends the answer. The code under test
-isn't used for it. If `Turn.next` raises an error with a reason, that isn't a failure.
+Rules: the expected text is taken from a rendering of the complete conversation, after a word that ends the answer. It's computed without
+the code under test. If `Turn.next` raises an error with a reason, that isn't a failure.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFindin
 
 
 def check_append_only(template: ChatTemplate) -> CapabilityFinding:
-    """Return whether the template is append-only, and otherwise the shortest conversation that it rewrites."""
+    """Check that the template is append-only. If it isn't, the finding contains the shortest conversation that the template rewrites."""
     witness = template.continuation.witness
     verdict = Verdict.PASSED if witness is None else Verdict.FAILED
     return CapabilityFinding(capability=APPEND_ONLY, verdict=verdict, reason="" if witness is None else str(witness))
 
 
 def _asked(template: ChatTemplate, tools: tuple[dict[str, Any], ...]) -> tuple[Candidate, Turn] | None:
-    """Return a candidate and its prepared turn, if `prepare` returns exactly the template's own prompt."""
+    """Return a candidate and its prepared turn. Returns None unless `prepare` returns exactly the template's own prompt."""
     for _ in range(_TRIES):
-        # Use the end-of-sequence token that turns have, without a placeholder.
+        # Use the end-of-sequence token that turns use, without a placeholder.
         candidate = Candidate.of(template, template._with_tools.eos_token).offering(tools)
         try:
             turn = template.prepare([_ASKED], tools=tools)
@@ -76,7 +76,7 @@ def _answers(random: Random) -> Iterator[Said]:
 
 
 _Case = tuple[str, Sequence[Mapping[str, Any]], str]
-"""An answer, the messages after it, and the template's text from the end of the answer on."""
+"""An answer, the messages after it, and the template's text after the answer."""
 
 
 def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
@@ -95,13 +95,13 @@ def _cases(candidate: Candidate, turn: Turn, random: Random) -> Iterator[_Case]:
             whole = candidate.prompt_after(said, *conversation_of(following)) or ""
             behind = whole.rpartition(_WORD)[2]
             shows = all(str(message["content"]) in behind for message in following)
-            # If the template moves or leaves out part of the answer, the text after the answer isn't visible.
+            # Skip the case if the template moves or leaves out part of the answer, because the text after the answer then isn't visible.
             if whole.count(_WORD) == 1 and behind.startswith(closers) and shows:
                 yield bare, following, behind[len(closers) :]
 
 
 def _extended(turn: Turn, case: _Case) -> Counterexample | ExtendError | None:
-    """Return a counterexample, None if the appended text is right, or the error that `Turn.next` raised."""
+    """Return a counterexample, or None if the appended text is right. If `Turn.next` raises an `ExtendError`, return that error."""
     answer, following, right = case
     with warnings.catch_warnings(action="ignore", category=TemplateWarning):
         try:

@@ -1,7 +1,7 @@
-"""Renders an answer as a model would write it, together with its prompt.
+"""Renders an answer as a model would generate it, together with its prompt.
 
-Rules: the model's text is the part of the rendering after the generation prompt. If the prompt contains more than the history keeps, it's
-the text after the header. An answer's expected message contains only text that the rendering shows.
+Rules: the model's text is the part of the rendering after the generation prompt. If the prompt contains text that the history drops, the
+model's text is the part after the header. An answer's expected message contains only text that the rendering shows.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Candidate:
     capabilities: Capabilities
     eos_token: str = ""
     thinking: bool | None = None
-    """True for prompts with thinking on, False for off, None for the template's default."""
+    """True for prompts with thinking on, False for prompts with thinking off, None for the template's default."""
     gave_up: bool = False
-    """True if the analysis dropped findings. Capabilities that the format doesn't claim are then not checked."""
+    """True if the analysis dropped findings. Capabilities that the format then doesn't claim aren't checked."""
     question: str = _QUESTION
     """The user's question, or a tool's result."""
     before: Conversation = ()
-    """The conversation before the question. If it ends with a call, the question is the call's result."""
+    """The conversation before the question. If the conversation ends with a call, the question is the call's result."""
     tools: tuple[Mapping[str, Any], ...] = PROOF_TOOLS
     """The offered tools."""
     request: Request = REQUEST
@@ -62,9 +62,9 @@ class Candidate:
     def of(cls, template: ChatTemplate, eos_token: str | None = None) -> Self:
         """Return a candidate for a template, with its format or its handwritten grammar.
 
-        `eos_token` ends answers. It defaults to the template's own token, or to a placeholder if that is unknown.
+        `eos_token` ends answers. It defaults to the template's own token, or to a placeholder if that token is unknown.
         """
-        # `{{ content + eos_token + "\n" }}`: without a token, the line break would seem to be the model's.
+        # Use a placeholder, because an empty token would make the line break in `{{ content + eos_token + "\n" }}` look like the model's.
         if eos_token is None:
             eos_token = template._with_tools.eos_token or _EOS * ("eos_token" in template._with_tools.reads)
         return cls(
@@ -77,17 +77,17 @@ class Candidate:
         )
 
     def offering(self, tools: tuple[Mapping[str, Any], ...]) -> Self:
-        """Return the candidate with other tools."""
+        """Return a copy of the candidate with other tools."""
         return replace(self, tools=tools, request=Request(tools=read_tools(tools)))
 
     @property
     def prompt(self) -> str | None:
-        """The prompt with the question; None if the template rejects it."""
+        """The prompt with the question, or None if the template rejects it."""
         return self.prompt_after()
 
     @property
     def refusal(self) -> str:
-        """The reason, with the template's error, if neither a question nor an answer can be rendered; otherwise ""."""
+        """The reason, with the template's error, if neither a question nor an answer can be rendered. Otherwise ""."""
         answer = proof_answer("Quite so.")
         texts = [self.prompt, self.render(answer), self.prompt_after(answer, user(_NEXT_QUESTION))]
         if any(word in text for text in texts if text for word in (self.question, answer.content, _NEXT_QUESTION)):
@@ -100,20 +100,20 @@ class Candidate:
     def asked(self) -> Conversation:
         """The conversation up to and including the question."""
         calls = self.before[-1].calls if self.before else ()
-        # Results have no tool name. Templates that need one find it in the call.
+        # Leave out the tool name of the result. Templates that need the name find it in the call.
         asked = replace(result(calls[-1], self.question), name=None) if calls else user(self.question)
         return (*self.before, asked)
 
     def render(self, *answers: Said) -> str | None:
-        """Return the rendering of the question, an answer and further messages; None if the template rejects it."""
+        """Return the rendering of the question, an answer and further messages, or None if the template rejects it."""
         return self.writes((*self.asked, *answers))
 
     def prompt_after(self, *messages: Said) -> str | None:
-        """Return the prompt after the question and further messages; None if the template rejects it."""
+        """Return the prompt after the question and further messages, or None if the template rejects it."""
         return self.writes((*self.asked, *messages), prompts=True)
 
     def read(self, prompt: str, chunks: Iterable[str]) -> ReadAnswer:
-        """Parse chunks after a prompt as an answer to the request."""
+        """Parse chunks as the answer to a prompt."""
         return read(self.format, self.request, prompt, chunks, self.grammar)
 
     def claims(self, answer: Said) -> bool:
@@ -121,7 +121,7 @@ class Candidate:
         return not self.gave_up or claims_to_read(self.format, answer)
 
     def writes(self, conversation: Conversation, *, prompts: bool = False) -> str | None:
-        """Render a conversation, optionally with a generation prompt; None if the template rejects it."""
+        """Render a conversation, optionally with a generation prompt. Returns None if the template rejects it."""
         prober = Prober(
             template=self.template,
             capabilities=self.capabilities,
@@ -137,18 +137,18 @@ class Candidate:
 
 
 def show(candidate: Candidate, answer: Said) -> CutOut | None:
-    """Render an answer; None if the rendering doesn't show all its parts."""
+    """Render an answer. Returns None if the rendering doesn't show all parts of the answer."""
     prompt, full = candidate.prompt, candidate.render(answer)
     if prompt is None or full is None:
         return None
-    # `<think>It rains.</think><call>`: some templates write content before calls as reasoning, so it can't be recovered.
+    # Some templates render content before calls as reasoning, e.g. `<think>It rains.</think><call>`. Such content can't be recovered.
     if answer.content and answer.calls and not candidate.capabilities.supports_content_with_calls:
         return None
-    # If the template writes `<call>f so</call>` regardless of the arguments, they can't be recovered.
+    # If the rendering doesn't depend on the arguments, e.g. `<call>f so</call>`, the arguments can't be recovered.
     if not _shows_arguments(candidate, answer, full):
         return None
-    # Prompt `<bot><think>`, last answer `<bot><think>It rains.`: in the last message, an answer without reasoning looks like reasoning.
-    # With another question after it, the template writes it in a distinguishable form.
+    # In the last message, an answer without reasoning may look like reasoning, e.g. `<bot><think>It rains.` after the prompt
+    # `<bot><think>`. Adding another question makes the template render the answer in a distinguishable form.
     begun, rest = read_prefill(candidate.format, prompt), full.removeprefix(prompt)
     goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
     if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):
@@ -157,8 +157,8 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     if found is None:
         return None
     start, text = _past_headers(candidate, found)
-    # Prompt `… Be brief.<bot>`, history `…<bot>It rains.<end>Be brief.`: text of the prompt that the history lacks may follow every answer
-    # instead. Two other answers show which text is always there.
+    # If the prompt is `… Be brief.<bot>` and the history `…<bot>It rains.<end>Be brief.`, the text that is missing in the history may
+    # follow every answer. So remove text that two other answers also end with.
     if not found.whole.startswith(prompt.removesuffix(begun)):
         text = _without_epilogue(candidate, text)
     said = _visible(answer, text, candidate.format)
@@ -166,18 +166,20 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
 
 
 def _past_headers(candidate: Candidate, found: CutOut) -> tuple[str, str]:
-    """Return the text before an answer and the answer, with headers at its start moved to the text before it."""
+    """Move headers at the start of an answer to the text before it. Returns that text and the answer."""
     start, text = found.start, found.answer
     headers = [header for header in candidate.format.turn.headers if header]
-    # Prompt `…<turn><system>Be brief.<turn><bot>`, history `…<turn><bot>Hi`: the common text ends inside the header.
+    # The common text may end inside a header, e.g. for the prompt `…<turn><system>Be brief.<turn><bot>` and the history `…<turn><bot>Hi`.
+    # So move the rest of that header.
     rests = (header[at:] for header in headers for at in range(1, len(header)) if start.endswith(header[:at]))
     rest = next((rest for rest in rests if text.startswith(rest)), "")
     start, text = start + rest, text.removeprefix(rest)
-    # Prompt `…<end><bot>`, history `…<over><bot>Hi`: the common text ends before the header.
+    # The common text may end before a header, e.g. for the prompt `…<end><bot>` and the history `…<over><bot>Hi`. So move all text before
+    # the header.
     if not any(header in start[start.rfind(candidate.question) :] for header in headers):
         at = min((text.index(header) for header in headers if header in text), default=0)
         start, text = start + text[:at], text[at:]
-    # The end of one header may look like another header.
+    # Remove headers repeatedly, because the end of one header may look like another header.
     while header := next((header for header in headers if text.startswith(header)), ""):
         start, text = start + header, text.removeprefix(header)
     return start, text
@@ -191,7 +193,7 @@ def _shows_arguments(candidate: Candidate, answer: Said, full: str) -> bool:
 
 
 def _another(value: Any) -> Any:
-    """Return a different value of the same type; a text for null."""
+    """Return a different value of the same type, or a string for null."""
     match value:
         case bool():
             return not value
@@ -213,7 +215,7 @@ def _leaves_open(format: Format, begun: str) -> bool:
 
 
 def _in_history(candidate: Candidate, answer: Said) -> str | None:
-    """Render the answer before another question, up to the end of its turn; None if that end isn't found."""
+    """Render the answer before another question, up to the end of its turn. Returns None if that end isn't found."""
     full, end = candidate.render(answer, user(_NEXT_QUESTION)), candidate.format.turn.end
     before = (full or "").rpartition(_NEXT_QUESTION)[0]
     return before[: before.rindex(end) + len(end)] if end.strip() and end in before else None
@@ -237,33 +239,35 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
     markers, reasoning = format.reasoning, shown.said.reasoning
     if not begun.strip():
         return shown.answer
-    # Prefill `<think>\n`, answer `<think>\nHm.</think>It rains.`: the model writes the rest.
+    # If the prefill is `<think>\n` and the answer `<think>\nHm.</think>It rains.`, the model generates the rest of the answer.
     if shown.answer.startswith(begun):
         return shown.answer[len(begun) :]
     opener, written = format.content.start.strip(), begun.strip()
     if opener and (written.endswith(opener) or opener.startswith(written)):
         return ""  # The prefill starts content, but this answer starts with another part.
-    # Prefill `<think>`, answer `<think>\nHm.</think>`: white space differs, so the text is cut at the start of the reasoning.
+    # If white space differs, e.g. for the prefill `<think>` and the answer `<think>\nHm.</think>`, return the text from the start of the
+    # reasoning on.
     if _leaves_open(format, begun):
         return shown.answer[shown.answer.index(reasoning) :] if reasoning else ""
     if markers.end and not markers.closed_in(begun):
         return shown.answer
     if reasoning:
         return ""
-    # The history doesn't contain reasoning closed by the prefill. White space at the end of the prefill isn't part of the answer.
+    # Remove reasoning that the prefill closes, because the history may not contain it. White space at the end of the prefill isn't part of
+    # the answer.
     bare = shown.answer.lstrip()
     text = bare.removeprefix(markers.empty.lstrip()).removeprefix(markers.end)
     layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.said
-    # If calls follow reasoning after four line breaks, and the prefill is `</think>\n\n`, only two remain.
+    # If four line breaks separate calls from reasoning, and the prefill is `</think>\n\n`, the model generates only two of them.
     joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content
     rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
-    # `<bot>\n\n<call>` without reasoning, and the prefill is `<think></think>`: the line breaks are part of the answer.
+    # If the prefill is `<think></think>`, the line breaks of `<bot>\n\n<call>` are part of the answer.
     return rest + text.lstrip() if layout else shown.answer if text == bare else text
 
 
 def _without_epilogue(candidate: Candidate, text: str) -> str:
-    """Remove text that the template writes after every answer, in complete markers."""
-    # Two other answers, because the answer may end like one of them.
+    """Remove complete markers that the template writes after every answer."""
+    # Render two other answers, because the answer may end like one of them.
     answers = [proof_answer(content) for content in ("Quite so.", "Not at all!")]
     others = [candidate.render(other) or "" for other in answers]
     epilogue, closer = common_suffix(others), candidate.format.content.end
@@ -274,7 +278,8 @@ def _without_epilogue(candidate: Candidate, text: str) -> str:
 
 def _visible(answer: Said, text: str, format: Format) -> Said | None:
     content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
-    # `f(a=1)` for `{"a": 1, "b": null}`: values that aren't written can't be recovered.
+    # Leave out null arguments that the template doesn't render, because they can't be recovered. For example, `{"a": 1, "b": null}` may be
+    # rendered as `f(a=1)`.
     omits_null = format.tools.arguments.codec.omits_null
     calls = [
         (name, {key: value for key, value in given.items() if not (omits_null and value is None)})
@@ -287,5 +292,5 @@ def _visible(answer: Said, text: str, format: Format) -> Said | None:
 
 
 def _as_written(text: str, rendering: str) -> str:
-    """Return `text` as it occurs in the rendering, possibly stripped; "" if it's missing."""
+    """Return `text`, possibly stripped, as it occurs in the rendering. Returns "" if the rendering doesn't contain it."""
     return next((form for form in (text, text.strip()) if form and form in rendering), "")

@@ -1,7 +1,7 @@
 """Checks a response template: transformers' parser must parse the template's answers like unrender's parser does.
 
-Strategy: random answers for each capability are rendered, and both parsers parse them, complete and in small chunks. The prompts have
-thinking on, off, and at the template's default. A difference is a counterexample. Answers that unrender's own parser doesn't recover are
+Strategy: random answers for each capability are rendered, and both parsers parse them, complete and in small chunks. Prompts with thinking
+on, off, and at the template's default are used. A difference is a counterexample. Answers that unrender's own parser doesn't recover are
 skipped.
 """
 
@@ -33,7 +33,7 @@ Reader = Callable[..., Any]
 def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 4, seed: int = 0) -> Report:
     """Compare how transformers, with a response template, and unrender parse the template's own renderings.
 
-    `exported` may be generated or declared. If a capability differs and is a known omission of the export, it's skipped with the omission
+    `exported` may be generated or declared. If a capability that differs is a known omission of the export, it's skipped with the omission
     as the reason. Raises `ExportError` if transformers with its response parser isn't installed, or if it rejects the response template.
     """
     read = response_reader(exported)
@@ -52,7 +52,7 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
 
 
 def response_reader(exported: Exported) -> Reader:
-    """Return a function that parses an answer in chunks after a prompt, with transformers' parser.
+    """Return a function that parses the chunks of an answer after a prompt, with transformers' parser.
 
     Raises `ExportError` as `verify_export` does.
     """
@@ -78,7 +78,7 @@ def response_reader(exported: Exported) -> Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The template's text of an answer, its prompt, and unrender's message in comparable form."""
+    """A rendered answer, its prompt, and unrender's message in comparable form."""
 
     prompt: str
     text: str
@@ -86,7 +86,7 @@ class _Read:
 
 
 def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
-    """Yield the template's text for an answer in each thinking mode, if unrender recovers the complete answer from it."""
+    """Yield the rendering of an answer in each thinking mode, if unrender recovers the complete answer from it."""
     for thinking in (None, True, False):
         asked = replace(candidate, thinking=thinking)
         shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
@@ -94,7 +94,7 @@ def _shown(candidate: Candidate, answer: Said) -> Iterator[_Read]:
             continue
         before = shown.read_after(candidate.format)
         message = candidate.read(before, [shown.answer]).message
-        # Only the presence of parts and the names of tools are compared.
+        # Compare only the presence of parts and the names of tools.
         named = [call.name for call in answer.calls] == [call.name for call in message.tool_calls]
         thought = bool(message.reasoning) >= bool(answer.reasoning)
         if named and thought and bool(message.content) == bool(answer.content):
@@ -120,7 +120,7 @@ def show_closing(candidate: Candidate, answer: Said) -> CutOut | None:
         return None
     if shown.answer.lstrip().startswith(markers.end.strip()):
         return replace(shown, start=prompt)
-    # The history's text for empty reasoning would open it a second time.
+    # Remove the history's markers for empty reasoning, which would open reasoning a second time.
     said = shown.answer.removeprefix(markers.empty)
     return replace(shown, start=prompt, answer=markers.end + candidate.format.turn.reasoning_to_content + said)
 
@@ -131,7 +131,8 @@ def _difference(shown: _Read, read: Reader) -> Counterexample | None:
         try:
             found = comparable(read(chunks, shown.prompt))
         except (ValueError, KeyError) as error:
-            # transformers' parser raises an error if it can't parse a region, and the complete message is lost.
+            # transformers' parser raises an error if it can't parse a region. Then the complete message is lost, so count the error as its
+            # result.
             found = json.dumps(f"{type(error).__name__}: {error}")
         if found != shown.ours:
             return Counterexample(answer=shown.text, expected=shown.ours, found=found, chunking=chunking)

@@ -24,13 +24,13 @@ class Verdict(StrEnum):
     PASSED = "passed"
     """Every rendering was parsed back into its original message."""
     FAILED = "failed"
-    """A rendering wasn't parsed back; there's a counterexample."""
+    """A rendering wasn't parsed back into its message. The finding has a counterexample."""
     SKIPPED = "skipped"
     """The template doesn't render the capability, or an engine library is missing."""
 
     @property
     def in_history(self) -> str:
-        """The verdict in the terms of the history check: "kept" or "changed"."""
+        """The verdict as a term of the history check: "kept" or "changed"."""
         return {Verdict.PASSED: "kept", Verdict.FAILED: "changed"}.get(self, str(self))
 
 
@@ -39,7 +39,7 @@ class Counterexample:
     """A message that wasn't parsed back from its rendering."""
 
     answer: str
-    """The template's text, as the model would write it."""
+    """The template's rendering of the answer, as a model would generate it."""
     expected: str
     found: str
     chunking: str = "whole"
@@ -53,9 +53,9 @@ class CapabilityFinding:
     capability: str
     verdict: Verdict
     held: int = 0
-    """Renderings that were parsed back."""
+    """Number of renderings that were parsed back into their message."""
     total: int = 0
-    """Renderings that showed the capability."""
+    """Number of renderings that showed the capability."""
     counterexample: Counterexample | None = None
     reason: str = ""
     """The reason for skipping, or the tested requests."""
@@ -73,10 +73,10 @@ class Report:
     findings: tuple[CapabilityFinding, ...]
     """Findings about the format: answers, prompts, grammars."""
     history: tuple[CapabilityFinding, ...] = ()
-    """Findings about the template's history: whether each prompt starts with the previous one."""
+    """Findings about the template's history, i.e. whether each prompt starts with the previous one."""
 
     refusal: str = ""
-    """The reason if the template rendered no conversation and nothing was checked; otherwise empty."""
+    """The reason why the template rendered no conversation, so that nothing was checked. Empty if something was checked."""
 
     @property
     def failed(self) -> tuple[CapabilityFinding, ...]:
@@ -116,7 +116,7 @@ _PARTS = ("reasoning", "reasoning_content", "content", "tool_calls", "failed_cal
 
 
 def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a Markdown page about several reports. `failures` are templates that couldn't be checked, with the reasons."""
+    """Return a Markdown page about several reports. `failures` maps templates that couldn't be checked to the reasons."""
     lines = ["# What passed", ""]
     lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
     lines += [_summary(name, report) for name, report in reports.items()]
@@ -158,7 +158,7 @@ def _counterexample(capability: str, example: Counterexample) -> Iterator[str]:
 
 
 def _fenced(language: str, text: str) -> Iterator[str]:
-    """Put text in a code fence that is longer than any fence in it."""
+    """Yield text in a code fence that is longer than any fence in the text."""
     text = printable_lines(text)
     fence = "```"
     while fence in text:
@@ -167,7 +167,7 @@ def _fenced(language: str, text: str) -> Iterator[str]:
 
 
 def diff(example: Counterexample) -> Iterator[str]:
-    """Yield the lines of a diff: `-` for the expected value, `+` for the parsed one.
+    """Yield the lines of a diff. `-` marks the expected value, and `+` marks the parsed one.
 
     >>> example = Counterexample(answer="<a>x", expected='{"content": "x"}', found='{"content": "<a>x"}')
     >>> list(diff(example))
@@ -197,7 +197,7 @@ def _comparable(part: str, value: Any) -> Any:
 
 
 def _narrowed(example: Counterexample) -> Iterator[str]:
-    """Yield both texts as literals, shortened to the difference and its context."""
+    """Yield the expected and the found text as literals, shortened to the difference and its context."""
     a, b = example.expected, example.found
     # Despite its name, `commonprefix` compares arbitrary text character by character.
     start = len(os.path.commonprefix([a, b]))
