@@ -83,7 +83,7 @@ The remaining wider cases would need memory, or one rule per combination:
 - `unevaluatedItems` after an `if` with `contains`: the evaluated items are known only at the end (4).
 - Keys that match several patterns of `patternProperties`, or a pattern and a declared name, need one rule per combination (3).
 - `contains`, `not` or `if` with a schema that can't be negated (`multipleOf`, `patternProperties`, `unevaluatedProperties`).
-- Integers excluded between bounds, and `multipleOf` 1.5: the digits would be counted twice.
+- Numbers with bounds that must not be integers, and `multipleOf` with a fraction that doesn't divide 1, such as 1.5.
 
 Files of the suite with errors in GBNF:
 
