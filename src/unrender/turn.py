@@ -318,8 +318,7 @@ class Turn(Constrained):
         broken = self._broken(text, finish_reason, policy)
         if broken is None or self.request.tool(broken.name) is None:
             return None
-        start = broken.start
-        before = text[: max(start, 0)]
+        before = text[: max(broken.start, 0)]
         quotation = opened(before, cut=False)
         if (
             (quotation and (quotation.spans_lines or quotation.certain))
@@ -329,24 +328,23 @@ class Turn(Constrained):
             return None
         # Count positions from the start of the answer, which includes the prefill.
         prefill = len(self.prefill)
-        output = self.prefill + text
-        good = None
-        # A call at the start of the generated text may have started in the prefill, e.g. `{"room": {` after `<call>`. So also try 0.
-        for begin in dict.fromkeys([prefill + start, 0] if start <= 0 else [prefill + start]):
-            span = (begin, prefill + broken.stop)
-            try:
-                good = good or good_beginning(
-                    self._generated, self.request, output, span, prefill + broken.end, broken.name, self.limits
-                )
-            except GrammarError:
-                return None
+        span = (prefill + broken.start, prefill + broken.stop)
+        try:
+            good = good_beginning(
+                self._generated,
+                self.request,
+                self.prefill + text,
+                span,
+                prefill + broken.end,
+                broken.name,
+                self.limits,
+                prefill=prefill,
+            )
+        except GrammarError:
+            return None
         cut = good.cut - prefill if good else 0
         # A grammar may allow more than the schema. If the valid part contains the broken call itself, the call can't be healed.
-        if (
-            good is None
-            or cut < 0
-            or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken)
-        ):
+        if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
         remainder = replace(self._remainder, request=good.request, prefill=good.text, in_call=True)

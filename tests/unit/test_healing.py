@@ -188,6 +188,20 @@ def test_value_that_breaks_right_after_the_prompt(wrong):
     assert not completed(turn, wrong[: healing.cut] + healing.sample(1))[0].problems()
 
 
+@pytest.mark.parametrize("template", all_template_paths())
+def test_call_that_the_prompt_began_in_each_format(template):
+    """A call whose number breaks right after the prompt continues from the prompt, in each format."""
+    for label, turn, text, _ in damaged.answers(template_named(template)):
+        if label == "number":
+            head, after = text.rsplit("3", 1)
+            started = replace(turn, prompt=turn.prompt + head, prefill=turn.prefill + head)
+            healing = started.heal('{"x",,' + after)
+            assert healing is not None
+            assert healing.cut == 0
+            first, *_ = completed(turn, head + healing.sample(1))
+            assert not first.problems()
+
+
 @cases
 def test_nothing_to_mend(text, how):
     """A whole answer, a repaired call, a call that may not be made and one that is only shown are left as they are."""

@@ -41,13 +41,26 @@ class Begun:
 
 
 def good_beginning(
-    format: Format, request: Request, output: str, span: tuple[int, int], end: int, name: str, limits: Limits = STANDARD
+    format: Format,
+    request: Request,
+    output: str,
+    span: tuple[int, int],
+    end: int,
+    name: str,
+    limits: Limits = STANDARD,
+    *,
+    prefill: int = 0,
 ) -> Begun | None:
     """Return the valid prefix of a call of tool `name`. The call is `span` of the output, and broke at `end`.
 
+    The first `prefill` characters of the output are the end of the prompt and can't be cut off. They may contain the call's start.
     Returns None if not even the first marker and the name are valid. Raises `GrammarError` if calls cannot be written as a grammar.
     """
     start, stop = span
+    # The call's part in the prompt is valid. The part of the model starts right after it, and may be cut off entirely.
+    begun = start <= prefill > 0
+    prompted = dict.fromkeys([output[start:prefill], output[:prefill]]) if begun else ()
+    start = max(start, prefill) if begun else start
     # Layout is not part of a call's first marker: ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.
     start += len(output[start:stop]) - len(output[start:stop].lstrip())
     tool = request.tool(name)
@@ -58,8 +71,8 @@ def good_beginning(
     others = tuple(other for other in request.tools or () if other.name != name)
     grammar = Remainder(format=format, request=named, limits=limits).called()
     found: Begun | None = None
-    for opened in _openings(runs[0], output, start):
-        cut = _good(runs[0], grammar, opened, output[start:stop], end - start)
+    for opened in [*_openings(runs[0], output, start), *prompted]:
+        cut = _good(runs[0], grammar, opened, output[start:stop], end - start, begun=begun)
         # Keep the name. Without it, the model could call another tool.
         if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
             continue
@@ -87,8 +100,11 @@ def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
         yield calls.open.text.lstrip() + calls.call_open.text.lstrip()
 
 
-def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> int | None:
-    """Return the length of the valid prefix of `call`, which broke at `end`, after `opened`. None if it is empty."""
+def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, begun: bool) -> int | None:
+    """Return the length of the valid prefix of `call`. Return None if `opened` isn't valid, or if the prefix is empty and not `begun`.
+
+    `opened` is the text before the call, and `end` is the position where the call broke.
+    """
 
     def free(at: int) -> bool:
         """Return whether any text is allowed at a position of the call, which is then inside a value."""
@@ -99,7 +115,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int) -> i
     marks = filter(None, (codec.string_open, codec.string_close, '"', "'"))
     quote = re.compile("|".join(map(re.escape, dict.fromkeys(marks))))
     read = reach(grammar, opened + call[:end], _STEPS)
-    if read is None or read <= len(opened):
+    if read is None or read < len(opened) + (not begun):
         return None
     cut = read - len(opened)
     bare = len(call[:cut].rstrip())

@@ -121,7 +121,7 @@ class Choice:
         """Parse a piece. If its special tokens are known, markers in ordinary text are quotations.
 
         If a piece contains both a special token and the same text in ordinary tokens, the parser gets the piece without this information.
-        If the text of a special token is missing, so do all later pieces.
+        Once a special token's text is missing, this applies to all later pieces.
         """
         first = len(self._texts) == 1
         self._ids_match = self._ids_match and (piece.special is not None or not first)
