@@ -123,7 +123,7 @@ def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user"
 
 
 def _with_ids(conversation: Conversation, _: Format) -> Conversation:
-    """Replace the ids of calls and results by strings of nine letters and digits. No known template requires a stricter format.
+    """Replace the ids of calls and results by strings of nine letters and digits, as strict templates require.
 
     A result without an id belongs to the first unanswered call.
     """
