@@ -187,7 +187,9 @@ class Writer:
                 context = {**self.kwargs.context, "tools": other}
                 kwargs = replace(self.kwargs, context=context, notes=(*self.kwargs.notes, *notes))
                 writers.append(replace(self, kwargs=kwargs))
-        if self.plan.offers and tools:  # The template may reject any tools, and the system message already describes them.
+        if (
+            self.plan.offers and tools
+        ):  # The template may reject any tools, and the system message already describes them.
             writers.append(self.without("tools"))
         yield from writers[1:]
         for way in ways:

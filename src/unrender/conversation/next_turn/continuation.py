@@ -67,8 +67,7 @@ class Rewritten:
 
     @property
     def why(self) -> str:
-        """The part that changes, and the kinds of messages: `thoughts: after user → content → user`. It contains no text of the template.
-        """
+        """The part that changes, and the kinds of messages: `thoughts: after user → content → user`. Contains no text of the template."""
         return f"{self.what}: after {' → '.join(map(_in_words, self.conversation))}"
 
     def __str__(self) -> str:
@@ -233,8 +232,7 @@ class _Probing:
         return None if found is None else found.tail
 
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
-        """Return the part of a conversation that determines the text after an answer. The second value is True if that text counts calls.
-        """
+        """Return the part of a conversation that determines the text after an answer. The second value is True if that text counts calls."""
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
             return found

@@ -94,7 +94,9 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
         return True
     if not turn.prompt.endswith(short.rpartition(str(past[-1].content))[2]):
         return False
-    if len(commonprefix([turn.prompt, bare])) < _BEGINNING:  # The start of the prompt was rendered differently, so it can't be compared.
+    if (
+        len(commonprefix([turn.prompt, bare])) < _BEGINNING
+    ):  # The start of the prompt was rendered differently, so it can't be compared.
         return True
 
     def shown(text: str) -> bool:
