@@ -31,7 +31,7 @@ class Refusal:
     feature: str
     """A key of `concede.FEATURES`."""
     why: str
-    """Description of the template's behavior, for a note."""
+    """Description of the template's behaviour, for a note."""
     concessions: tuple[str, ...] = ()
     """The `words` of the concessions that make the template accept the conversation. Empty if no concession helps."""
     thinking: bool | None = None

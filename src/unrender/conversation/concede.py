@@ -267,7 +267,7 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
         (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
         for at, call in enumerate(said.calls, start=before)
     ]
-    # Formats with ids such as `functions.f:3` number the calls of the entire conversation. Other formats number the calls of each answer.
+    # Formats with ids such as `functions.f:3` number the calls of the entire conversation. Other formats restart the numbers in each answer.
     first = before if format.tools.id_parts else 0
     joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
     text = joint + encode_calls(own_calls(format), calls, first=first)
@@ -318,7 +318,7 @@ class Feature:
     calls: bool = False
     """True for features that involve calls or results. They are probed only in templates that support calls."""
     thoughts: bool = False
-    """True if thinking may change the template's behavior."""
+    """True if thinking may change the template's behaviour."""
 
 
 def _roles(conversation: Conversation) -> tuple[str, ...]:

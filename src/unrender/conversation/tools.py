@@ -217,7 +217,7 @@ class Offer:
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
-    """Return the tools of a request. None is an empty offer. `repeats` and the errors are the same as for `plain_tools`."""
+    """Return the tools of a request. If `tools` is None, the offer is empty. `repeats` and the errors are the same as for `plain_tools`."""
     if tools is None:
         return Offer()
     key = content_key(tools)

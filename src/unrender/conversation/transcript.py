@@ -187,9 +187,8 @@ class Writer:
                 context = {**self.kwargs.context, "tools": other}
                 kwargs = replace(self.kwargs, context=context, notes=(*self.kwargs.notes, *notes))
                 writers.append(replace(self, kwargs=kwargs))
-        if (
-            self.plan.offers and tools
-        ):  # The template may reject any tools, and the system message already describes them.
+        # If the system message describes the tools, try without the template's own variable.
+        if self.plan.offers and tools:
             writers.append(self.without("tools"))
         yield from writers[1:]
         for way in ways:
@@ -208,7 +207,7 @@ class Writer:
         return Outcome(
             writer=self,
             rendering=rendering,
-            # The text of an answer can't move to another role, so it doesn't count.
+            # Ignore lost text of answers, because it can't move to another role.
             fails=rendering.error is not None or any(conversation[i].role in _MOVABLE for i in lost),
             lost=lost,
             uncalled=uncalled,

@@ -232,7 +232,10 @@ class _Probing:
         return None if found is None else found.tail
 
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
-        """Return the part of a conversation that determines the text after an answer. The second value is True if that text counts calls."""
+        """Return the part of a conversation that determines the text after an answer.
+
+        The second value is True if that text counts calls.
+        """
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
             return found

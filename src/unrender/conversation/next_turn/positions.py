@@ -94,9 +94,8 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
         return True
     if not turn.prompt.endswith(short.rpartition(str(past[-1].content))[2]):
         return False
-    if (
-        len(commonprefix([turn.prompt, bare])) < _BEGINNING
-    ):  # The start of the prompt was rendered differently, so it can't be compared.
+    # Without a known start of the prompt, its calls can't be counted.
+    if len(commonprefix([turn.prompt, bare])) < _BEGINNING:
         return True
 
     def shown(text: str) -> bool:
