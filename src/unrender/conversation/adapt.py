@@ -139,8 +139,7 @@ def _adapted(said: Said, capabilities: Capabilities) -> Said:
     if said.role != "assistant":
         return said
     content = said.content
-    # Drop the content if the template supports only content or reasoning before a call. It would print the content in place of the
-    # reasoning.
+    # Drop the content if the template supports only content or reasoning before a call. Otherwise, the content would replace the reasoning.
     if said.calls and said.reasoning and not capabilities.supports_content_with_reasoning_and_calls:
         content = ""
     content = content or ("" if capabilities.requires_nonnull_content or not said.calls else None)

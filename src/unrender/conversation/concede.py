@@ -6,7 +6,7 @@ Calls and results are converted to text if the template doesn't support them.
 Rules:
 - Calls are written in the exact format of new answers, so the history is an example for the model.
 - Results become user messages. Consecutive user messages are merged, since many templates require alternating roles.
-- A concession changes the form of a message, not its meaning. It is made only if the template is known to reject the
+- A concession changes the form of a message, not its meaning. A concession is made only if the template is known to reject the
   conversation, or has just rejected it. Otherwise the template's own form is best, since the model was trained on it.
 - Smaller concessions are tried first.
 """
@@ -267,7 +267,7 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
         (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
         for at, call in enumerate(said.calls, start=before)
     ]
-    # Formats with ids such as `functions.f:3` number the calls of the entire conversation. Other formats restart the numbers in each answer.
+    # Ids such as `functions.f:3` number the calls of the entire conversation. Other formats restart the numbers in each answer.
     first = before if format.tools.id_parts else 0
     joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
     text = joint + encode_calls(own_calls(format), calls, first=first)

@@ -211,7 +211,7 @@ class Offer:
     """Each tool as `{"type": "function", "function": {…}}`. Several requests share this list, so it must not be modified."""
     tools: tuple[Tool, ...] = ()
     key: bytes = b""
-    """Cache key, different for different offers. Empty if the tools can't be serialized."""
+    """Cache key that identifies the tools. Empty if the tools can't be serialized."""
     weight: int = 0
     """Half of the offer's size in bytes. The cache counts each offer twice, once for each of its two keys."""
 

@@ -213,7 +213,7 @@ class Tool:
 
     @cached_property
     def _key(self) -> bytes:
-        """Cache key, different for different tools. Empty if `parameters` isn't plain data."""
+        """Cache key that identifies the tool. Empty if `parameters` isn't plain data."""
         parameters = content_key(self.parameters)
         return content_key((self.name, self.description, parameters, self.strict)) if parameters else b""
 
@@ -292,7 +292,7 @@ class Request:
 
     @cached_property
     def _key(self) -> Hashable | None:
-        """Cache key, different for different requests. None if a schema isn't plain data."""
+        """Cache key that identifies the request. None if a schema isn't plain data."""
         tools = None if self.tools is None else tuple(tool._key for tool in self.tools)
         schema = content_key(self.response_schema)
         if not schema or (tools and not all(tools)):

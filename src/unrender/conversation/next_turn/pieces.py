@@ -65,7 +65,7 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
 def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
     """Raise `ExtendError` if the template doesn't render a new message after the answer."""
     missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
-    # The template may have trimmed or escaped the text. To find out, render a unique word instead.
+    # The template may have trimmed or escaped the text. Render a unique word to check this.
     tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
