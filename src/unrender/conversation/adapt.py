@@ -100,7 +100,7 @@ def _renamed(conversation: Conversation, capabilities: Capabilities) -> Conversa
     position = 0
     for one in conversation:
         calls = []
-        # Number the calls of the entire conversation, not of each message: `functions.f:0`, `functions.f:1`.
+        # Number the calls of the entire conversation, not of each message, as in `functions.f:0` and `functions.f:1`.
         for index, call in enumerate(one.calls, start=position):
             new = _new_id(call, index, capabilities, used)
             used.add(new)
@@ -312,7 +312,7 @@ def _kind(part: Any) -> str:
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
     """Return the URL of a media part, or the part's data."""
-    # The URL may be nested, as in `{"type": "image_url", "image_url": {"url": "https://…"}}`.
+    # The URL may be nested, as in `{'url': 'https://…'}`.
     value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value
 

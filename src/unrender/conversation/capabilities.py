@@ -1,4 +1,4 @@
-"""Capabilities of a template, as found by probes. Analysis creates them, and rendering uses them."""
+"""Capabilities of a template. Analysis determines them with probes, and rendering depends on them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class ReasoningPlace(StrEnum):
 
     NOWHERE = "nowhere"
     FIELD = "field"
-    """A field of the message, e.g. `message.reasoning_content`."""
+    """A field of the message, such as `message.reasoning_content`."""
     PART = "part"
-    """A typed part of the content, e.g. `{"type": "thinking", "thinking": "…"}`."""
+    """A typed part of the content, such as `{"type": "thinking", "thinking": "…"}`."""
     BLOCK = "block"
-    """A block in structured content, e.g. `{"blocks": [{"type": "thoughts", "text": "…"}]}`."""
+    """A block in structured content, such as `{"blocks": [{"type": "thoughts", "text": "…"}]}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +83,18 @@ class Capabilities:
     supports_enable_thinking: bool = False
     reasoning_place: ReasoningPlace = ReasoningPlace.NOWHERE
     reasoning_field: str = ""
-    """Name of the message field, or type of the part or block, e.g. `reasoning_content`, `thinking`, `thoughts`."""
+    """Name of the message field, or type of the part or block, such as `reasoning_content`, `thinking`, `thoughts`."""
     thinking_on: Context = ()
-    """Variables that turn thinking on, e.g. `(("enable_thinking", True),)`."""
+    """Variables that turn thinking on, such as `(("enable_thinking", True),)`."""
     thinking_off: Context = ()
     tools_variable: str = "tools"
-    """Name of the variable for the tools, e.g. `tools` or `functions`."""
+    """Name of the variable for the tools, such as `tools` or `functions`."""
     tools_as_text: bool = False
     """True if the tools have to be passed as JSON text."""
     requires_tools: bool = False
     """True if the tools variable must be defined even if there are no tools."""
     required_context: Context = ()
-    """Other variables that the template requires, e.g. `datetime`, with placeholder values for probes."""
+    """Other variables that the template requires, such as `datetime`, with placeholder values for probes."""
 
     asks_after_results: bool = True
     """True if the template adds a generation prompt after a tool result."""
@@ -107,7 +107,7 @@ class Capabilities:
 
     @property
     def thinking_switch(self) -> str:
-        """Name of the variable that turns thinking on or off, e.g. `enable_thinking`. Empty if there is no such variable."""
+        """Name of the variable that turns thinking on or off, such as `enable_thinking`. Empty if there is no such variable."""
         return next((name for name, _ in self.thinking_off), "")
 
 

@@ -316,7 +316,7 @@ class Feature:
     found: Callable[[Conversation], bool]
     """Predicate that detects the feature in a conversation."""
     calls: bool = False
-    """True for features that involve calls or results. They are probed only in templates that support calls."""
+    """True for features with calls or results, which are probed only in templates that support calls."""
     thoughts: bool = False
     """True if thinking may change the template's behaviour."""
 

@@ -54,7 +54,7 @@ def prepare_turn(
     prompt = rendering.unwrap()
     begun = begun_by(writer.format, prompt, lambda: taken.bare(shown, prompt), taken.own_words(shown))
     if last:
-        # The caller's message replaces the template's own prefill, e.g. `<think>`.
+        # The caller's message replaces the template's own prefill, such as `<think>`.
         known, where = None if grammar is not None else writer.format, f"messages[{len(conversation)}]"
         thinks = continued == "reasoning"
         written = begun_text(last.reasoning, last.content or "", known, request, thinks=thinks, where=where)
@@ -126,7 +126,7 @@ def make_writer(
 def _planned(
     template: Template, format: Format, capabilities: Capabilities, tool_format: str, *, offered: bool
 ) -> tuple[Plan, Format, Format]:
-    """Return the plan and the two formats of a `Writer`. They depend only on the template and on whether tools are offered."""
+    """Return the plan and the two formats of a `Writer`, which depend only on the template and on whether tools are offered."""
     plan = plan_tools(format, capabilities, tool_format, template.source)
     format = plan.format if offered else format
     return plan, format, ended(format, template.eos_token)

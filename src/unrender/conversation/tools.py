@@ -28,7 +28,7 @@ from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
-"""Keys for a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""
+"""Keys for a tool's JSON Schema in the formats of OpenAI, Anthropic and MCP."""
 _CUSTOM = "its input is free text; offer a function with one string parameter"
 _KEPT = ("name", "description", "parameters", "strict")
 _SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)
@@ -38,7 +38,7 @@ _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 
 
 def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]] | None:
-    """Return each tool as `{"type": "function", "function": {…}}`, or None if `tools` is None.
+    """Convert tools to OpenAI's wrapped format. Returns None if `tools` is None.
 
     If `repeats` is True, duplicates of a tool are allowed and removed. This is used for prompts that were rendered elsewhere. Raises
     `RequestError`, with the path, for a value that isn't a tool, for a repeated name, and for more than `MAX_TOOLS` tools.
@@ -71,7 +71,7 @@ def _equal(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
-    """Return one tool as `{"type": "function", "function": {…}}`. Raises `RequestError`, with the path `where`, if `tool` isn't a tool."""
+    """Convert a tool to OpenAI's wrapped format. Raises `RequestError`, with the path `where`, if `tool` isn't a tool."""
     if _is_model(tool):
         return _of_model(tool, id(getattr(tool, "__pydantic_core_schema__", None)))
     if inspect.isfunction(tool):
@@ -82,7 +82,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
         raise RequestError(f"{where}: expected {expected}, found {type(tool).__name__}")
-    # OpenAI's wrapped format is accepted without its type: `{"function": {…}}`.
+    # The wrapped format may omit the type.
     if "function" in data:
         checked_object(data["function"], f"{where}.function")
         return data
@@ -208,7 +208,7 @@ class Offer:
     """The tools of a request, as plain dicts and as `Tool` objects."""
 
     plain: Sequence[Mapping[str, Any]] = ()
-    """Each tool as `{"type": "function", "function": {…}}`. Several requests share this list, so it must not be modified."""
+    """The tools in OpenAI's wrapped format. Several requests share this list, so it must not be modified."""
     tools: tuple[Tool, ...] = ()
     key: bytes = b""
     """Cache key that identifies the tools. Empty if the tools can't be serialized."""

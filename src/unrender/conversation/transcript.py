@@ -128,7 +128,7 @@ class Writer:
                 yield text
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
-        """Return the rendering, and a writer with notes. The writer is a copy if notes or concessions are needed.
+        """Return the rendering, and a writer with notes on the rendering. The writer may have additional concessions.
 
         If no concession helps, the rendering is the first failed one. All renderings share one time limit, including later renderings by
         the returned writer.
@@ -179,8 +179,8 @@ class Writer:
         """Yield copies of this writer with other tool descriptions or concessions. Copies without a difference are left out."""
         writers = [self]
         tools = self.kwargs.context.get("tools")
-        # Some templates require descriptions or a list of tools, so try empty ones first. Try single types last. They help templates like
-        # `def f(a: ' + types[param.type]`, which fail if a type is a list or missing.
+        # First try empty descriptions and an empty list of tools, which some templates require. Then try single types, since some templates
+        # fail if a type is a list or missing.
         for plain, notes in ((False, ()), (True, (SINGLE_TYPES,))):
             other = [described(tool, plain=plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
             if other != tools and other != writers[-1].kwargs.context.get("tools"):

@@ -1,7 +1,7 @@
 """Convert a caller's additional options (thinking, documents, variables) to a template's own variables.
 
-Strategy: Four general option names control thinking. They work with every template, and set the template's own variable for the switch or
-the effort. All other names are the template's own variables. To find the effect of a variable, a short question is rendered.
+Strategy: Four general option names control thinking. These options work with every template, and set the template's own variable for the
+switch or the effort. All other names are the template's own variables. A short question is rendered to find the effect of a variable.
 
 Rules: The same request must work with every template, so an unused option only adds a note with its name. Malformed options and misspelled
 arguments of `prepare` are errors with every template. None means that an option isn't set.
@@ -43,13 +43,13 @@ _ARGUMENTS = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
     *("continue_final_message", "tool_format", "add_generation_prompt"),
 )
-"""Arguments of `prepare`, and values that `prepare` sets itself. They can't be template variables."""
+"""Names that can't be template variables: arguments of `prepare`, and values that `prepare` sets itself."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
 """Names of template variables that a server's clients may not set."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
 """Names of variables for the current date."""
 _CLOSE = 0.85
-"""Minimum similarity of a misspelling: `tool_choise` counts as one, `reasoning_effort` for `reasoning_format` doesn't."""
+"""Minimum similarity of a misspelling. `tool_choise` counts as a misspelling, but `reasoning_effort` doesn't."""
 _QUESTION = "Hello"
 _TRIED = (True, False, "low", "high", 1)
 """Values that are tried to find out whether a variable changes the prompt."""
@@ -64,7 +64,7 @@ class TemplateKwargs:
     thinking: bool | None = None
     """True if the model thinks, as requested or by default. None if thinking can't be switched or isn't visible in the prompt."""
     word: str = ""
-    """Text to append to the last question, e.g. `/no_think`, for templates that look for it."""
+    """Text to append to the last question, such as `/no_think`, for templates that look for it."""
     switched: Mapping[str, Any] = field(default_factory=dict)
     """Requested thinking settings, by their general names."""
     unswitched: tuple[tuple[str, Any], ...] = ()
@@ -90,8 +90,8 @@ def resolve_kwargs(
 ) -> TemplateKwargs:
     """Return the variables for rendering. `given` are the caller's options in addition to messages and tools.
 
-    `beside` is the template that renders the other requests, those with or without tools. A variable that only `beside` uses adds no note.
-    Raises `RequestError` for a malformed value, and for a misspelled argument of `prepare`.
+    `beside` is the model's other template, for requests with tools or for requests without tools. A variable that only `beside` uses adds
+    no note. Raises `RequestError` for a malformed value, and for a misspelled argument of `prepare`.
     """
     said = _unpacked(given)
     context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()

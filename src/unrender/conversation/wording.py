@@ -38,7 +38,7 @@ class Instructions:
     """True if tool results are written as user messages."""
 
     def write(self, tools: Sequence[Mapping[str, Any]]) -> str:
-        """Return the instructions for these tools. Each tool has the form `{"type": "function", "function": {…}}`."""
+        """Return the instructions for these tools, which are in OpenAI's wrapped format."""
         schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         paragraphs = [
             "# Tools",

@@ -15,7 +15,7 @@ from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-"""Message fields that may contain reasoning. If there are several, the first one with text is used."""
+"""Message fields that may contain reasoning. If several fields contain text, the first one is used."""
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """Name of the reasoning field. Most servers and templates use `reasoning_content`, as DeepSeek does; OpenRouter uses `reasoning`."""
 
@@ -115,7 +115,7 @@ class ToolCall:
     def problems(self) -> tuple[str, ...]:
         """Return a message for each violation of the tool's schema. Without violations, or if the tool isn't known, the result is empty.
 
-        Each message starts with the path in the arguments, e.g. `$.city`. Keywords that grammars don't enforce aren't checked. Writing a
+        Each message starts with the path in the arguments, such as `$.city`. Keywords that grammars don't enforce aren't checked. Writing a
         grammar issues a `SchemaWarning` for each of these keywords. Raises `GrammarError` if the tool's parameters aren't a valid JSON
         Schema.
 
@@ -219,7 +219,7 @@ class Tool:
 
     @classmethod
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
-        """Return the tool for `{"type": "function", "function": {…}}` or for the inner function object.
+        """Convert a tool from OpenAI's format. The bare `function` object is also accepted.
 
         Raises `RequestError` if the name or the parameters are malformed. The error message starts with the path `where`.
         """

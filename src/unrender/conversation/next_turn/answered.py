@@ -94,7 +94,7 @@ def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
-    """Return the answer without the sampled end of the turn, and the sampled end, e.g. `<|im_end|></s>`."""
+    """Return the answer without the sampled end of the turn, and the sampled end, such as `<|im_end|></s>`."""
     text, left = answer.rstrip(), [*ends_of_turn(turn.format, *ends)]
     while end := next((end for end in left if text.endswith(end)), ""):
         text = text.removesuffix(end).rstrip()

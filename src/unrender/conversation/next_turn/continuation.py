@@ -59,7 +59,7 @@ class Rewritten:
     conversation: Conversation
     """The longer conversation."""
     what: str
-    """The part that changes: "generation prompt", "thoughts", "system", "tools", "white space" or "text"."""
+    """Name of the part that changes, one of "generation prompt", "thoughts", "system", "tools", "white space" and "text"."""
     before: str
     """Excerpt of the shorter rendering at the first difference."""
     after: str
@@ -67,7 +67,7 @@ class Rewritten:
 
     @property
     def why(self) -> str:
-        """The part that changes, and the kinds of messages: `thoughts: after user → content → user`. Contains no text of the template."""
+        """Summary without text of the template: the part that changes, and the messages (`thoughts: after user → content → user`)."""
         return f"{self.what}: after {' → '.join(map(_in_words, self.conversation))}"
 
     def __str__(self) -> str:
@@ -80,9 +80,9 @@ class Needs(StrEnum):
     ANSWER = "answer"
     """Only the answer and the messages after it."""
     POSITION = "position"
-    """Also the answer's position: whether it follows a result, and whether earlier answers contain calls or reasoning."""
+    """The answer, its `Position`, and the messages after the answer."""
     NUMBER = "number"
-    """Also the number and order of all messages, which can be read from the prompt."""
+    """The number and order of all messages, which can be read from the prompt."""
     HISTORY = "history"
     """All messages of the conversation, with their text."""
 
@@ -104,7 +104,7 @@ class Continuation:
     restates_tools: bool = False
     """True if the template repeats the tools when a new user message is added."""
     drops_thoughts: frozenset[str] = frozenset()
-    """Roles of new messages that make the template drop earlier reasoning: "user" or "tool"."""
+    """Roles of new messages, such as "user" or "tool", that make the template drop earlier reasoning."""
     witness: Rewritten | None = None
     """The shortest conversation whose start is rewritten, or None if there is none."""
 
@@ -247,7 +247,7 @@ class _Probing:
         return [max(taken, key=len)] if taken else []
 
     def _compared(self, asked: Iterable[tuple[Said, Conversation]]) -> tuple[Needs, bool]:
-        """Compare the text after these answers for several histories. The return values are those of `_needs`."""
+        """Compare the text after these answers for several histories. Returns the same values as `_needs`."""
         first, needs, counts = {Position.behind(past): past for past in reversed(self._pasts)}, Needs.ANSWER, False
         for (kind, after), past in product(asked, self._pasts):
             if self._tail((*self._pasts[0], kind, *after)) is None:

@@ -1,7 +1,7 @@
 """Find the part of the template's text after an answer that the answer doesn't contain yet.
 
 An answer may end anywhere: in its reasoning, in content, after a call, or after the end of the turn. The template always renders complete
-answers. Text that the answer already contains isn't appended again. Reasoning that is still open is closed.
+answers. Text that the answer already contains isn't appended again. Open reasoning is closed.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class Ending:
             return tail[whole:]
         if section_end and text.endswith(closer) and not text.endswith(section_end):
             return tail[at:]
-        # A marker such as `<|call|>` may also end the turn. A call is then complete without the marker.
+        # If a marker such as `<|call|>` also ends the turn, a call is complete without the marker.
         if not text.endswith(closer) and closer in ends_of_turn(self.format, self.format.reasoning.end):
             return tail[behind(tail, closed.removesuffix(closer)) or at :]
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
-        """Return the length of the end of content or reasoning after the calls. Returns 0 if the answer doesn't contain it."""
+        """Return the length of the end of content or reasoning after the calls. Returns 0 if the answer doesn't contain this end."""
         # If a marker ends both reasoning and the turn, it counts as the end of the turn.
         over = ends_of_turn(self.format)
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
@@ -109,7 +109,7 @@ class Ending:
         bare = rest.lstrip()
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
-        # The sampled end may differ from the one that the template writes before a message: `<|return|>` instead of `<|end|>`.
+        # The sampled end (`<|return|>`) may differ from the end that the template writes before another message (`<|end|>`).
         end = self.facts.ends.get(answer_kind(self.answer), "").strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 

@@ -1,7 +1,7 @@
 """Find the position of an answer in a conversation, from its messages or only its prompt.
 
-Most templates write the same text after every answer, regardless of its position. Some don't reset their state and render a result
-differently after an earlier call. A `Position` contains the facts that such templates are known to depend on.
+Most templates write the same text after every answer, regardless of its position. Some templates don't reset their state and render a
+result differently after an earlier call. A `Position` contains the facts that such templates are known to depend on.
 
 Other templates write numbers that depend on the count of messages, such as `[Round 3]`. For these templates, the headers of questions,
 answers and results are searched for in the prompt. A conversation with these roles must be rendered with the same headers and numbers.
@@ -114,7 +114,7 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
     """Return the system message at the start of a prompt, if there is one. Raises `ExtendError` if the message is ambiguous."""
     found = [*systems_in(prompt, writer)]
-    # Some templates write the system message before the last question. For these, the text may include earlier turns and is rejected.
+    # If a template writes the system message before the last question, the text may include earlier turns.
     marks = ends_of_turn(format, *format.turn.headers)
     if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
         raise ExtendError("the template repeats the system message, which is unknown", "state")

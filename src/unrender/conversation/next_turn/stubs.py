@@ -26,7 +26,7 @@ _KEY = "value"
 
 
 def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle: str = NEEDLE) -> Said:
-    """Return an answer that ends with `needle`. Without `calls`, `needle` is the content, otherwise it is the last argument value."""
+    """Return an answer that ends with `needle`: as the last argument value if there are `calls`, otherwise as the content."""
     values = ["stub"] * (len(calls) - 1) + [needle]
     called = tuple(
         replace(call, arguments=json.dumps({_KEY: value})) for call, value in zip(calls, values, strict=bool(calls))
