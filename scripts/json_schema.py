@@ -77,7 +77,7 @@ and no undeclared keys. The table of files counts these instances as "argued".
 |---|--:|--:|
 """
 BY_FILE = """
-A grammar for the remaining cases would need memory, or one rule for each combination:
+These features would need memory, or one rule for each combination, and are enforced only in part:
 
 - `uniqueItems`, if items can have many values: a grammar can't remember earlier items (13 instances).
 - `unevaluatedItems` after an `if` with `contains`: the evaluated items are known only at the end of the array (4 instances).
@@ -85,7 +85,7 @@ A grammar for the remaining cases would need memory, or one rule for each combin
 - `contains`, `not` or `if` with a schema that can't be negated (`multipleOf`, `patternProperties`, `unevaluatedProperties`).
 - Numbers with bounds that must not be integers, and fractional values of `multipleOf` that don't divide 1, such as 1.5.
 
-Files with at least one instance whose GBNF result isn't the one that JSON Schema requires:
+These files contain instances that the GBNF grammar doesn't handle as JSON Schema requires:
 
 | file | instances | right | argued | with a warning | without a warning |
 |---|--:|--:|--:|--:|--:|
