@@ -176,7 +176,7 @@ class Writer:
         return attempt if not attempt.rendering.error and (error or len(attempt.lost) < len(first.lost)) else first
 
     def _others(self, ways: Iterator[Way], why: str) -> Iterator[Writer]:
-        """Yield copies of this writer with other tool descriptions or concessions. Copies without a difference are left out."""
+        """Yield copies of this writer with other tool descriptions or concessions. Copies that would equal this writer are left out."""
         writers = [self]
         tools = self.kwargs.context.get("tools")
         # First try empty descriptions and an empty list of tools, which some templates require. Then try single types, since some templates

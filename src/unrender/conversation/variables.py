@@ -123,7 +123,7 @@ def resolve_kwargs(
 
 
 def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options by name. Options that are None are left out. Raises `RequestError` if an option is malformed."""
+    """Return the options as a dict. Options that are None are left out. Raises `RequestError` if an option is malformed."""
     more = checked_object(given.get(_MORE) or {}, _MORE, "an object with variables")
     own = [name for name in given if name in _ARGUMENTS]
     own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]

@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"(?=.*\w).*[<>\[\]{}|]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A parsed answer and its end."""
+    """A parsed answer, split into its text and its end."""
 
     message: Message
     """The answer as parsed by `Turn.parse`."""
