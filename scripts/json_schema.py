@@ -1,10 +1,10 @@
-"""JSON Schema → its reference page: keywords × dialects, and the official test suite, through the grammars that are emitted.
+"""Write the reference page on JSON Schema: the support for each keyword, and the results of the official test suite.
 
 python scripts/json_schema.py
 
-Strategy: each instance of the suite is a JSON text that an engine reads with the grammar of its schema. A grammar may refuse what
-JSON Schema allows for two reasons that are ours on purpose (see `json_schema` in the package), and accept what it forbids only with
-a report. The keywords' examples are data: `keywords.toml`.
+Strategy: each instance of the suite is JSON text, and an engine parses it with the grammar of its schema. A grammar may reject an instance
+that JSON Schema allows for two reasons that are intended (see `json_schema` in the package). It may accept an instance that JSON Schema
+forbids only if there is a warning. The examples of the keywords are data: `keywords.toml`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from unrender.verify.grammars import Accepts, lark_reader
 
 PAGE = ROOT / "docs" / "reference" / "json-schema.md"
 SERVER = "http://localhost:1234/"
-"""The address of the suite's remote documents."""
+"""Address of the suite's remote documents."""
 KEYWORD_TABLE = """# JSON Schema support
 
 Written by `scripts/json_schema.py`; do not edit.
@@ -49,12 +49,12 @@ Tests check every row with the engines' own libraries.
 
 `✓` means exact: the model can write every value that the schema allows, and no other.
 `wider` means that the grammar doesn't enforce the keyword.
-Everything else is still enforced. A `SchemaWarning` names the tool, the path and the keyword.
+All other keywords are still enforced. A `SchemaWarning` names the tool, the path and the ignored keyword.
 
 Three rules apply to all dialects.
-Properties are in the order of the schema, and optional ones may be omitted.
-An object with `properties` allows no others unless it has `additionalProperties`.
-A keyword implies its type: an object for `properties`, and a string for `minLength`.
+Properties are generated in the order of the schema, and optional properties may be omitted.
+An object with `properties` allows no other properties unless the schema has `additionalProperties`.
+A keyword implies a type: `properties` implies an object, and `minLength` implies a string.
 
 | keyword | example | GBNF | Lark | structural tag | reason |
 |---|---|---|---|---|---|
@@ -68,24 +68,24 @@ The [JSON Schema Test Suite](https://github.com/json-schema-org/JSON-Schema-Test
 parts) has {count} instances.
 llguidance parses each instance with the grammar of its schema.
 `unrender.grammar.bundled` adds the documents that a schema refers to.
-`tests/conformance/test_schemas.py` repeats the run.
+`tests/conformance/test_schemas.py` runs the same check.
 
-Refusals with a reason are counted as argued. Generated values should have the type that a keyword implies, the right format,
-and no undeclared keys.
+Some valid instances are rejected on purpose, because generated values should have the type that a keyword implies, the right format,
+and no undeclared keys. The table of files counts these instances as "argued".
 
 | verdict | GBNF | Lark |
 |---|--:|--:|
 """
 BY_FILE = """
-The remaining wider cases would need memory, or one rule per combination:
+These features would need memory, or one rule for each combination, and are enforced only in part:
 
-- `uniqueItems` of items with many values: a grammar can't remember earlier items (13 instances).
-- `unevaluatedItems` after an `if` with `contains`: the evaluated items are known only at the end (4).
-- Keys that match several patterns of `patternProperties`, or a pattern and a declared name, need one rule per combination (3).
+- `uniqueItems`, if items can have many values: a grammar can't remember earlier items (13 instances).
+- `unevaluatedItems` after an `if` with `contains`: the evaluated items are known only at the end of the array (4 instances).
+- `patternProperties`, if a key matches several patterns, or a pattern and a declared name: each combination needs a rule (3 instances).
 - `contains`, `not` or `if` with a schema that can't be negated (`multipleOf`, `patternProperties`, `unevaluatedProperties`).
-- Numbers with bounds that must not be integers, and `multipleOf` with a fraction that doesn't divide 1, such as 1.5.
+- Numbers with bounds that must not be integers, and fractional values of `multipleOf` that don't divide 1, such as 1.5.
 
-Files of the suite with errors in GBNF:
+These files contain instances that the GBNF grammar doesn't handle as JSON Schema requires:
 
 | file | instances | right | argued | with a warning | without a warning |
 |---|--:|--:|--:|--:|--:|
@@ -94,7 +94,7 @@ Files of the suite with errors in GBNF:
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A keyword, a schema that shows it, JSON texts that obey the schema, and some that do not."""
+    """A keyword with an example schema, and valid and invalid JSON texts."""
 
     name: str
     schema: Any
@@ -119,12 +119,12 @@ def main() -> None:
 
 
 def keyword_section() -> str:
-    """Return the page up to the section of the test suite."""
+    """Return the page up to the section on the test suite."""
     return KEYWORD_TABLE + "".join(_keyword_rows())
 
 
 def losses(keyword: Keyword, *, native: bool) -> tuple[Unsupported, ...]:
-    """Return what of the example is not enforced where JSON is spelled out, or handed over to the engine."""
+    """Return the parts of the example that aren't enforced. If `native` is True, the engine's own JSON support is used."""
     return expand(Grammar(JsonValue(keyword.schema)), Values.NATIVE if native else Values.SPELLED).unsupported
 
 
@@ -147,20 +147,20 @@ def _keyword_rows() -> Iterator[str]:
 
 
 class Verdict(Enum):
-    """A grammar's verdict on an instance."""
+    """Result of a grammar for an instance."""
 
-    RIGHT = "as JSON Schema says"
-    IMPLIED = "refused, because a keyword implies its type (`minLength`: a string)"
-    FORMAT = "refused, because `format` is enforced (optional in JSON Schema)"
-    UNWRITTEN = "refused although valid: undeclared or reordered keys, other spellings of numbers"
-    WIDER = "accepted against the schema, with a warning"
-    NARROWER = "refused against the schema, with a warning"
-    REFUSED = "refused against the schema, without a warning"
-    SILENT = "accepted against the schema, without a warning"
+    RIGHT = "as JSON Schema requires"
+    IMPLIED = "rejected, because a keyword implies a type (`minLength` implies a string)"
+    FORMAT = "rejected, because `format` is enforced (optional in JSON Schema)"
+    UNWRITTEN = "rejected although valid: undeclared or reordered keys, or unusual number formats"
+    WIDER = "accepted although invalid, with a warning"
+    NARROWER = "rejected although valid, with a warning"
+    REFUSED = "rejected although valid, without a warning"
+    SILENT = "accepted although invalid, without a warning"
 
 
 ARGUED = (Verdict.IMPLIED, Verdict.FORMAT, Verdict.UNWRITTEN)
-"""Verdicts that generation wants: values of the type that the keywords are about, in their format, with no undeclared keys."""
+"""Intended rejections. Generated values should have the type of their keywords, the right format, and no undeclared keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A dialect, how it is written, and how it is read."""
+    """A dialect with its writer and its reader."""
 
     name: str
     write: Callable[[Expansion], str]
@@ -194,7 +194,7 @@ DIALECTS = (
 
 
 def suite() -> list[tuple[str, Any, list[Instance]]]:
-    """Return the groups of the suite: file, schema, instances; empty when it is not at hand."""
+    """Return the groups of the suite: file, schema, instances. Empty if the suite isn't installed."""
     groups = []
     documents = _documents()
     for path in sorted(fetch.SUITE.glob("*.json")):
@@ -209,7 +209,7 @@ def suite() -> list[tuple[str, Any, list[Instance]]]:
 
 
 def _documents() -> dict[str, Any]:
-    """Return the documents that the suite refers to, by URI: its own remote ones, and JSON Schema's."""
+    """Return the documents that the suite refers to, by URI: the suite's remote documents, and the JSON Schema meta-schemas."""
     remotes = fetch.SUITE / "remotes"
     found = {f"{SERVER}{path.relative_to(remotes).as_posix()}": path for path in remotes.rglob("*.json")}
     own = {uri: json.loads(path.read_text(encoding="utf-8")) for uri, path in found.items()}
@@ -218,7 +218,7 @@ def _documents() -> dict[str, Any]:
 
 @cache
 def verdicts(name: str) -> tuple[tuple[Instance, Verdict], ...]:
-    """Return the verdict of every instance in a dialect."""
+    """Return the verdict for each instance in a dialect."""
     dialect = next(dialect for dialect in DIALECTS if dialect.name == name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -230,7 +230,7 @@ def _judged(dialect: Dialect, schema: Any, tests: Iterable[Instance]) -> Iterato
         expansion = expand(Grammar(JsonValue(schema)), dialect.values)
         warned, accepts = bool(expansion.unsupported), dialect.read(dialect.write(expansion))
     except GrammarError:
-        # A schema that nothing satisfies, or one that is refused with an error.
+        # The schema is invalid, or no value matches it.
         warned, accepts = False, _nothing
     for test in tests:
         yield test, _verdict(test, accepts(json.dumps(test.data, ensure_ascii=False)), warned=warned)
@@ -263,7 +263,7 @@ def _admits(schema: Any, data: Any) -> bool:
 
 
 def without_formats(schema: Any) -> Any:
-    """Return `schema` with the type that `format` implies in its place."""
+    """Return `schema` with each `format` replaced by the type that it implies."""
     if isinstance(schema, list):
         return [without_formats(part) for part in schema]
     if not isinstance(schema, dict):
@@ -286,7 +286,7 @@ _ALSO = {"dependentRequired": "object", "dependentSchemas": "object"}
 
 
 def typed(schema: Any) -> Any:
-    """Return `schema` with a `type` wherever keywords imply one and none is given; `not` and `if` stay as they are."""
+    """Return `schema` with a `type` wherever keywords imply one and none is given. Schemas in `not` and `if` aren't changed."""
     if not isinstance(schema, Mapping):
         return schema
     implied = sorted({kind for word in schema for kind in [TYPE_OF.get(word) or _ALSO.get(word)] if kind})
@@ -301,7 +301,7 @@ def typed(schema: Any) -> Any:
 
 
 def suite_section() -> str:
-    """Return the other section of the page: how many instances have which verdict."""
+    """Return the section on the test suite, with the number of instances for each verdict."""
     counts = {dialect.name: Counter(verdict for _, verdict in verdicts(dialect.name)) for dialect in DIALECTS}
     total = sum(counts["GBNF"].values())
     rows = [

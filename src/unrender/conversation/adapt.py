@@ -1,4 +1,4 @@
-"""Convert a conversation, media included, to the message dicts that a template expects.
+"""Convert a conversation, including its media, to the message dicts that a template expects.
 
 Rules:
 - Information is kept where possible. Reasoning goes into the field that the template reads. An unsupported system message
@@ -49,7 +49,7 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
 
 
 def shaped(conversation: Iterable[Said], capabilities: Capabilities) -> list[dict[str, Any]]:
-    """Return a conversation as dicts in the form that the template needs."""
+    """Convert a conversation to dicts in the form that the template needs."""
     # Add names and ids first, because a tool result that becomes a user message loses its id.
     said = with_names(conversation)
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
@@ -82,11 +82,11 @@ def _written_call(call: SaidCall, *, flat: bool) -> dict[str, Any]:
 
 
 def with_names(conversation: Iterable[Said]) -> Conversation:
-    """Return the conversation with function names added to tool results, since some templates print them."""
+    """Return the conversation with function names added to tool results, since some templates print these names."""
     names: dict[str | None, str] = {}
     said = []
     for one in conversation:
-        # Some applications restart the numbering in each answer, so a result belongs to the latest call with its id.
+        # Some applications restart the numbering in each answer, so match a result with the latest call that has its id.
         names |= {call.id: call.name for call in one.calls}
         named = one.role in RESULTS and one.name is None and names.get(one.answers)
         said.append(replace(one, name=named) if named else one)
@@ -100,7 +100,7 @@ def _renamed(conversation: Conversation, capabilities: Capabilities) -> Conversa
     position = 0
     for one in conversation:
         calls = []
-        # `functions.f:0`, `functions.f:1`: the number counts the calls in the conversation, not in the message.
+        # Number the calls of the entire conversation, not of each message, as in `functions.f:0` and `functions.f:1`.
         for index, call in enumerate(one.calls, start=position):
             new = _new_id(call, index, capabilities, used)
             used.add(new)
@@ -115,7 +115,7 @@ def _renamed(conversation: Conversation, capabilities: Capabilities) -> Conversa
 
 def _new_id(call: SaidCall, index: int, capabilities: Capabilities, used: Collection[str]) -> str:
     if capabilities.requires_name_in_id:
-        # An id like `functions.f:7` is kept: the model wrote it in an earlier answer.
+        # Keep an id like `functions.f:7`, because the model wrote it in an earlier answer.
         given = str(call.id)
         written = re.fullmatch(rf"(?:\w+\.)?{re.escape(call.name)}:\d+", given)
         counted = (f"functions.{call.name}:{number}" for number in count(index))
@@ -124,11 +124,11 @@ def _new_id(call: SaidCall, index: int, capabilities: Capabilities, used: Collec
 
 
 def short_id(call_id: str, capabilities: Capabilities) -> str:
-    """Return the id itself if the template accepts it, else a deterministic one of the required length."""
+    """Return the id if the template accepts it. Otherwise, return a deterministic id of the required length."""
     length, digits = capabilities.id_length, capabilities.requires_digits_in_id
     if len(call_id) == length and call_id.isascii() and (call_id.isdigit() if digits else call_id.isalnum()):
         return call_id
-    # A hash instead of a counter, so a call and its result get the same id.
+    # Use a hash instead of a counter, so that a call and its result get the same id.
     hashed = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
     return f"{int(hashed, 16):077}"[-length:] if digits else hashed[:length]
 
@@ -139,7 +139,7 @@ def _adapted(said: Said, capabilities: Capabilities) -> Said:
     if said.role != "assistant":
         return said
     content = said.content
-    # Templates that support content or reasoning before a call, but not both, would print the content in the place of reasoning.
+    # Drop the content if the template supports only content or reasoning before a call. Otherwise, the content would replace the reasoning.
     if said.calls and said.reasoning and not capabilities.supports_content_with_reasoning_and_calls:
         content = ""
     content = content or ("" if capabilities.requires_nonnull_content or not said.calls else None)
@@ -148,7 +148,7 @@ def _adapted(said: Said, capabilities: Capabilities) -> Said:
 
 
 def _arguments(arguments: Any, capabilities: Capabilities) -> Any:
-    # `{% for k, v in arguments.items() %}` needs a dict, `{{ arguments }}` needs text. Invalid JSON stays text.
+    # Parse the arguments for templates that need a dict, as in `{% for k, v in arguments.items() %}`. Invalid JSON stays text.
     if capabilities.supports_object_arguments and isinstance(arguments, str):
         found = object_of(arguments_text(arguments))
         arguments = arguments if found is None else found
@@ -178,7 +178,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
 
 
 def _alike(conversation: Conversation) -> Conversation:
-    """Convert the content of all answers to blocks if any of them has blocks, since templates reject a mixture."""
+    """Convert the content of all answers to blocks if any answer has blocks, since templates reject a mixture."""
     if not any(isinstance(one.content, Mapping) for one in conversation):
         return conversation
     return tuple(
@@ -205,7 +205,7 @@ def said_by_user(conversation: Iterable[Said]) -> Conversation:
     merged: list[Said] = []
     pending: list[Any] = []
     for one in conversation:
-        # `system, user` becomes one user message with both texts. A trailing system message becomes a user message.
+        # Merge `system, user` into one user message with both texts. A system message at the end becomes a user message.
         if one.role in _SYSTEM:
             pending.append(one.content)
         elif pending and one.role == "user":
@@ -217,7 +217,7 @@ def said_by_user(conversation: Iterable[Said]) -> Conversation:
 
 
 def _together(contents: Sequence[Any]) -> Any:
-    """Return the contents joined into one text, or into a list of parts if there are media."""
+    """Join the contents into one string, or into a list of parts if there are media."""
     if all(map(_is_text, (part for content in contents for part in content_parts(content)))):
         return "\n\n".join(map(_text, contents))
     parts: list[Any] = []
@@ -230,14 +230,14 @@ def _with_content(said: Said, capabilities: Capabilities) -> Said:
     content = said.content
     if isinstance(content, str) and capabilities.requires_typed_content:
         return replace(said, content=content_parts(content))
-    # Templates that accept a list of parts in user messages, for images, may drop such a list in answers.
+    # Some templates accept a list of parts in user messages, for images, but drop such a list in answers.
     answer = said.role == "assistant"
     kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
     return said if kept else as_text(said)
 
 
 def as_text(said: Said) -> Said:
-    """Return the message with its parts joined into one text, if all of them are text."""
+    """Return the message with its content parts joined into one string, if all of them are text."""
     only_text = isinstance(said.content, list) and all(map(_is_text, said.content))
     return replace(said, content=_text(said.content)) if only_text else said
 
@@ -259,7 +259,7 @@ _BEFORE, _AFTER = "Wexlorp", "Quandrim"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """An image, audio clip, video or file. Media are listed in the order of their placeholders."""
+    """An image, audio clip, video or file."""
 
     kind: str
     """`image`, `audio`, `video` or `file`."""
@@ -270,16 +270,16 @@ class Media:
 
     @property
     def data(self) -> Any:
-        """The part's data: its URL, or another value that the caller passed for it."""
+        """The URL or data of the part, as the caller passed it."""
         return _value(self.part, self.kind)
 
 
 def shown_media(
     conversation: Conversation, template: Template, capabilities: Capabilities
 ) -> tuple[Conversation, tuple[Media, ...]]:
-    """Return the conversation with media in a form that the template supports, and the list of media.
+    """Return the conversation with media in a form that the template supports, and a list of the media.
 
-    Raises `RequestError` with the path of a part that the template doesn't support in any form.
+    Raises `RequestError`, with the path, for a part that the template doesn't support in any form.
     """
     media: list[Media] = []
     shown = tuple(_shown(one, i, template, capabilities, media) for i, one in enumerate(conversation))
@@ -299,7 +299,7 @@ def _shown(said: Said, index: int, template: Template, capabilities: Capabilitie
                     f"messages[{index}].content[{at}]: the template doesn't support {kind} parts, found {part['type']!r}"
                 )
             media.append(Media(kind=kind, part=part, message=index))
-            # Leave supported parts unchanged: they may have more fields, such as `detail`.
+            # Leave supported parts unchanged, because they may have more fields, such as `detail`.
             known = part["type"] in forms and part["type"] in part
             part = part if known else _part(forms[0], kind, _value(part, kind))  # noqa: PLW2901
         parts.append(part)
@@ -311,31 +311,31 @@ def _kind(part: Any) -> str:
 
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
-    """Return the URL of a media part, or its data in another form."""
-    # `{"type": "image_url", "image_url": {"url": "https://…"}}` and `{"type": "image", "image": "…"}` both contain a URL.
+    """Return the URL of a media part, or the part's data."""
+    # The URL may be nested, as in `{'url': 'https://…'}`.
     value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value
 
 
 def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
-    # `{"type": "image_url", "image_url": {"url": …}, "image": …}` works for templates that read either field.
+    # Set the fields of both forms, `image_url` and `image`, since templates may read either one.
     return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
 
 
 @kept(500)
 def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
-    """Return the part types of this kind that the template renders."""
+    """Return the part types of this kind that the template supports."""
     parts = [_part(form.format(kind), kind, "https://x/y") for form in MEDIA_FORMS]
     unseen = (None, _between(template, capabilities, []))
     return tuple(part["type"] for part in parts if _between(template, capabilities, [part]) not in unseen)
 
 
 def _between(template: Template, capabilities: Capabilities, parts: list[Any]) -> str | None:
-    """Render `parts` between two words. Return None if that fails or if the template prints the list's repr."""
+    """Render `parts` between two words. Return None if rendering fails, or if the template prints the repr of the list."""
     content = [{"type": "text", "text": _BEFORE}, *parts, {"type": "text", "text": _AFTER}]
     context = shape_context(None, capabilities)
     rendering = template.render([{"role": "user", "content": content}], add_generation_prompt=True, **context)
     text = rendering.text
-    # Templates that expect a string print the list as Python does.
+    # A template that expects a string prints the repr of the list.
     whole = _BEFORE in text and _AFTER in text and "'type'" not in text and '"type"' not in text
     return text if rendering.error is None and whole else None

@@ -1,4 +1,4 @@
-"""Capabilities of a template, as found by probes. Analysis produces them and rendering uses them."""
+"""Capabilities of a template. Analysis determines them with probes, and rendering depends on them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Context = tuple[tuple[str, ContextValue], ...]
 
 
 class ReasoningPlace(StrEnum):
-    """The place in a message from which the template reads reasoning."""
+    """The part of a message from which the template reads reasoning."""
 
     NOWHERE = "nowhere"
     FIELD = "field"
-    """A field of the message, e.g. `message.reasoning_content`."""
+    """A field of the message, such as `message.reasoning_content`."""
     PART = "part"
-    """A typed part of the content, e.g. `{"type": "thinking", "thinking": "…"}`."""
+    """A typed part of the content, such as `{"type": "thinking", "thinking": "…"}`."""
     BLOCK = "block"
-    """A block of a mapping, e.g. `{"blocks": [{"type": "thoughts", "text": "…"}]}`."""
+    """A block in structured content, such as `{"blocks": [{"type": "thoughts", "text": "…"}]}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,93 +31,93 @@ class Refusal:
     feature: str
     """A key of `concede.FEATURES`."""
     why: str
-    """The template's behaviour, in words, for a note."""
+    """Description of the template's behaviour, for a note."""
     concessions: tuple[str, ...] = ()
-    """The `words` of the concessions that make the template accept the conversation; empty if none helps."""
+    """The `words` of the concessions that make the template accept the conversation. Empty if no concession helps."""
     thinking: bool | None = None
-    """True if the refusal applies only with thinking, False if only without, None for both."""
+    """True if the refusal applies only when thinking is on, False if only when it is off, None if always."""
     tools: bool | None = None
-    """True if the refusal applies only with tools, False if only without, None for both."""
+    """True if the refusal applies only to requests with tools, False if only to requests without tools, None if to all."""
 
     def holds(self, *, thinking: bool | None, tools: bool) -> bool:
-        """Return whether the refusal applies to a request with this thinking setting, with or without tools."""
+        """Return whether the refusal applies to a request with this thinking mode. `tools` is True if the request has tools."""
         return self.thinking in (None, thinking) and self.tools in (None, tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The capabilities of a template, and the form of messages that it needs, found by probes."""
+    """Capabilities of a template, and its requirements for messages and variables."""
 
     supports_tools: bool = False
-    """The template writes the offered tools into the prompt."""
+    """True if the template renders the offered tools."""
     supports_tool_calls: bool = False
-    """The template writes the tool calls of assistant messages."""
+    """True if the template renders the tool calls of assistant messages."""
     supports_parallel_tool_calls: bool = False
     supports_content_with_calls: bool = False
     supports_content_with_reasoning_and_calls: bool = False
     supports_tool_role: bool = False
     supports_system_role: bool = False
     supports_typed_content: bool = False
-    """Content may be a list of parts."""
+    """True if content may be a list of parts."""
     requires_typed_content: bool = False
-    """Content must be a list of parts."""
+    """True if content must be a list of parts."""
     supports_object_arguments: bool = False
     supports_string_arguments: bool = False
     supports_call_id: bool = False
-    """The template writes the ids of calls."""
+    """True if the template renders the ids of calls."""
     requires_short_id: bool = False
-    """Ids must be `id_length` letters or digits."""
+    """True if ids must consist of exactly `id_length` letters or digits."""
     id_length: int = 9
     requires_digits_in_id: bool = False
-    """Ids must consist of digits only."""
+    """True if ids must consist of digits only."""
     requires_name_in_id: bool = False
-    """Calls are written as their id only, which must therefore be `functions.NAME:INDEX`."""
+    """True if the template renders only the id of a call, so ids must have the form `functions.NAME:INDEX`."""
     requires_flat_calls: bool = False
-    """The template reads name and arguments from the call itself, not from its `function`."""
+    """True if the template reads the name and the arguments from the call itself instead of its `function`."""
     requires_text_values: bool = False
-    """Each argument value must be a string. Other values are passed as JSON text."""
+    """True if each argument value must be a string. Other values are then passed as JSON text."""
     requires_nonnull_content: bool = True
-    """True if content next to calls must be a string, False if it must be null."""
+    """True if content must be a string in messages with calls, False if it must be null."""
     supports_preserve_reasoning: bool = False
-    """The template keeps the reasoning of turns before the last user message."""
+    """True if the template keeps the reasoning of turns before the last user message."""
     supports_enable_thinking: bool = False
     reasoning_place: ReasoningPlace = ReasoningPlace.NOWHERE
     reasoning_field: str = ""
-    """Name of the field, or type of the part or block, e.g. `reasoning_content`, `thinking`, `thoughts`."""
+    """Name of the message field, or type of the part or block, such as `reasoning_content`, `thinking`, `thoughts`."""
     thinking_on: Context = ()
-    """Variables that turn thinking on, e.g. `(("enable_thinking", True),)`."""
+    """Variables that turn thinking on, such as `(("enable_thinking", True),)`."""
     thinking_off: Context = ()
     tools_variable: str = "tools"
-    """Name of the variable that contains the tools, e.g. `tools`, `functions`."""
+    """Name of the variable for the tools, such as `tools` or `functions`."""
     tools_as_text: bool = False
     """True if the tools have to be passed as JSON text."""
     requires_tools: bool = False
-    """The tools variable must be defined even if there are no tools."""
+    """True if the tools variable must be defined even if there are no tools."""
     required_context: Context = ()
-    """Other variables that the template needs, e.g. `datetime`. The values are placeholders for probes."""
+    """Other variables that the template requires, such as `datetime`, with placeholder values for probes."""
 
     asks_after_results: bool = True
-    """The template writes a generation prompt after a tool result."""
+    """True if the template adds a generation prompt after a tool result."""
     requires_descriptions: bool = False
-    """Each tool and each of its parameters must have a description."""
+    """True if each tool and each of its parameters must have a description."""
     requires_single_types: bool = False
-    """Each parameter must have exactly one type."""
+    """True if each parameter must have exactly one type."""
     refuses: tuple[Refusal, ...] = ()
-    """Conversations that the template rejects or shows only in part."""
+    """Features of conversations that the template rejects or renders only in part."""
 
     @property
     def thinking_switch(self) -> str:
-        """Name of the variable that turns thinking on or off, e.g. `enable_thinking`; empty if there is none."""
+        """Name of the variable that turns thinking on or off, such as `enable_thinking`. Empty if there is no such variable."""
         return next((name for name, _ in self.thinking_off), "")
 
 
 def shape_context(
     tools: Sequence[Any] | None, capabilities: Capabilities, *, thinking: bool | None = None
 ) -> dict[str, Any]:
-    """Return the variables for rendering a probe: tools, the thinking switch, and others that the template requires.
+    """Return the variables for rendering a probe: the tools, the thinking switch, and other variables that the template requires.
 
-    Variables have the template's own names. If `thinking` is None, the switch isn't set. Prompts don't use `required_context`: the caller
-    has to pass the variables that the template requires.
+    The variables have the template's own names. If `thinking` is None, the switch isn't set. Don't use the result for prompts, since
+    `required_context` contains only placeholders.
     """
     context: dict[str, Any] = dict(capabilities.required_context)
     if thinking is not None:

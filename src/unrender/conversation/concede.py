@@ -1,12 +1,12 @@
-"""Rearrange conversations that a template would reject or show only in part.
+"""Rearrange conversations that a template would reject or render only in part.
 
-Input: a conversation, the plan for its tools, and concessions. Output: the conversation for `adapt`, with the description of tools. Calls
-and results are text if the template doesn't support them.
+Input: a conversation, the plan for its tools, and concessions. Output: the conversation for `adapt`, including a description of the tools.
+Calls and results are converted to text if the template doesn't support them.
 
 Rules:
 - Calls are written in the exact format of new answers, so the history is an example for the model.
 - Results become user messages. Consecutive user messages are merged, since many templates require alternating roles.
-- A concession changes the form of a message, not its meaning. It is made only if the template is known to reject the
+- A concession changes the form of a message, not its meaning. A concession is made only if the template is known to reject the
   conversation, or has just rejected it. Otherwise the template's own form is best, since the model was trained on it.
 - Smaller concessions are tried first.
 """
@@ -48,10 +48,10 @@ Way = tuple[Concession, ...]
 
 
 def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conversation:
-    """Return the conversation with supported roles, and with calls and results as text if `plan` requires it.
+    """Return the conversation with roles that the template supports. If `plan` requires it, calls and results become text.
 
-    Developer messages become system messages if the template doesn't contain the word `developer`, because it would drop them. Results of
-    role `function`, OpenAI's older name, become `tool` if the template contains `tool` but not `function`.
+    Developer messages become system messages if the template doesn't contain the word `developer`, because it would drop these messages.
+    Results with the older role `function` get the role `tool` if the template contains `tool` but not `function`.
     """
     if not knows_developer(words):
         conversation = _renamed(conversation, _DEVELOPER, "system")
@@ -62,7 +62,7 @@ def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conv
 
 
 def knows_developer(words: Iterable[str]) -> bool:
-    """Return whether the developer role appears in the template's string constants."""
+    """Return whether the template's string constants contain the developer role."""
     return any(_DEVELOPER in text for text in words)
 
 
@@ -73,9 +73,9 @@ def conceded(
     injection: ToolPrompt | None,
     words: str,
 ) -> Conversation:
-    """Return the conversation with all concessions applied, `words` appended to the last question, and the tool prompt added.
+    """Return the conversation with all concessions applied. `words` are appended to the last question, and the tool prompt is added.
 
-    The tool prompt is added once: a system message that already contains it stays unchanged.
+    If the system message already contains the tool prompt, the prompt isn't added again.
     """
     conversation = rewritten(conversation, concessions, format)
     last = max((i for i, said in enumerate(conversation) if said.role == "user"), default=None)
@@ -104,7 +104,7 @@ def _joined(first: Any, second: Any, *, between: str = "\n") -> Any:
 
 
 def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user",)) -> Conversation:
-    """Return the conversation with consecutive messages of the same role merged, for the given roles."""
+    """Return the conversation with consecutive messages of the same role merged. Only messages with one of `roles` are merged."""
     one: list[Said] = []
     for said in conversation:
         if one and said.role == one[-1].role in roles:
@@ -123,7 +123,7 @@ def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user"
 
 
 def _with_ids(conversation: Conversation, _: Format) -> Conversation:
-    """Replace the ids of calls and results by nine letters and digits, the strictest form that templates require.
+    """Replace the ids of calls and results by strings of nine letters and digits, as strict templates require.
 
     A result without an id belongs to the first unanswered call.
     """
@@ -169,7 +169,7 @@ def _without_thoughts(conversation: Conversation, _: Format) -> Conversation:
 
 
 def _closed(conversation: Conversation, format: Format) -> Conversation:
-    """Prepend the end of reasoning to earlier answers, for templates like `{{ content.split('</think>')[1] }}`."""
+    """Prepend the end of reasoning to earlier answers, since templates like `{{ content.split('</think>')[1] }}` require it."""
     end, joint = format.reasoning.end.strip(), format.turn.reasoning_to_content
 
     def closed(said: Said) -> Said:
@@ -197,9 +197,9 @@ def _developed(conversation: Conversation, _: Format) -> Conversation:
 
 
 def _begun_by_system(conversation: Conversation, _: Format) -> Conversation:
-    """Turn system messages after the start into user messages."""
+    """Turn system messages into user messages, except those at the start."""
     begun = next((i for i, said in enumerate(conversation) if said.role != "system"), len(conversation))
-    # In `answer, system, answer, user`, the two answers become neighbours and are merged.
+    # Merge answers that become adjacent: in `answer, system, answer, user`, the system message moves into the last one.
     return joined_messages((*conversation[:begun], *said_by_user(conversation[begun:])), _TALKING)
 
 
@@ -222,7 +222,7 @@ MOVES = (
     Concession("results without a call become user messages", _without_orphans),
     Concession("system messages become user messages", lambda conversation, _: said_by_user(conversation)),
 )
-"""Concessions that move messages or change their roles."""
+"""Concessions that move or merge text, or change the role of messages."""
 CONCESSIONS = (
     Concession("call ids are replaced by nine letters and digits", _with_ids),
     Concession("earlier answers begin with the end of reasoning", _closed),
@@ -230,14 +230,14 @@ CONCESSIONS = (
     Concession("empty answers are left out", _without_silence),
     Concession("calls and results of earlier turns are written as text", _in_words),
 )
-"""Concessions that are tried one by one in this order, and then all together."""
+"""Concessions in the order in which they are tried: first each one alone, then all together."""
 
 
 # Calls and results of earlier turns as text.
 
 
 def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
-    """Return the conversation with calls as text in the given format, after the content of their message."""
+    """Return the conversation with calls as text in the given format. The text follows the content of the call's message."""
     written, before = [], 0
     for said in conversation:
         written.append(_with_calls_as_text(said, format, before) if said.calls else said)
@@ -246,13 +246,15 @@ def write_calls(conversation: Iterable[Said], format: Format) -> Conversation:
 
 
 def write_results(conversation: Iterable[Said]) -> Conversation:
-    """Return the conversation with results as user messages, merged with each other and with the next user message."""
+    """Return the conversation with results as user messages. Consecutive results are merged with each other and with a following user
+    message.
+    """
     written: list[Said] = []
     joins = False
     for one in with_names(conversation):
         is_result = one.role in RESULTS
         told = Said(role="user", content=_result(one)) if is_result else one
-        # `result, result, user` becomes one user message, since many templates require alternating roles.
+        # Merge `result, result, user` into one user message, since many templates require alternating roles.
         if joins and told.role == "user":
             told = replace(told, content=_joined(written.pop().content, told.content))
         written.append(told)
@@ -265,7 +267,7 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
         (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
         for at, call in enumerate(said.calls, start=before)
     ]
-    # A counter in an id counts the calls of the conversation. Other counters start again in each answer.
+    # Ids such as `functions.f:3` number the calls of the entire conversation. Other formats restart the numbers in each answer.
     first = before if format.tools.id_parts else 0
     joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
     text = joint + encode_calls(own_calls(format), calls, first=first)
@@ -287,7 +289,7 @@ def _with_system_text(conversation: Conversation, text: str) -> Conversation:
     return (replace(system[0], content=content), *conversation[1:])
 
 
-# Conversations that some templates reject or show only in part.
+# Conversations that some templates reject or render only in part.
 
 _SYSTEM, _LATER, _SYSTEM3, _SYSTEM4 = (
     Said(role="system", content=f"Feature{word}") for word in ("brook", "fern", "heath", "marsh")
@@ -307,16 +309,16 @@ _NAMELESS = replace(_RESULT2, name=None)
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature of conversations for which some templates need a concession."""
+    """A feature of conversations that some templates support only with a concession."""
 
     example: Conversation
     """A short conversation with this feature."""
     found: Callable[[Conversation], bool]
     """Predicate that detects the feature in a conversation."""
     calls: bool = False
-    """True for features with calls or results. They are probed only in templates that support calls."""
+    """True for features with calls or results, which are probed only in templates that support calls."""
     thoughts: bool = False
-    """True if the template's behaviour may depend on thinking."""
+    """True if thinking may change the template's behaviour."""
 
 
 def _roles(conversation: Conversation) -> tuple[str, ...]:
@@ -324,18 +326,18 @@ def _roles(conversation: Conversation) -> tuple[str, ...]:
 
 
 def _next_to(*roles: str) -> Callable[[Conversation], bool]:
-    """Return a function that finds adjacent messages of these two roles."""
+    """Return a predicate that detects adjacent messages with two given roles."""
     return lambda conversation: roles in [*pairwise(_roles(conversation))]
 
 
 def _asks_again(conversation: Conversation) -> bool:
-    """Return whether a user message follows tool results, and the question before it got no text answer."""
+    """Return whether a user message follows tool results without a text answer in between."""
     talk = tuple(said for said in conversation if not said.calls and said.role != "tool")
     return _next_to("tool", "user")(conversation) and _next_to("user", "user")(talk) and not _orphans(conversation)
 
 
 def _is_unanswered(conversation: Conversation) -> bool:
-    """Return whether a call has no result although later messages follow. Results of the last calls may still be missing."""
+    """Return whether a call has no result although later messages follow. The last calls in the conversation may still be unanswered."""
     for i, said in enumerate(conversation):
         answers = [one.answers for one in takewhile(lambda one: one.role == "tool", conversation[i + 1 :])]
         if conversation[i + 1 + len(answers) :] and any(call.id not in answers for call in said.calls):
@@ -407,7 +409,7 @@ FEATURES: Mapping[str, Feature] = {
         (_USER, _NAMELESS, _USER2), lambda said: any(not one.name for one in _orphans(said)), calls=True
     ),
 }
-"""Features by name. Features of a few messages come before those that include them."""
+"""Features by name, simple ones first."""
 TOGETHER: tuple[Conversation, ...] = (
     (*(_SYSTEM, _LATER, _USER, _USER2, _SYSTEM3, _USER3), *(_THOUGHT, _ANSWER2, _SYSTEM4, _USER4, _SILENT, _USER5)),
     (
@@ -419,15 +421,17 @@ TOGETHER: tuple[Conversation, ...] = (
     (_ANSWER, _USER, _RESULT, _USER2, _NAMELESS, _USER3),
     (_SYSTEM, replace(_LATER, role=_DEVELOPER), _USER),
 )
-"""Conversations with many features. If a template shows one completely, its features need no concession."""
+"""Conversations that combine many features. If a template renders such a conversation completely, none of its features needs a concession.
+"""
 
 
 def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: Format) -> Way:
-    """Return the concessions that a template is known to need and that change the conversation."""
+    """Return the concessions that the template is known to need for this conversation. Concessions that change nothing are left out."""
     found: dict[str, str] = {}
     known: Way = ()
     said = conversation
-    # A concession may cause another feature: a system message that becomes a user message may follow another question.
+    # Repeat the search, since a concession may introduce another feature. For example, a system message that becomes a user message may
+    # follow another question.
     for _ in refuses:
         needed = [
             one for one in refuses if FEATURES[one.feature].found(said) and not found.keys() >= {*one.concessions}
@@ -443,13 +447,13 @@ def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: F
 
 
 def is_hopeless(conversation: Conversation, refuses: Iterable[Refusal]) -> bool:
-    """Return True if no concession makes the template show the conversation."""
+    """Return whether no concession makes the template render the conversation."""
     return any(not refusal.concessions and FEATURES[refusal.feature].found(conversation) for refusal in refuses)
 
 
 def ways(conversation: Conversation, format: Format, concessions: Way) -> Iterator[Way]:
-    """Yield combinations of concessions that change a conversation: single ones first, then several together."""
-    # Prefer a single concession, because each of them changes the conversation.
+    """Yield combinations of concessions that change a conversation, single ones first."""
+    # Prefer single concessions, because each concession changes the conversation.
     for some in (*((one,) for one in concessions), MOVES, concessions):
         if changing := _changing(conversation, some, format):
             yield changing

@@ -1,14 +1,14 @@
-"""Parse conversations in any common form into typed messages.
+"""Parse conversations in any common format into typed messages.
 
-Input: dicts in the form of OpenAI's Chat Completions or Responses or of Anthropic's Messages, SDK objects, or our own `Message`. Output: a
-`Conversation`, a tuple of frozen `Said`. Later steps use only these. Messages become dicts again for rendering.
+Input: dicts in the format of OpenAI's Chat Completions or Responses or of Anthropic's Messages, SDK objects, or our own `Message`. Output:
+a `Conversation`, a tuple of frozen `Said` objects. Later steps use only these objects. They are converted back to dicts for rendering.
 
 Rules:
-- Parts with an equivalent in OpenAI's form are converted. Others raise `RequestError` with their path, since templates drop
-  them or print their repr. Parts of a type that the template itself reads are left unchanged.
-- A tool result that is neither text nor a list of parts becomes JSON, so all templates show the same text.
-- Arguments of earlier calls are never rejected, because a model wrote them. Templates that accept text get the text unchanged.
-  Other templates get the complete members, and the rest of the text as one more member.
+- Content parts with an equivalent in OpenAI's format are converted. Other parts raise `RequestError` with their path, since templates
+  would drop them or print their repr. Parts of a type that the template itself supports are left unchanged.
+- A tool result that is neither text nor a list of parts is converted to JSON, so that all templates print the same text.
+- The arguments of earlier calls are never rejected, because a model wrote them. Templates that accept text get the text unchanged.
+  Other templates get the complete members, and the remaining text as an additional member.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from unrender.messages.wire import REASONING_FIELDS, Message
 from unrender.rendering.template import Template
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-"""Roles of messages in OpenAI's form."""
+"""Message roles in OpenAI's format."""
 MEDIA_KINDS = ("image", "audio", "video", "file")
 MEDIA_FORMS = ("{}", "{}_url", "input_{}")
-"""Patterns of part types: transformers', OpenAI's for Chat Completions, OpenAI's for audio and for Responses."""
+"""Patterns of part types: those of transformers, of OpenAI's Chat Completions, and of OpenAI's Responses and audio input."""
 MEDIA_TYPES = {form.format(kind): kind for kind in MEDIA_KINDS for form in MEDIA_FORMS}
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Types of text parts, and the field that contains the text."""
@@ -40,7 +40,7 @@ RESULTS = ("tool", "function")
 """Roles of tool results."""
 _EXPECTED = {"assistant": ("text", "thinking", "tool_use", *MEDIA_KINDS), "user": ("text", "tool_result", *MEDIA_KINDS)}
 _OF_THE_STREAM = ("index", "status")
-"""Fields of streamed calls. They are removed, since some templates print all fields of a call."""
+"""Fields of streamed calls. They are removed, since some templates print every field of a call."""
 _OWN = ("role", "content", "tool_calls", "tool_call_id", "name")
 _FUNCTION = ("name", "arguments")
 
@@ -51,7 +51,7 @@ _Placed = tuple[_Part, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidCall:
-    """A call of an earlier answer."""
+    """A tool call in an earlier answer."""
 
     name: str
     arguments: Any = None
@@ -82,22 +82,22 @@ class Said:
 
 Conversation = tuple[Said, ...]
 Continued = Literal["content", "reasoning", True]
-"""The part of the last message to continue. True means content."""
+"""The part of the last message that the model continues. True means content."""
 
 
 def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
-    """Return messages in OpenAI's form as a `Conversation`, without the checks of `read_messages`."""
+    """Convert messages in OpenAI's format to a `Conversation`, without the checks of `read_messages`."""
     return tuple(_said(message, message.get("content"), _calls_of(message)) for message in messages)
 
 
 def read_messages(
     messages: Any, *, reads: Collection[str] = (), keys: Collection[str] = (), as_text: bool = True
 ) -> tuple[Conversation, tuple[str, ...]]:
-    """Return the conversation, and notes on parts of it that are ignored or changed.
+    """Return the conversation, and notes on each part that is ignored or changed.
 
-    `reads` are roles and types of parts that the template reads itself, `keys` are keys of objects. With `as_text`, arguments that are
-    invalid JSON stay text. A message with several tool results becomes several messages. Raises `RequestError` with the path of the message
-    and field.
+    `reads` are the roles and part types that the template supports, and `keys` are keys of objects. If `as_text` is True, arguments that
+    are invalid JSON stay text. A message with several tool results is split into several messages. Raises `RequestError` with the path of
+    the message and field.
     """
     if not checked_list(messages, "messages"):
         raise RequestError("messages: expected at least one message, found none")
@@ -109,7 +109,7 @@ def read_messages(
 
 
 def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Conversation:
-    """Read a conversation for one template, as `read_messages` does. Each note becomes a warning."""
+    """Parse a conversation for one template, as `read_messages` does. Each note is issued as a warning."""
     known = template.facts.string_constants
     keys = template.facts.attribute_names.union(known)
     conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
@@ -121,9 +121,9 @@ def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Co
 def split_continued(
     conversation: Conversation, continued: Continued | Literal[False] | None
 ) -> tuple[Conversation, Said | None]:
-    """Split off the message that the model has to continue; None if there is none.
+    """Split off the last message if the model has to continue it. Otherwise, the second value is None.
 
-    Raises `RequestError` with the message's path if it can't be continued.
+    Raises `RequestError`, with the message's path, if the message can't be continued.
     """
     if not continued:
         return conversation, None
@@ -141,14 +141,14 @@ def split_continued(
 
 
 class _Reader:
-    """Reads the messages of one conversation."""
+    """Parser for the messages of one conversation."""
 
     def __init__(self, reads: Collection[str], keys: Collection[str], *, as_text: bool) -> None:
         self._reads, self._keys, self._as_text = reads, keys, as_text
         self.notes: list[str] = []
 
     def read(self, message: Any, where: str) -> Iterator[Said]:
-        """Yield the messages in OpenAI's format that correspond to one message."""
+        """Yield the equivalent of one message in OpenAI's format, as one or more messages."""
         role, content = self._role(message, where), message.get("content")
         place = f"{where}.content"
         placed = [(part, f"{place}[{k}]") for k, part in enumerate(content)] if isinstance(content, list) else []
@@ -158,7 +158,7 @@ class _Reader:
             raise RequestError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
         elif not isinstance(content, str | Mapping | list | None):
             raise RequestError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
-        # Content may be missing only in assistant messages.
+        # Only assistant messages may omit the content.
         elif content is None and role != "assistant":
             raise RequestError(f"{place}: expected text or a list of parts, found nothing")
         for part, at in placed:
@@ -201,7 +201,7 @@ class _Reader:
         return replace(_said(message, _whole(shown), self._calls(calls, where)), reasoning=reasoning)
 
     def _others(self, said: Said, placed: Sequence[_Placed]) -> Iterator[Said]:
-        # A user message may contain tool results: [text, result, result, text] becomes four messages in OpenAI's form.
+        # A user message may contain tool results. `[text, result, result, text]` is split into four messages in OpenAI's format.
         for is_result, group in groupby(placed, lambda one: said.role == "user" and one[0]["type"] == "tool_result"):
             if is_result:
                 yield from (self._result(part, at) for part, at in group)
@@ -215,7 +215,7 @@ class _Reader:
         if part.get("is_error"):
             self._ignore(f"{where}.is_error")
         content = result_content(part.get("content"), f"{where}.content", self._reads)
-        # `["Paris", "Rome"]` as two text blocks become two lines.
+        # Join text blocks with line breaks: `["Paris", "Rome"]` becomes two lines.
         if isinstance(content, list) and all(item["type"] == "text" for item in content):
             content = "\n".join(item["text"] for item in content)
         return Said(role="tool", answers=id, content=content)
@@ -253,7 +253,7 @@ class _Reader:
 
 
 def _plain(message: Any) -> Any:
-    """Return a message as a dict, with its parts and calls as lists of dicts. Other values are returned unchanged."""
+    """Return a message as a dict, with its parts and calls as lists of dicts. Values that aren't messages are returned unchanged."""
     data = message.to_openai() if isinstance(message, Message) else plain_item(message)
     if not isinstance(data, Mapping):
         return data
@@ -267,7 +267,7 @@ def _plain(message: Any) -> Any:
 
 def plain_item(item: Any) -> Any:
     """Return an SDK object as a dict (pydantic's `model_dump`, or `to_dict`). Other values are returned unchanged."""
-    # A pydantic class has `model_dump` too, but no data.
+    # Skip pydantic classes: unlike instances, they contain no data.
     if isinstance(item, Mapping) or inspect.isclass(item):
         return item
     for method in ("model_dump", "to_dict"):
@@ -281,21 +281,21 @@ def _said(message: _Part, content: Any, calls: tuple[SaidCall, ...]) -> Said:
     role = message.get("role") or ""
     thoughts = REASONING_FIELDS if role == "assistant" else ()
     said = [message[name] for name in thoughts if isinstance(message.get(name), str) and message[name]]
-    # SDKs send `"refusal": null`, and templates test whether a key exists.
+    # Drop fields that are None: SDKs send `"refusal": null`, and templates test whether a key exists.
     rest = {name: value for name, value in message.items() if value is not None and name not in (*_OWN, *thoughts)}
     reasoning, id, name = next(iter(said), ""), message.get("tool_call_id"), message.get("name")
     return Said(role=role, content=content, reasoning=reasoning, calls=calls, answers=id, name=name, rest=rest)
 
 
 def _calls_of(message: _Part) -> tuple[SaidCall, ...]:
-    """Return the calls of an unchecked message, skipping those that aren't objects."""
+    """Return the calls of an unchecked message. Elements that aren't objects are skipped."""
     calls = message.get("tool_calls")
     known = calls if isinstance(calls, list | tuple) else ()
     return tuple(_call_of(call) for call in known if isinstance(call, Mapping))
 
 
 def _call_of(call: _Part) -> SaidCall:
-    # A flat call has `name` and `arguments` at the top level.
+    # `name` and `arguments` may also be at the top level of the call.
     found = call.get("function", call)
     function: _Part = found if isinstance(found, Mapping) else {}
     rest = {key: call[key] for key in call if key not in ("id", "function", *_FUNCTION, *_OF_THE_STREAM)}
@@ -311,7 +311,7 @@ def _check_texts(item: _Part, names: Sequence[str], *, where: str) -> None:
 
 
 def _other_form(message: Any) -> str:
-    """Return a hint for messages with `type` instead of `role`, such as LangChain's, else an empty string."""
+    """Return a hint for messages with `type` instead of `role`, such as LangChain's. For other messages, the hint is empty."""
     kind, role = (
         message.get(n) if isinstance(message, Mapping) else getattr(message, n, None) for n in ("type", "role")
     )
@@ -324,7 +324,7 @@ def _other_form(message: Any) -> str:
 
 
 def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any:
-    """Return a tool's result as text or parts. Other values become JSON, and None an empty string.
+    """Return a tool's result as text or parts. None becomes an empty string, and any other value becomes JSON.
 
     >>> result_content({"temp": 21, "place": "Zürich"}, "content")
     '{"temp": 21, "place": "Zürich"}'
@@ -333,7 +333,7 @@ def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any
         return content
     if content is None:
         return ""
-    # `[{"type": "file", "name": "a.txt"}]` is a file listing, not a list of parts: parts contain their data.
+    # A list counts as parts only if each part contains its data. `[{"type": "file", "name": "a.txt"}]` is a file listing.
     if isinstance(content, list | tuple) and content and all(_is_shown(one, types) and _holds(one) for one in content):
         return [_shown(part, f"{where}[{k}]") for k, part in enumerate(content)]
     check_values(content, where=where)
@@ -341,13 +341,13 @@ def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any
 
 
 def _is_plain(part: _Part) -> bool:
-    """Return whether a part is in OpenAI's form."""
+    """Return whether a part is in OpenAI's format."""
     kind = part["type"]
     return isinstance(part.get("text"), str) if kind == "text" else kind in MEDIA_TYPES and "source" not in part
 
 
 def _is_shown(part: Any, types: Collection[str]) -> bool:
-    """Return whether a value is a text or media part, or one of a type that the template reads."""
+    """Return whether a value is a text part, a media part, or a part of one of the template's own `types`."""
     kind = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(kind, str):
         return False
@@ -361,7 +361,7 @@ def _holds(part: _Part) -> bool:
 
 
 def _shown(part: _Part, where: str) -> _Part:
-    """Return a text or media part in OpenAI's form."""
+    """Return a text or media part in OpenAI's format."""
     kind = part["type"]
     if kind == "text" or "source" not in part:
         return part if kind not in _TEXTS or kind == "text" else {"type": "text", "text": part[_TEXTS[kind]]}
@@ -374,7 +374,7 @@ def _shown(part: _Part, where: str) -> _Part:
 
 
 def _whole(parts: Sequence[_Part]) -> Any:
-    """Return the parts joined into one text if all of them are text, else as a list."""
+    """Join the parts into one string if all of them are text, else return the list."""
     return "".join(part["text"] for part in parts) if all(part["type"] == "text" for part in parts) else [*parts]
 
 
@@ -393,7 +393,7 @@ def _used(part: _Part, where: str) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         raise RequestError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
     arguments = {} if given is None else given
-    # If `input` is a string, it is the text of a broken call, as the model wrote it.
+    # If `input` is a string, it is the raw text of a broken call.
     text = arguments if isinstance(arguments, str) else result_content(arguments, f"{where}.input")
     named = {} if id is None else {"id": id}
     return {**named, "type": "function", "function": {"name": name, "arguments": text}}
@@ -413,12 +413,12 @@ def content_parts(content: Any) -> list[Any]:
 
 
 def words_in(content: Any) -> list[str]:
-    """Return all texts in a message's content."""
+    """Return all strings in a message's content."""
     return [part["text"] for part in content_parts(content) if _has_text(part)]
 
 
 def with_texts(content: Any, texts: Iterator[str]) -> Any:
-    """Return content with its texts replaced by the given ones, in order."""
+    """Return the content with its strings replaced by `texts`, in order."""
     if isinstance(content, list | tuple):
         return [{**part, "text": next(texts)} if _has_text(part) else part for part in content]
     return next(texts) if isinstance(content, str) else content
@@ -432,9 +432,9 @@ def _has_text(part: Any) -> bool:
 
 
 _UNREAD = "arguments"
-"""Name of the member for text that can't be parsed."""
+"""Member name for text that can't be parsed."""
 _DECODER = json.JSONDecoder()
-# Possessive (`*+`): avoids quadratic time for long runs of white space.
+# Possessive quantifiers (`*+`) prevent quadratic time for long runs of whitespace.
 _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
@@ -443,7 +443,7 @@ _ENDED = ('"', "{", "[", "t", "f", "n")
 
 
 def arguments_text(arguments: Any) -> str:
-    """Return arguments of any form as text. None and blank text become `{}`.
+    """Return arguments of any type as text. None and blank strings become `{}`.
 
     >>> arguments_text(None), arguments_text([1]), arguments_text('{"a": ')
     ('{}', '[1]', '{"a": ')
@@ -454,7 +454,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in `text`, or None if it isn't one or is nested too deeply to be rendered."""
+    """Return the JSON object in `text`. None if `text` isn't a JSON object or is nested too deeply to be rendered."""
     try:
         value = json.loads(text)
         check_values(value, where="arguments")
@@ -464,7 +464,7 @@ def object_of(text: str) -> dict[str, Any] | None:
 
 
 def values_of(arguments: Any) -> Mapping[str, Any]:
-    """Return arguments of any form as a dict: complete members, and the text that can't be parsed as one more member.
+    """Return arguments of any type as a dict. Text that can't be parsed is added as one more member.
 
     >>> values_of('{"path": "a.txt", "lines": 3')
     {'path': 'a.txt', 'arguments': '"lines": 3'}
@@ -479,7 +479,7 @@ def values_of(arguments: Any) -> Mapping[str, Any]:
     if not rest:
         return members
     name = _UNREAD
-    # `{"arguments": 1, "x": 3`: the name is already taken, so the rest is called `arguments_`.
+    # If the name `arguments` is already taken, call the member `arguments_`, as for `{"arguments": 1, "x": 3`.
     while name in members:
         name += "_"
     return {**members, name: rest}
@@ -501,7 +501,7 @@ def _certain_members(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _member(text: str, at: int) -> tuple[str, Any, int] | None:
-    """Return the name, value and end of the member at `at`, or None if they aren't certain."""
+    """Return the name, the value and the end of the member at `at`, or None if the value may be incomplete."""
     try:
         name, at = _DECODER.raw_decode(text, at)
         colon = _COLON.match(text, at)
@@ -511,6 +511,6 @@ def _member(text: str, at: int) -> tuple[str, Any, int] | None:
         check_values(value, where="arguments")
     except (ValueError, RecursionError, RequestError):
         return None
-    # At the end of truncated text, `"lines": 3` may be the start of `"lines": 34`.
+    # Reject a number at the end of truncated text: `"lines": 3` may be the start of `"lines": 34`.
     certain = end < len(text) or text.startswith(_ENDED, colon.end())
     return (name, value, end) if certain else None

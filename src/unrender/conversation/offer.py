@@ -2,11 +2,11 @@
 
 Input: a template's format and capabilities, and the tools of a request. Output: a plan, and a description of the tools.
 
-This module decides which steps replace the template's own, and which call syntax is used. A template with a call syntax keeps it, even if
-the tools are described for it. A declared syntax is used if there is none, or if the caller named one. `wording` describes tools and
-syntax. `concede` inserts the description, earlier calls and results into the conversation.
+This module decides which steps replace the template's own, and which call syntax is used. A template with its own call syntax keeps that
+syntax, even if the tools have to be described in the system message. A declared syntax is used if the template has none, or if the caller
+selects one. `wording` describes tools and syntax. `concede` inserts the description, earlier calls and results into the conversation.
 
-Rule: a template gets help only for features that it doesn't have.
+Rule: Only features that the template doesn't support are replaced.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ __all__ = ["DEFAULT_FORMAT", "Plan", "ToolPrompt", "call_form", "plan_tools"]
 AUTO = "auto"
 NONE = "none"
 DEFAULT_FORMAT = "tool-call-json"
-"""The default declared format for templates without tool calls."""
+"""Default call syntax for templates that don't have their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPrompt:
-    """The text about tools that is added to a prompt because the template ignores them."""
+    """Description of the tools, which is added to the prompt if the template ignores them."""
 
     format_name: str
-    """The declared format whose call syntax is described; empty if it's the template's own."""
+    """The declared format whose call syntax is described. Empty if the template's own syntax is described."""
     text: str
-    """The text added to the system message."""
+    """Text that is added to the system message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The steps that replace missing support for tools in a template."""
+    """Steps that replace a template's missing support for tools."""
 
     format: Format
-    """The format of answers to requests with tools."""
+    """Format of answers to requests with tools."""
     format_name: str = ""
     offers: bool = False
-    """The tools are described in the system message."""
+    """True if the system message describes the tools."""
     withholds: bool = False
-    """The tools aren't passed to the template, which would describe them a second time."""
+    """True if the tools aren't passed to the template, which would describe them a second time."""
     writes_calls: bool = False
-    """Calls of earlier turns are written as text."""
+    """True if the calls of earlier turns are written as text."""
     writes_results: bool = False
-    """Results of earlier calls are written as text."""
+    """True if the results of earlier calls are written as text."""
 
     def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> ToolPrompt | None:
         """Return the description of the tools that the request allows.
 
-        Returns None if the template describes them itself, or if the request has no tools.
+        Returns None if the template itself describes the tools, or if the request has no tools.
         """
         calls = own_calls(self.format)
         if not (self.offers and request._calls_allowed and request.tools and calls):
@@ -75,8 +75,8 @@ class Plan:
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
     """Return the plan for a template with this format and these capabilities.
 
-    `source` is the template's source. `tool_format` is "auto", "none" (everything is left to the template), or the name of a declared
-    format. A named format is always used. Raises `RequestError` for an unknown name.
+    `source` is the template's source. `tool_format` is the name of a declared format, "auto", or "none". With "none", no steps are
+    replaced. A named format is used even if the template has its own call syntax. Raises `RequestError` for an unknown name.
     """
     if tool_format == NONE:
         return Plan(format=format)
@@ -86,7 +86,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
     own = format.tools.mode is not ToolMode.NONE
     if not own and not capabilities.supports_tools:
         return _with_declared(format, DEFAULT_FORMAT, source)
-    # If only the prompt contains `<call>`, the model knows the syntax, but the template drops earlier calls.
+    # The template mentions the call syntax but drops earlier calls, so write them as text.
     unwritten = own and not capabilities.supports_tool_calls
     return Plan(
         format=format,
@@ -106,15 +106,15 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
 
 
 def _speaking(format: Format, declared: Declared) -> Format:
-    """Return the template's format with the declared call syntax. The template's own syntax is still parsed."""
+    """Return the template's format with the declared call syntax. The parser still accepts the template's own syntax."""
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
-    # The model may still write the template's own calls, so they are kept as a tolerance.
+    # Tolerate the template's own calls, because the model may still write them.
     alone = replace(format, tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
     merged = with_declared(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,
-        # If a declared syntax doesn't specify the text before calls, they start on a new line.
+        # Start the calls on a new line if the declared syntax doesn't specify the text before them.
         content_to_tools=added.turn.content_to_tools or "\n",
         reasoning_to_tools=turn.reasoning_to_content if turn.reasoning_to_content.isspace() else "",
         start_to_tools="",

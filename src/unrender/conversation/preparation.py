@@ -1,4 +1,4 @@
-"""Prepare a turn: read a conversation and a request, and render the prompt.
+"""Prepare a turn: parse a conversation and a request, and render the prompt.
 
 Results that depend only on the template are cached for all equal templates. Results that depend on the tools are cached for all requests
 with the same tools.
@@ -41,12 +41,12 @@ def prepare_turn(
     grammar: Grammar | None,
     source: Extender,
 ) -> Turn:
-    """Render a conversation and return the turn that answers it.
+    """Render a conversation and return the turn for its next answer.
 
-    This is `ChatTemplate.prepare` for arguments that were already read. If a handwritten `grammar` is given, it is used to constrain and
-    parse the answer.
+    Implements `ChatTemplate.prepare` for arguments that were already parsed. A handwritten `grammar`, if given, constrains and parses the
+    answer.
     """
-    # Steps: read the messages, convert media, render (including tools), find the prefill.
+    # Steps: parse the messages, convert media, render the prompt with the tools, and find the prefill.
     read = read_conversation(messages, writer.template, as_text=writer.as_text)
     conversation, last = split_continued(read, continued)
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
@@ -54,7 +54,7 @@ def prepare_turn(
     prompt = rendering.unwrap()
     begun = begun_by(writer.format, prompt, lambda: taken.bare(shown, prompt), taken.own_words(shown))
     if last:
-        # The template has opened the answer, e.g. with `<think>`. The caller's message replaces that prefill.
+        # The caller's message replaces the template's own prefill, such as `<think>`.
         known, where = None if grammar is not None else writer.format, f"messages[{len(conversation)}]"
         thinks = continued == "reasoning"
         written = begun_text(last.reasoning, last.content or "", known, request, thinks=thinks, where=where)
@@ -77,7 +77,7 @@ def prepare_turn(
 
 
 def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
-    """Return the call syntax for the description of tools. A handwritten `grammar` has its own.
+    """Return the call syntax in which tools are described. A handwritten `grammar` overrides `tool_format`.
 
     Raises `RequestError` if `tool_format` isn't a string, or if `check_request` rejects the request.
     """
@@ -106,7 +106,7 @@ def make_writer(
 ) -> Writer:
     """Return a `Writer` for conversations with this template.
 
-    `beside` is the template for requests with tools if this one is for requests without, and vice versa.
+    `beside` is the model's other template: the one for requests with tools if `template` is for requests without tools, or vice versa.
     """
     plan, format, ending = _planned(template, format, capabilities, tool_format, offered=bool(offer.tools))
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
@@ -126,7 +126,7 @@ def make_writer(
 def _planned(
     template: Template, format: Format, capabilities: Capabilities, tool_format: str, *, offered: bool
 ) -> tuple[Plan, Format, Format]:
-    """Return the parts of a `Writer` that depend only on the template and on whether there are tools: the plan and two formats."""
+    """Return the plan and the two formats of a `Writer`, which depend only on the template and on whether tools are offered."""
     plan = plan_tools(format, capabilities, tool_format, template.source)
     format = plan.format if offered else format
     return plan, format, ended(format, template.eos_token)
@@ -142,7 +142,7 @@ def _injection(plan: Plan, offer: Offer, request: Request) -> ToolPrompt | None:
 
 @kept(2_000)
 def ended(format: Format, eos_token: str) -> Format:
-    """Return the format with an end-of-sequence token as an additional turn end.
+    """Return the format with an end-of-sequence token as an additional end of the turn.
 
     Equal arguments return the same object.
     """
@@ -151,6 +151,6 @@ def ended(format: Format, eos_token: str) -> Format:
 
 @kept(2_000)
 def with_tokens_of(format: Format, made: Identity) -> Format:
-    """Return the format with the special tokens of a handwritten grammar and of the format's turn ends."""
+    """Return the format with additional special tokens: those of a handwritten grammar, and the format's turn ends."""
     texts = (*literals_of(made.grammar), *ends_of(format.turn))
     return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))

@@ -1,10 +1,11 @@
-"""Find calls that a server left in the text of a message, for callers who have neither the template nor the raw output.
+"""Find calls that a server left in the text of a message, for callers without the template and the raw output.
 
-Input: a message and the offered tools. Output: the message with its calls, parsed with the one format that fits. The formats are data: the
-declared ones, and the syntaxes in `formats/markers/calls.json`.
+Input: a message and the offered tools. Output: the message with its calls. The calls are parsed with the only format that fits. Candidates
+are the declared formats, and the syntaxes in `formats/markers/calls.json`.
 
-Rules: A call's tool must be offered, and its arguments must match the schema. Calls start a line or start with a special token, and they
-end the text. If two formats find different calls, and neither finds all calls of the other, the message has no calls.
+Rules: Each call must use an offered tool, and its arguments must match the schema. Calls must start on a new line or with a special token,
+and nothing may follow them. If two formats find different calls, one of them must find all calls of the other. Otherwise, no calls are
+returned.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from unrender.parser.streaming import Parser
 
 _FENCE = "```"
 _ESCAPED = re.compile(r"&lt;/[\w.:-]+&gt;\s*$")
-"""A closing tag with escaped brackets at the end of a value."""
+"""Closing tag with escaped brackets at the end of a value."""
 _TOKEN = re.compile(r"\s*(<[|｜]|\[[A-Z_]{4,}\])")
 """The start of a special token."""
 _POLICY = Policy(failed_calls="content")
@@ -41,10 +42,10 @@ class _Reading:
 
 
 def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
-    r"""Return the format in which a text calls these tools, or None if there isn't exactly one.
+    r"""Return the format of the tool calls in a text, or None if there isn't exactly one.
 
-    Tries the declared formats and those in `formats/markers/calls.json`. `tools` are as in `ChatTemplate.prepare`. Raises `RequestError`
-    for malformed tools.
+    Tries the declared formats and those in `formats/markers/calls.json`. `tools` has the same form as in `ChatTemplate.prepare`. Raises
+    `RequestError` for malformed tools.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> detect_format('<tool_call>{"name": "now", "arguments": {}}</tool_call>', tools).tools.call_end
@@ -56,7 +57,7 @@ def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
 
 
 def rescue(message: Any, tools: Sequence[Any]) -> Message:
-    r"""Return an assistant message with the tool calls that are text in its content or at the end of its reasoning.
+    r"""Return an assistant message with the tool calls that were left in its content, or at the end of its reasoning.
 
     A message that already has calls, or contains no unambiguous call, is returned unchanged. `message` is a dict in OpenAI's format, or an
     SDK object. Raises `RequestError` for a malformed message or tools.
@@ -80,7 +81,7 @@ def rescue(message: Any, tools: Sequence[Any]) -> Message:
     offered = read_offer(tools).tools
     if found := _read(content, offered):
         return replace(found.message, reasoning=found.message.reasoning or said.reasoning)
-    # If a server parsed the calls as reasoning, the message has no content.
+    # Without content, search the reasoning: the server may have parsed the calls as reasoning.
     if not content.strip() and (found := _read(said.reasoning, offered)):
         thought = "\n".join(filter(None, (found.message.reasoning, found.message.content)))
         return replace(plain, reasoning=thought, tool_calls=found.message.tool_calls)
@@ -92,20 +93,20 @@ def _call(name: str, arguments: Any, id: str) -> ToolCall:
 
 
 def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
-    """Return the reading of `text` whose calls include the calls of all other readings, or None if there is none."""
+    """Return the reading that includes the calls of all other readings, or None if there is none."""
     if len(text) > MAX_SLOW_TEXT or not any(tool.name in text for tool in tools):
         return None
     found = list(_readings(text, tools))
-    # `<tool_call>{…}</tool_call>` is also parsed as bare JSON, or at least its first call is. The reading with the most calls is
-    # the intended one.
+    # Choose the reading with the most calls. `<tool_call>{…}</tool_call>` can also be parsed as bare JSON, which may find only the first
+    # call.
     best = max(found, key=lambda one: (len(one.message.tool_calls), -len(one.message.content)), default=None)
     agreed = best and all(_is_part(_said(other.message), _said(best.message)) for other in found)
-    # If another format finds calls in the text before these, the result is ambiguous.
+    # If another format finds calls in the remaining content, the result is ambiguous.
     return best if best and agreed and not any(_readings(best.message.content, tools)) else None
 
 
 def _readings(text: str, tools: tuple[Tool, ...]) -> Iterator[_Reading]:
-    """Yield the formats that find calls in `text`, if all calls are complete and in a valid position."""
+    """Yield a reading for each format that finds calls in `text`, if all calls are complete and in a valid position."""
     for declared in (*known_calls(), *declared_formats()):
         parser = Parser(declared.format, Request(tools=tools), policy=_POLICY)
         parser.feed(text)
@@ -122,7 +123,7 @@ def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[To
         return False
     said = (message.content, message.reasoning, *(call.arguments_json for call in message.tool_calls))
     quoted = text.count(_FENCE) > sum(part.count(_FENCE) for part in said) and _FENCE not in declared.format.to_json()
-    # `<p>Paris&lt;/p&gt;`: an escaped closing marker is probably meant as the end of the value.
+    # Reject calls with an escaped closing marker, as in `<p>Paris&lt;/p&gt;`: it's probably meant as the end of the value.
     escaped = any(_ESCAPED.search(str(value)) for call in message.tool_calls for value in call.arguments.values())
     content = message.content.strip()
     rest = text[text.find(content) + len(content) :]
@@ -135,7 +136,7 @@ def _fits(call: ToolCall, schemas: Mapping[str, Any]) -> bool:
         return False
     try:
         return conforms(call.arguments, schemas[call.name])
-    except GrammarError:  # An invalid JSON Schema allows everything.
+    except GrammarError:  # An invalid schema doesn't restrict the arguments.
         return True
 
 
@@ -144,6 +145,6 @@ def _said(message: Message) -> list[tuple[str, Any]]:
 
 
 def _is_part(some: Sequence[Any], of: Sequence[Any]) -> bool:
-    """Return whether the calls `some` are a subsequence of `of`."""
+    """Return whether `some` is a subsequence of `of`."""
     left = iter(of)
     return all(any(call == other for other in left) for call in some)

@@ -1,12 +1,12 @@
-"""Parse tools in all supported forms, and the constraints of a request.
+"""Parse tools in all supported formats, and the constraints of a request.
 
-Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic models,
-functions with type hints and a docstring, and SDK objects for any of these.
+Tools may be in the format of OpenAI (wrapped, bare, or flat as in Responses), of Anthropic (`input_schema`), or of MCP (`inputSchema`).
+They may also be pydantic models, functions with type hints and a docstring, and SDK objects in any of these formats.
 
 Rules:
-- Tools are never modified in place. A tool that is already a plain mapping is returned as it is.
-- Servers receive the same tools with every request, so requests with equal tools share one `Offer`. It is a copy and doesn't
-  change when the caller's data does.
+- Tools are never modified in place. A tool that is already a plain mapping is returned unchanged.
+- Servers receive the same tools with every request, so requests with equal tools share one `Offer`. An offer is a copy and doesn't
+  change when the caller's data changes.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
-"""Keys for a tool's JSON Schema: OpenAI's, Anthropic's and MCP's."""
+"""Keys for a tool's JSON Schema in the formats of OpenAI, Anthropic and MCP."""
 _CUSTOM = "its input is free text; offer a function with one string parameter"
 _KEPT = ("name", "description", "parameters", "strict")
 _SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^\s*(returns?|raises|yields?|examples?|notes?)\s*:\s*$", re.IGNORECASE)
-# `city: The city.`, `city (str, optional): …` and `**city**: …` describe the argument `city`.
+# Matches the description of an argument, such as `city: The city.`, `city (str, optional): …` or `**city**: …`.
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 
 
 def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]] | None:
-    """Return tools as `{"type": "function", "function": {…}}`, or None if there are none.
+    """Convert tools to OpenAI's wrapped format. Returns None if `tools` is None.
 
-    With `repeats`, equal tools may be listed twice, as in a prompt that was rendered elsewhere. They are returned once. Raises
+    If `repeats` is True, duplicates of a tool are allowed and removed. This is used for prompts that were rendered elsewhere. Raises
     `RequestError`, with the path, for a value that isn't a tool, for a repeated name, and for more than `MAX_TOOLS` tools.
     """
     if tools is None:
@@ -71,7 +71,7 @@ def _equal(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
-    """Return one tool as `{"type": "function", "function": {…}}`. Raises `RequestError` with the path `where` if it isn't one."""
+    """Convert a tool to OpenAI's wrapped format. Raises `RequestError`, with the path `where`, if `tool` isn't a tool."""
     if _is_model(tool):
         return _of_model(tool, id(getattr(tool, "__pydantic_core_schema__", None)))
     if inspect.isfunction(tool):
@@ -82,7 +82,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
         raise RequestError(f"{where}: expected {expected}, found {type(tool).__name__}")
-    # OpenAI's wrapped form may omit the type: `{"function": {…}}`.
+    # The wrapped format may omit the type.
     if "function" in data:
         checked_object(data["function"], f"{where}.function")
         return data
@@ -94,7 +94,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
 
 
 def plain_response_format(response_format: Any) -> Any:
-    """Return a response format in OpenAI's form. A pydantic model is replaced by its JSON Schema."""
+    """Return a response format in OpenAI's format. A pydantic model is replaced by its JSON Schema."""
     if not _is_model(response_format):
         return plain_item(response_format)
     function = plain_tool(response_format)["function"]
@@ -108,7 +108,7 @@ def _is_model(tool: Any) -> bool:
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the function of a flat tool, with its schema under `parameters`."""
+    """Return the function of a flat tool, with its JSON Schema as `parameters`."""
     function = {name: value for name, value in data.items() if name in _KEPT and value is not None}
     schema = next((data[name] for name in _SCHEMA_NAMES if data.get(name) is not None), None)
     return function if schema is None else {**function, "parameters": schema}
@@ -116,7 +116,7 @@ def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
 
 @kept(5_000)
 def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
-    """Describe a pydantic model. `_built` is part of the cache key, since a rebuilt model has a new schema."""
+    """Return the tool for a pydantic model. `_built` is part of the cache key, since a rebuilt model has a new schema."""
     schema = without_titles(model.model_json_schema())
     description = schema.pop("description", "")
     return {"type": "function", "function": {"name": model.__name__, "description": description, "parameters": schema}}
@@ -124,14 +124,14 @@ def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
 
 @kept(5_000)
 def _of_function(function: Callable[..., Any], where: str, _doc: str | None, _hints: int) -> Mapping[str, Any]:
-    """Describe a function. The result is cached until its docstring or type hints change."""
+    """Return the tool for a function. The result is cached until the function's docstring or type hints change."""
     return _described(function, where)
 
 
 def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
-    """Describe a function by its type hints and its docstring in Google style.
+    """Return the tool for a function, from its type hints and its docstring in Google style.
 
-    The conventions are those of `transformers.utils.get_json_schema`. The schema is pydantic's.
+    The conventions are those of `transformers.utils.get_json_schema`. Pydantic generates the schema.
     """
     try:
         pydantic = importlib.import_module("pydantic")
@@ -154,7 +154,7 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    r"""Return the summary of a docstring in Google style, and the description of each argument under `Args:`.
+    r"""Return the summary of a docstring in Google style, and the descriptions of the arguments under `Args:`.
 
     >>> read_docstring("Add.\n\nArgs:\n    a: The first\n        of two.\n    b (int): The other.\nReturns:\n    The sum.")
     ('Add.', {'a': 'The first of two.', 'b': 'The other.'})
@@ -208,16 +208,16 @@ class Offer:
     """The tools of a request, as plain dicts and as `Tool` objects."""
 
     plain: Sequence[Mapping[str, Any]] = ()
-    """Each tool as `{"type": "function", "function": {…}}`. Requests share them, so they must not be modified."""
+    """The tools in OpenAI's wrapped format. Several requests share this list, so it must not be modified."""
     tools: tuple[Tool, ...] = ()
     key: bytes = b""
-    """Cache key. Different offers have different keys; empty if the tools can't be serialized."""
+    """Cache key that identifies the tools. Empty if the tools can't be serialized."""
     weight: int = 0
-    """Half of the offer's size in bytes, because it is cached under two keys."""
+    """Half of the offer's size in bytes. The cache counts each offer twice, once for each of its two keys."""
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
-    """Return the tools of a request; empty for None. `repeats` and errors are those of `plain_tools`."""
+    """Return the tools of a request. If `tools` is None, the offer is empty. `repeats` and the errors are the same as for `plain_tools`."""
     if tools is None:
         return Offer()
     key = content_key(tools)
@@ -233,14 +233,14 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
     plain = plain_tools(tools, repeats=repeats) or []
     read = read_tools(plain)
     try:
-        # Version 2 has no references, so equal content has equal bytes. `plain_tools` has already limited the size.
+        # Marshal version 2 has no references, so equal data has equal bytes. `plain_tools` has already limited the size.
         written = marshal.dumps(plain, 2)
     except ValueError:
         return Offer(plain=plain, tools=read)
     own = marshal.loads(written)  # noqa: S302 -- written just now
 
     def make() -> Offer:
-        # Cache keys of a tool and its parameters are created on demand, with a size of `written` each.
+        # Include the cache keys of the tools and their parameters. They are created on demand, and each is as long as `written`.
         weight = (bytes_of(own, read) + 3 * len(written)) // 2 + _KEY_BYTES
         return Offer(plain=own, tools=read, key=written, weight=weight)
 
@@ -263,7 +263,7 @@ def read_request(
 ) -> tuple[Offer, Request]:
     """Return the tools of a request and the constraints on its answer.
 
-    `repeats` is that of `plain_tools`. Raises `RequestError`, with the path, if an argument is malformed.
+    `repeats` has the same meaning as for `plain_tools`. Raises `RequestError`, with the path, if an argument is malformed.
     """
     offer = read_offer(tools, repeats=repeats)
     if not isinstance(parallel_tool_calls, bool | None):
@@ -282,7 +282,7 @@ def read_request(
     )
 
 
-# Other descriptions of tools that a template rejects.
+# Alternative descriptions of tools, for templates that reject the original ones.
 
 SINGLE_TYPES = "the template refuses the tools; each parameter is described with a single type"
 
@@ -290,7 +290,7 @@ SINGLE_TYPES = "the template refuses the tools; each parameter is described with
 def fitting(
     tools: Sequence[Mapping[str, Any]], capabilities: Capabilities
 ) -> tuple[Sequence[Mapping[str, Any]], tuple[str, ...]]:
-    """Return the tools in a form that the template supports, as far as known, and notes on the information that is lost."""
+    """Return the tools in a form that the template supports, and notes on the information that is lost."""
     if not (tools and (capabilities.requires_descriptions or capabilities.requires_single_types)):
         return tools, ()
     in_words, plain = ([described(tool, plain=plain) for tool in tools] for plain in (False, True))
@@ -300,7 +300,10 @@ def fitting(
 
 
 def described(tool: Mapping[str, Any], *, plain: bool) -> dict[str, Any]:
-    """Return a tool with a (possibly empty) description for the function and each parameter. If `plain`, each also has one type."""
+    """Return a tool with a description for the function and each parameter, which may be empty.
+
+    If `plain` is True, each parameter also gets exactly one type.
+    """
     function = {**tool["function"]}
     function.setdefault("parameters", {"type": "object", "properties": {}})
     function["description"] = function.get("description") or ""
@@ -312,7 +315,7 @@ def described(tool: Mapping[str, Any], *, plain: bool) -> dict[str, Any]:
 
 
 def _with_words(schema: Any, plain: bool) -> Any:
-    """Return a parameter's schema with a description. If `plain`, it and all schemas inside have exactly one type."""
+    """Return a parameter's schema with a description. If `plain` is True, the schema and its subschemas also get exactly one type."""
     if not isinstance(schema, Mapping):
         return {"description": "", "type": "string"} if plain else schema
     described = {**schema, "description": schema.get("description") or ""}
@@ -328,7 +331,7 @@ def _with_words(schema: Any, plain: bool) -> Any:
 
 
 def _one_type(schema: Mapping[str, Any]) -> str:
-    """Return the first JSON type, other than null, that a schema names or implies. Defaults to "string"."""
+    """Return the first JSON type other than null that a schema names or implies. The default is "string"."""
     named = schema.get("type")
     for kind in named if isinstance(named, list) else [named]:
         if isinstance(kind, str) and kind != "null":

@@ -1,10 +1,10 @@
-"""Render conversations with a template, for prompts and similar texts.
+"""Render conversations with a template, for prompts and training masks.
 
 Strategy: convert roles, tools and messages to the template's form. If the template still rejects or drops something, rewrite the
-conversation in steps until it is shown completely. Each step keeps the content and adds a note.
+conversation in steps until the template renders all of it. Each step keeps the content and adds a note.
 
-Rules: Nothing is dropped silently. If a text isn't found in the prompt, it is replaced by a needle and rendered again, since templates may
-trim or escape the text.
+Rules: Nothing is dropped silently. If some text isn't found in the prompt, the conversation is rendered again with a unique word in its
+place, since templates may trim or escape text.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 
 _MOVABLE = ("system", "developer", "user", "tool")
-"""Roles whose text may move to another message if the template doesn't show it."""
+"""Roles whose text may move to another message if the template doesn't render it."""
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
 _ASKS = "add_generation_prompt"
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
-"""Jinja's error for an undefined variable."""
+"""Jinja's error message for an undefined variable."""
 _UNCHECKED = "the template is too slow to check that the prompt shows all messages"
 
 
 @dataclass(slots=True)
 class SharedTime:
-    """Processor time shared by all renderings of one conversation."""
+    """Processor time that all renderings of one conversation share."""
 
     left: float
     kept: float = 0.0
-    """Part of the time that is reserved for the last rendering."""
+    """Seconds that are reserved for the last rendering."""
     cut: bool = False
-    """True if a rendering failed because it got less than the usual time."""
+    """True if a rendering failed because its time was limited to less than usual."""
 
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
-        """Call `render` with the template, limited to the remaining time."""
+        """Return `render(template)`, limited to the remaining time."""
         usual, seconds, start = template.limits.rendering_seconds, self.left - self.kept, now()
         if seconds <= 0:
             rendering = Rendering(error="the template takes too long for this conversation", exhausted=True)
@@ -64,30 +64,30 @@ class Writer:
 
     template: Template
     format: Format
-    """The format of the answers."""
+    """Format of the answers."""
     ended: Format
-    """`format` with the template's own end-of-sequence token as an additional turn end."""
+    """`format` with the template's end-of-sequence token as an additional end of the turn."""
     capabilities: Capabilities
     plan: Plan
     injection: ToolPrompt | None
     kwargs: TemplateKwargs
     conceded: Way = ()
-    """Concessions for conversations that the template rejects or shows only in part."""
+    """Concessions for conversations that the template rejects or renders only in part."""
     notes: tuple[str, ...] = ()
-    """Descriptions of text that the rendering changes or drops."""
+    """Notes on changed or dropped parts of the conversation."""
     time: SharedTime | None = None
-    """Time for all renderings together. None means that only the template's limit per rendering applies."""
+    """Time limit for all renderings together. If it is None, only the template's limit for each rendering applies."""
 
     @property
     def as_text(self) -> bool:
-        """True if arguments that aren't valid JSON stay text."""
+        """True if arguments stay text when they aren't valid JSON."""
         return self.capabilities.supports_string_arguments and not self.plan.writes_calls
 
     def _told(self, conversation: Conversation) -> Conversation:
         return told(conversation, self.plan, self.template.facts.string_constants)
 
     def _rendering(self, said: Conversation, *, asks: bool) -> Rendering:
-        """Render a conversation that `told` has rewritten. `asks` adds a generation prompt."""
+        """Render a conversation that `told` has already rewritten. If `asks` is True, a generation prompt is added."""
         said = conceded(said, self.conceded, self.plan.format, self.injection, self.kwargs.word)
         messages = shaped(said, self.capabilities)
 
@@ -97,12 +97,12 @@ class Writer:
         return self.time.spend(self.template, render) if self.time else render(self.template)
 
     def text(self, conversation: Conversation, *, asks: bool) -> str | None:
-        """Return the rendered text, or None if the template rejects the conversation."""
+        """Return the rendered conversation, or None if the template rejects it."""
         rendering = self._rendering(self._told(conversation), asks=asks)
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation, prompt: str) -> str | None:
-        """Return the text without a generation prompt, or None if the template rejects it. It has to be the last rendering.
+        """Return the rendered conversation without a generation prompt, or None if the template rejects it. Must be the last rendering.
 
         Raises `TemplateError` if the rendering exceeds its limits.
         """
@@ -120,7 +120,7 @@ class Writer:
         return replace(self, kwargs=replace(self.kwargs, context=context))
 
     def own_words(self, conversation: Conversation) -> Iterator[str]:
-        """Yield the texts of a conversation that don't occur in the template's source, the last text first."""
+        """Yield the texts of a conversation that don't occur in the template's source, starting with the last one."""
         source = self.template.source
         for said in reversed(conversation if source else ()):
             text = said.content.strip() if isinstance(said.content, str) else ""
@@ -128,15 +128,15 @@ class Writer:
                 yield text
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
-        """Return the rendering and a writer with notes: this writer, or a copy with concessions.
+        """Return the rendering, and a writer with notes on the rendering. The writer may have additional concessions.
 
-        If all concessions fail, the rendering is the first failed one. All renderings share their time, including later ones by the
-        returned writer.
+        If no concession helps, the rendering is the first failed one. All renderings share one time limit, including later renderings by
+        the returned writer.
         """
         if self.time is None:
             time = SharedTime(left=MAX_SLOW_RENDERINGS * self.template.limits.rendering_seconds)
             return replace(self, time=time).taken(conversation, asks=asks)
-        # Known refusals apply only to conversations with a generation prompt.
+        # Known refusals apply only to renderings with a generation prompt.
         offered = bool(self.kwargs.context.get(self.capabilities.tools_variable))
         refused = [
             one for one in self.capabilities.refuses if asks and one.holds(thinking=self.kwargs.thinking, tools=offered)
@@ -156,15 +156,14 @@ class Writer:
         return attempt.noted()
 
     def _searched(self, conversation: Conversation, said: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
-        """Return the first attempt that is better than the failed one, with other tool descriptions or concessions."""
+        """Return the first attempt that is better than the failed one. Tries other tool descriptions and concessions."""
         first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
         if not first.fails:
             return first
         error = first.rendering.error
         why = f"refuses the conversation ({error:.200})" if error else "doesn't show all messages"
-        # Text that a template drops may be shown elsewhere. If the template rejects the conversation, another form may help too.
-        # A template that exceeded its limits would do so again in any form. Simpler tools may still help: a macro for types can
-        # recurse too deeply.
+        # If the template only drops text, move it elsewhere. If the template rejects the conversation, try other forms too. If the template
+        # exceeded its limits, no other form helps, but simpler tools may: a macro for types can recurse too deeply.
         helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
         some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
         for other in self._others(some, why):
@@ -173,22 +172,23 @@ class Writer:
             found = other._attempt(conversation, said, asks=asks)
             if found.rendering.error is None and (error or len(found.lost) < len(first.lost)):
                 return found
-        # If nothing helps completely, keep the known concessions if they help in part.
+        # If no attempt is better, keep the known concessions if they help in part.
         return attempt if not attempt.rendering.error and (error or len(attempt.lost) < len(first.lost)) else first
 
     def _others(self, ways: Iterator[Way], why: str) -> Iterator[Writer]:
-        """Yield writers with other tool descriptions or concessions, if they differ from this one."""
+        """Yield copies of this writer with other tool descriptions or concessions. Copies that would equal this writer are left out."""
         writers = [self]
         tools = self.kwargs.context.get("tools")
-        # Templates that require descriptions get empty ones, and those that require a list of tools get an empty list. Tools with single
-        # types come last: `def f(a: ' + types[param.type]` fails if a type is a list or missing.
+        # First try empty descriptions and an empty list of tools, which some templates require. Then try single types, since some templates
+        # fail if a type is a list or missing.
         for plain, notes in ((False, ()), (True, (SINGLE_TYPES,))):
             other = [described(tool, plain=plain) for tool in tools or ()] if isinstance(tools, list | None) else tools
             if other != tools and other != writers[-1].kwargs.context.get("tools"):
                 context = {**self.kwargs.context, "tools": other}
                 kwargs = replace(self.kwargs, context=context, notes=(*self.kwargs.notes, *notes))
                 writers.append(replace(self, kwargs=kwargs))
-        if self.plan.offers and tools:  # The system message describes them, and the template may reject any tools.
+        # If the system message describes the tools, try without the template's own variable.
+        if self.plan.offers and tools:
             writers.append(self.without("tools"))
         yield from writers[1:]
         for way in ways:
@@ -196,7 +196,9 @@ class Writer:
             yield from (replace(writer, conceded=changed) for writer in writers)
 
     def _attempt(self, conversation: Conversation, said: Conversation, *, asks: bool) -> Outcome:
-        """Render the conversation, which `told` turned into `said`, and find the messages that aren't shown."""
+        """Render the conversation, and find the messages that the template doesn't render. `said` is the conversation as rewritten by
+        `told`.
+        """
         left = self.time.left if self.time else 0.0
         rendering = self._rendering(said, asks=asks)
         if self.time:
@@ -205,7 +207,7 @@ class Writer:
         return Outcome(
             writer=self,
             rendering=rendering,
-            # Text of an answer can't move to another role.
+            # Ignore lost text of answers, because it can't move to another role.
             fails=rendering.error is not None or any(conversation[i].role in _MOVABLE for i in lost),
             lost=lost,
             uncalled=uncalled,
@@ -214,11 +216,13 @@ class Writer:
     def _unseen(
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the messages whose text isn't in a rendering, and those whose calls aren't, as far as that is certain."""
+        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Uncertain cases are left
+        out.
+        """
         texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
-        # `<b>` is `\\u003cb\\u003e` in a prompt with JSON, and the description of a tool contains its name too. Needles in place of the
-        # texts and names show whether they are rendered.
+        # Render unique words instead of the missing texts and names: a template may escape `<b>` as `\\u003cb\\u003e`, and the description
+        # of a tool contains its name too.
         planted = list(conversation)
         for i in texts - known:
             planted[i] = replace(planted[i], content=_NEEDLE.format(i))
@@ -231,7 +235,7 @@ class Writer:
         return tuple(sorted(lost)), tuple(sorted(uncalled))
 
     def _leaves_out_words_of(self, said: Said) -> bool:
-        """Return whether the template is known to drop content next to calls."""
+        """Return whether the template is known to drop content that accompanies calls."""
         if not said.calls or self.plan.writes_calls or self.conceded:
             return False
         can = self.capabilities
@@ -241,25 +245,25 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One way to render a conversation, with its result."""
+    """Result of one attempt to render a conversation."""
 
     writer: Writer
     rendering: Rendering
     fails: bool
     """True if the template rejects the conversation, or drops text that could move to another message."""
     lost: tuple[int, ...]
-    """Indexes of messages whose text isn't shown."""
+    """Indexes of messages whose text isn't rendered."""
     uncalled: tuple[int, ...]
-    """Indexes of messages whose calls aren't shown."""
+    """Indexes of messages whose calls aren't rendered."""
 
     @property
     def needs(self) -> str:
-        """Name of the variable that the caller has to set first, or "" if there is none."""
+        """Name of a variable that the caller has to set, or "" if there is none."""
         needed = missing_variable(self.rendering, self.writer.template)
         return needed if needed in dict(self.writer.capabilities.required_context) else ""
 
     def noted(self) -> tuple[Writer, Rendering]:
-        """Return the writer with its notes, and the rendering."""
+        """Return the writer with notes on this attempt, and the rendering."""
         writer, rendering = self.writer, self.rendering
         if needed := missing_variable(rendering, writer.template):
             return writer, _explained(rendering, needed)
@@ -270,7 +274,7 @@ class Outcome:
         return replace(writer, notes=(*writer.kwargs.notes, *self._undocumented(), *notes)), rendering
 
     def _undocumented(self) -> Iterator[str]:
-        """Yield a note for each document that isn't in the rendering."""
+        """Yield a note for each document that is missing from the rendering."""
         for i, document in enumerate(self.writer.kwargs.context.get("documents") or ()):
             values = document.values() if isinstance(document, Mapping) else [document]
             if not any(isinstance(value, str) and value.strip() in self.rendering.text for value in values):
@@ -278,7 +282,7 @@ class Outcome:
 
 
 def missing_variable(rendering: Rendering, template: Template) -> str:
-    """Return the undefined variable that made a rendering fail and that a caller can set, or "" if there is none.
+    """Return the undefined variable that made a rendering fail, or "" if the caller can't set it.
 
     >>> template = Template("{{ 'You are ' + model_name }}")
     >>> missing_variable(template.render([]), template)
@@ -289,8 +293,8 @@ def missing_variable(rendering: Rendering, template: Template) -> str:
 
 
 def _explained(rendering: Rendering, variable: str) -> Rendering:
-    """Return a failed rendering whose error explains how to set the missing variable."""
-    # Tokens are part of the answer format, so they have to be known to the analysis.
+    """Return a failed rendering with an error that explains how to set the missing variable."""
+    # Analysis needs the special tokens, because they are part of the answer format.
     way = f"load the template with special_tokens={{{variable!r}: …}}"
     if not variable.endswith(("_token", "_tokens")):
         way = f"pass it by name: prepare(…, {variable}=…) or chat_template_kwargs"
@@ -298,9 +302,9 @@ def _explained(rendering: Rendering, variable: str) -> Rendering:
 
 
 def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]:
-    """Return messages with a text that isn't in `text`, and messages with a call whose name isn't after the previous texts."""
+    """Return the messages with text that isn't in `text`, and the messages with calls that aren't found after the preceding messages."""
     lost, uncalled = set[int](), set[int]()
-    # Search for each text after the previous one, to scan a long conversation only once.
+    # Search for each text after the previous one, so that a long conversation is scanned only once.
     at = called = 0
     for i, said in enumerate(conversation):
         after = called
@@ -315,6 +319,6 @@ def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]
             elif words not in text:
                 lost.add(i)
                 break
-        # A template may write content after the calls or after their results.
+        # A template may write content after the calls or even after their results.
         called = max(called, at, after)
     return lost, uncalled

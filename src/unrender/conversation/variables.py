@@ -1,10 +1,10 @@
-"""Convert a caller's other options (thinking, documents, variables) to a template's own variables.
+"""Convert a caller's additional options (thinking, documents, variables) to a template's own variables.
 
-Strategy: Applications use four names for thinking. They work with every template and set its own switch or effort variable. All other names
-are the template's own. The effect of a variable is found by rendering a short question.
+Strategy: Four general option names control thinking. These options work with every template, and set the template's own variable for the
+switch or the effort. All other names are the template's own variables. A short question is rendered to find the effect of a variable.
 
-Rules: The same request works with every template, so an unused option is only a note with its name. Malformed options are errors with every
-template. So are misspelled arguments of `prepare`. None means that an option isn't set.
+Rules: The same request must work with every template, so an unused option only adds a note with its name. Malformed options and misspelled
+arguments of `prepare` are errors with every template. None means that an option isn't set.
 """
 
 from __future__ import annotations
@@ -24,56 +24,56 @@ from unrender.limits import MAX_LISTED
 from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
 
 THINKING = "enable_thinking"
-"""Name of the switch in transformers. Analysis finds the names that templates use."""
+"""Name of the thinking switch in transformers. Analysis finds the names that other templates use."""
 EFFORT, BUDGET = "reasoning_effort", "thinking_budget"
 _SWITCHES = (THINKING, "thinking", EFFORT, BUDGET)
-"""Names with which applications control thinking, for every template."""
+"""General option names that control thinking with every template."""
 _MORE = "chat_template_kwargs"
-"""Option with additional variables, named as in inference engines."""
+"""Option for additional variables, named as in inference engines."""
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 """Levels of reasoning effort, in increasing order."""
 _NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
 _AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGET: ("budget",)}
-"""Words in the names of variables for a level, or for a number of tokens."""
+"""Words that identify the variable for an effort level or a token budget by its name."""
 _ON, _OFF = "/think", "/no_think"
-"""Words in a message that turn thinking on or off in some templates."""
+"""Words in a question that turn thinking on or off in some templates."""
 NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
-"""Names that callers can't set: standard variables, and functions that templates call."""
+"""Names that callers can't set: standard variables, and functions that templates may call."""
 _ARGUMENTS = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
     *("continue_final_message", "tool_format", "add_generation_prompt"),
 )
-"""Arguments of `prepare`, and values that it sets itself. They aren't variables of the template."""
+"""Names that can't be template variables: arguments of `prepare`, and values that `prepare` sets itself."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
-"""Names of template variables that clients of a server may not set."""
+"""Names of template variables that a server's clients may not set."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
 """Names of variables for the current date."""
 _CLOSE = 0.85
-"""Similarity that counts as a misspelling: `tool_choise` does, `reasoning_effort` for `reasoning_format` doesn't."""
+"""Minimum similarity of a misspelling. `tool_choise` counts as a misspelling, but `reasoning_effort` doesn't."""
 _QUESTION = "Hello"
 _TRIED = (True, False, "low", "high", 1)
-"""Values for finding out whether a variable changes the prompt."""
+"""Values that are tried to find out whether a variable changes the prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateKwargs:
-    """Variables for rendering, and their effect on thinking."""
+    """Variables for rendering, and the resulting thinking mode."""
 
     context: Mapping[str, Any]
     """Variables of the template."""
     thinking: bool | None = None
     """True if the model thinks, as requested or by default. None if thinking can't be switched or isn't visible in the prompt."""
     word: str = ""
-    """Switch to append to the last question, e.g. `/no_think`, for templates that look for it."""
+    """Text to append to the last question, such as `/no_think`, for templates that look for it."""
     switched: Mapping[str, Any] = field(default_factory=dict)
-    """Requested settings for thinking, by their general names."""
+    """Requested thinking settings, by their general names."""
     unswitched: tuple[tuple[str, Any], ...] = ()
-    """Variables of the template without these settings."""
+    """Template variables without the thinking settings."""
     notes: tuple[str, ...] = ()
-    """Descriptions of arguments that are ignored or have another effect than requested."""
+    """Notes on arguments that are ignored or don't have the requested effect."""
 
     def without_switch(self, template: Template, capabilities: Capabilities) -> TemplateKwargs:
-        """Return a copy without the settings for thinking."""
+        """Return a copy without the thinking settings."""
         context = dict(self.unswitched)
         thinking = _thinking_of(context, template, capabilities) if capabilities.supports_enable_thinking else None
         return replace(self, context=context, thinking=thinking, word="", switched={}, unswitched=())
@@ -88,10 +88,10 @@ def resolve_kwargs(
     documents: Sequence[Any] | None = None,
     beside: Template | None = None,
 ) -> TemplateKwargs:
-    """Return the variables for rendering, from the options that a caller has `given` in addition to messages and tools.
+    """Return the variables for rendering. `given` are the caller's options in addition to messages and tools.
 
-    A variable that only the template `beside` uses adds no note: that template renders requests with other tools. Raises `RequestError` for
-    a malformed value, and for a misspelled argument of `prepare`.
+    `beside` is the model's other template, for requests with tools or for requests without tools. A variable that only `beside` uses adds
+    no note. Raises `RequestError` for a malformed value, and for a misspelled argument of `prepare`.
     """
     said = _unpacked(given)
     context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()
@@ -100,7 +100,7 @@ def resolve_kwargs(
     if documents is not None and "documents" in template.reads:
         context["documents"] = documents
     elif listed:
-        copied(documents, "documents")  # Malformed documents are an error for every template.
+        copied(documents, "documents")  # Check the documents even if the template doesn't use them.
         notes.append("documents: not supported by the template; put their text in a message")
     switches = {name: said.pop(name) for name in _SWITCHES if name in said}
     reads = template.reads | STANDARD_VARIABLES | (beside.reads if beside else frozenset())
@@ -123,7 +123,7 @@ def resolve_kwargs(
 
 
 def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options by name, without those that are None. Raises `RequestError` if they are malformed."""
+    """Return the options as a dict. Options that are None are left out. Raises `RequestError` if an option is malformed."""
     more = checked_object(given.get(_MORE) or {}, _MORE, "an object with variables")
     own = [name for name in given if name in _ARGUMENTS]
     own += [f"{_MORE}.{name}" for name in more if name in _RESERVED or not isinstance(name, str)]
@@ -132,7 +132,7 @@ def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
     said = {name: value for name, value in {**given, **more}.items() if value is not None and name != _MORE}
     if not isinstance(said.get(THINKING), bool | None):
         raise RequestError(f"{THINKING}: expected True or False, found {said[THINKING]!r:.60}")
-    # `thinking={"type": "enabled", "budget_tokens": 1024}`, as in Anthropic's API.
+    # Convert Anthropic's `thinking={"type": "enabled", "budget_tokens": 1024}`.
     if isinstance(thinking := said.get("thinking"), Mapping):
         said["thinking"] = thinking.get("type") != "disabled"
         if said["thinking"] and (budget := thinking.get("budget_tokens")) is not None:
@@ -141,7 +141,7 @@ def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unread(name: str, template: Template) -> str:
-    """Return the warning for an unused variable. Raises `RequestError` for a misspelled argument of `prepare`."""
+    """Return the warning for an unused variable. Raises `RequestError` if the name is a misspelled argument of `prepare`."""
     from difflib import get_close_matches  # noqa: PLC0415 -- wanted for a mistake alone
 
     if meant := get_close_matches(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], n=1, cutoff=_CLOSE):
@@ -157,11 +157,11 @@ def _unread(name: str, template: Template) -> str:
 def _switch(
     said: Mapping[str, Any], template: Template, capabilities: Capabilities, notes: list[str]
 ) -> tuple[bool | None, str, dict[str, Any]]:
-    """Return whether thinking is on, the word that switches it in the last question, and the variables for it.
+    """Return whether thinking is on, the text to append to the last question, and the variables to set.
 
-    `said` has some of the four general names. Settings that the template doesn't support are added to `notes`.
+    `said` may contain any of the four general names. Settings that the template doesn't support are added to `notes`.
     """
-    # `thinking=False, reasoning_effort="low"`: a switch takes precedence over an effort.
+    # A switch takes precedence over an effort, as in `thinking=False, reasoning_effort="low"`.
     asked = {name: _is_on(said[name]) for name in _SWITCHES if name in said}
     on = next(iter(asked.values()), None)
     if on is None:
@@ -192,7 +192,7 @@ def _switch(
         named = ", ".join(ignored)
         unknown = "not supported by the template; thinking is on"
         notes.append(f"{named}: {unknown if switched else 'ignored, since the template has no switch for thinking'}")
-    # An effort is more specific than the switch: `{"reasoning_effort": "high"} | {"reasoning_effort": "low"}`.
+    # If thinking is on, an explicit effort overrides the variables of the switch.
     return on if switched else None, word or "", switch | context if on else context | switch
 
 
@@ -202,13 +202,13 @@ def _is_on(value: Any) -> bool:
 
 
 def _amount(name: str, value: Any, template: Template, capabilities: Capabilities) -> tuple[str, Any]:
-    """Return the template's variable for an effort and its nearest supported value, or "" if it has no such variable."""
+    """Return the template's effort variable and the nearest supported value. The name is "" if there is no such variable."""
     variable, words = _amounts(name, template, capabilities)
     if not variable or value in words or name == BUDGET:
         return variable, value if variable else None
     if value not in EFFORTS or not words:
         return (variable, value) if variable == name else ("", None)
-    # Prefer the higher of two: "medium" becomes "high" if a template supports "low" and "high".
+    # If two levels are equally near, choose the higher one: "medium" becomes "high" if a template supports "low" and "high".
     rank = EFFORTS.index(value)
     return variable, min(reversed(words), key=lambda word: abs(EFFORTS.index(word) - rank))
 
@@ -227,7 +227,7 @@ def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple
 
 
 def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
-    """Return whether the effort `word` changes the start of the answer, and not just the description of the effort."""
+    """Return whether the effort `word` changes the start of the answer, and not just the text before the question."""
     prompts = [_prompt(template, capabilities, {EFFORT: effort}) for effort in (word, "high")]
     none, high = (prompt and prompt.rpartition(_QUESTION)[2] for prompt in prompts)
     return none is not None and none != high
@@ -235,7 +235,10 @@ def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
 
 @kept(500)
 def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]:
-    """Return the words in a question that turn thinking on and off, for templates that look for them. "" if no word is needed."""
+    """Return the text that turns thinking on, and the text that turns it off, if appended to a question. "" means that no text is needed.
+
+    The result is empty for templates that don't look for such text.
+    """
 
     def begun(*said: str) -> str | None:
         prompt = _prompt(template, capabilities, question=" ".join((_QUESTION, *said)))
@@ -247,7 +250,7 @@ def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]
 
 
 def _thinking_of(context: Mapping[str, Any], template: Template, capabilities: Capabilities) -> bool | None:
-    """Return whether thinking is on, if no general option sets it."""
+    """Return whether `context`, or else the template's default, turns thinking on. Used if no general option is set."""
     for on, switch in ((True, capabilities.thinking_on), (False, capabilities.thinking_off)):
         if switch and all(context.get(name, _MISSING) == value for name, value in switch):
             return on
@@ -259,8 +262,8 @@ _MISSING = object()
 
 @kept(200)
 def _default_thinking(template: Template, capabilities: Capabilities) -> bool | None:
-    """Return whether thinking is on by default. Compares the default prompt with those for on and off."""
-    # `{% if not thinking %}<think></think>`: off by default, although the name of the variable doesn't show it.
+    """Return whether thinking is on by default. Compares the default prompt with the prompts for thinking on and off."""
+    # Compare prompts, since a variable's name doesn't show its default: `{% if not thinking %}<think></think>` is off by default.
     switches = ((), capabilities.thinking_on, capabilities.thinking_off)
     left_out, on, off = (_prompt(template, capabilities, dict(switch)) for switch in switches)
     if on == off:
@@ -279,14 +282,14 @@ class Variable:
     default: Any = None
     """Default value, if it is a constant in the template's source, else None."""
     changes: tuple[Any, ...] = ()
-    """The tried values that change the prompt of a short conversation."""
+    """The tried values that change the prompt for a short conversation."""
 
 
 @kept(4_000)
 def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
-    """Return the variables of a template that a caller may set, by name. Standard variables are left out."""
+    """Return the template variables that a caller may set, by name. Standard variables are left out."""
     names = sorted(template.variables - NOT_SET - {capabilities.tools_variable})
-    usual = (_prompt(template, capabilities), None)  # A rejected value counts as no change.
+    usual = (_prompt(template, capabilities), None)  # If the template rejects a value, the value counts as no change.
     found: dict[str, Variable] = {}
     for name in names:
         changes = tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in usual)

@@ -1,9 +1,9 @@
 """Write the instructions for tool calls in a prompt, from the tools and a call syntax.
 
-Strategy: The form of a call is the format's skeleton with capitalized words for its slots. The codec determines how these words are
-explained. The example is a call that is encoded like those in a grammar. No text is specific to one syntax.
+Strategy: The form of a call is the format's skeleton with a capitalized word for each slot. The format's codec determines how these words
+are explained. The example is encoded in the same way as calls in a grammar. No text is specific to one syntax.
 
-Rule: Examples don't use the name of an offered tool or a value of its arguments. A small model copies `"city": "text"` verbatim.
+Rule: Examples don't use the names of offered tools or values of their arguments. A small model would copy `"city": "text"` verbatim.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _ASKED, _TOOL, _VALUES = "Say good evening three times.", "repeat", {"words": "g
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """Text about tools for a system message."""
+    """Description of the tools and their call syntax, for a system message."""
 
     calls: Calls
     request: Request
     tools_first: bool
-    """Content comes after calls."""
+    """True if content comes after calls."""
     results_as_text: bool
-    """Results are user messages."""
+    """True if tool results are written as user messages."""
 
     def write(self, tools: Sequence[Mapping[str, Any]]) -> str:
-        """Return the text for these tools, each `{"type": "function", "function": {…}}`."""
+        """Return the instructions for these tools, which are in OpenAI's wrapped format."""
         schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         paragraphs = [
             "# Tools",
@@ -83,7 +83,7 @@ class Instructions:
 
 
 def call_form(syntax: CallSyntax) -> str:
-    """Return the form of a call, with capitalized words for the parts that vary.
+    """Return the form of a call, with a capitalized word for each variable part.
 
     >>> from unrender import Format
     >>> print(call_form(Format.named("tool-call-json").tools))
@@ -107,7 +107,7 @@ def _listed(lines: Iterable[str]) -> str:
 
 
 def _explained(calls: Calls) -> Iterator[str]:
-    """Yield a sentence for each capitalized word in the form."""
+    """Yield a sentence for each capitalized word in the form of a call."""
     arguments = calls.arguments
     yield "NAME is the name of the function."
     if Slot.ID in calls.function:
@@ -133,6 +133,6 @@ def _explained_entry(arguments: ArgumentsPart) -> Iterator[str]:
 
 
 def _named(text: str) -> str:
-    """Return white space as words, other text in backquotes."""
+    """Return a name for whitespace, and other text in backquotes."""
     names = {"": "nothing", " ": "a space", "\n": "a line break", "\n\n": "an empty line"}
     return names.get(text, f"`{text}`")

@@ -1,4 +1,4 @@
 """Messages, tools and requests as frozen values.
 
-`wire` defines them with their OpenAI formats, and limits the size of input. `conversation` parses other formats.
+`wire` defines the values, converts them from and to OpenAI's formats, and limits the size of input. `conversation` parses other formats.
 """

@@ -1,4 +1,4 @@
-"""Messages, tools and requests as frozen values, with their OpenAI formats.
+"""Messages, tools and requests as frozen values, with conversions to OpenAI's formats.
 
 These values don't depend on a template, a format or a model.
 """
@@ -15,13 +15,13 @@ from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-"""Fields in which callers pass reasoning. The first one with text is used."""
+"""Message fields that may contain reasoning. If several fields contain text, the first one is used."""
 ReasoningField = Literal["reasoning_content", "reasoning"]
-"""Name of the reasoning field: DeepSeek's, which most servers and templates use, or OpenRouter's."""
+"""Name of the reasoning field. Most servers and templates use `reasoning_content`, as DeepSeek does; OpenRouter uses `reasoning`."""
 
 
 class FunctionCallBody(TypedDict):
-    """The called function: the tool's name, and the arguments as JSON text."""
+    """The `function` of a tool call: the tool's name, and the arguments as JSON text."""
 
     name: str
     arguments: str
@@ -45,7 +45,7 @@ class ToolMessageBody(TypedDict):
 
 
 class MessageFields(TypedDict, total=False):
-    """Optional fields of an assistant message: reasoning, under one of two names, and tool calls."""
+    """Optional fields of an assistant message: tool calls, and reasoning under one of two names."""
 
     reasoning_content: str
     reasoning: str
@@ -53,7 +53,7 @@ class MessageFields(TypedDict, total=False):
 
 
 class MessageBody(MessageFields):
-    """An assistant message for the next turn."""
+    """An assistant message in OpenAI's format."""
 
     role: Literal["assistant"]
     content: str
@@ -75,7 +75,7 @@ class ToolBody(TypedDict):
 
 
 CallStatus = Literal["open", "complete", "truncated", "invalid"]
-"""The status of a tool call."""
+"""Status of a tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +89,21 @@ class ToolCall:
 
     name: str
     arguments_json: str
-    """The arguments as JSON text. Complete only if `status` is "complete"."""
+    """The arguments as JSON text. The text is complete only if `status` is "complete"."""
     id: str
     status: CallStatus = "complete"
     offered: bool = True
     """False if no tool with this name was offered."""
     text: str = ""
-    """The text of a failed call as the model wrote it, including markers. Empty for other calls, and if the arguments were streamed."""
+    """The text of a failed call as the model wrote it, including markers. Empty for other calls, and for calls whose arguments were
+    streamed.
+    """
     tool: Tool | None = field(default=None, compare=False, repr=False)
-    """The offered tool; None if it wasn't offered or isn't known."""
+    """The offered tool that is called. None if no such tool was offered, or if the offered tools aren't known."""
 
     @property
     def arguments(self) -> dict[str, Any] | Any:
-        """The arguments as a new dict. None if the call isn't complete, or if Python can't parse the arguments as an object."""
+        """The arguments as a new dict. None if the call isn't complete, or if the arguments can't be parsed as a JSON object."""
         if self.status != "complete":
             return None
         try:
@@ -111,10 +113,11 @@ class ToolCall:
         return value if isinstance(value, dict) else None
 
     def problems(self) -> tuple[str, ...]:
-        """Return messages about violations of the tool's schema; empty if there are none, or if the tools aren't known.
+        """Return a message for each violation of the tool's schema. Without violations, or if the tool isn't known, the result is empty.
 
-        Each message starts with the path in the arguments, e.g. `$.city`. Keywords that grammars don't enforce aren't checked; writing a
-        grammar issues a `SchemaWarning` for each of them. Raises `GrammarError` if the tool's parameters aren't a JSON Schema.
+        Each message starts with the path in the arguments, such as `$.city`. Keywords that grammars don't enforce aren't checked. Writing a
+        grammar issues a `SchemaWarning` for each of these keywords. Raises `GrammarError` if the tool's parameters aren't a valid JSON
+        Schema.
 
         >>> tool = Tool(name="go", parameters={"properties": {"to": {"enum": ["Rome", "Oslo"]}}})
         >>> ToolCall(name="go", arguments_json='{"to": "Bonn"}', id="1", tool=tool).problems()
@@ -134,7 +137,9 @@ class ToolCall:
         return problems_of(read_schema(self.tool.parameters), arguments)
 
     def to_openai(self) -> ToolCallBody:
-        """Return the call as an element of an OpenAI message's `tool_calls`. A call that isn't complete has a `status`."""
+        """Return the call as an element of an OpenAI message's `tool_calls`. For a call that isn't complete, the element includes the
+        `status`.
+        """
         function: FunctionCallBody = {"name": self.name, "arguments": self.arguments_json}
         call: ToolCallBody = {"id": self.id, "type": "function", "function": function}
         if self.status != "complete":
@@ -142,9 +147,9 @@ class ToolCall:
         return call
 
     def result(self, value: Any) -> ToolMessageBody:
-        """Return the tool message for this call; `value` is the result, as text or JSON data.
+        """Return the tool message with the result of this call. `value` is text or JSON data.
 
-        Raises `RequestError` for a value that is neither.
+        Raises `RequestError` for any other value.
 
         >>> ToolCall(name="now", arguments_json="{}", id="a1").result({"hour": 12})
         {'role': 'tool', 'tool_call_id': 'a1', 'content': '{"hour": 12}'}
@@ -158,17 +163,18 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A parsed answer: content, reasoning and calls, each with its status."""
+    """A parsed answer: content, reasoning and tool calls."""
 
     content: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     failed_calls: tuple[ToolCall, ...] = ()
-    """Truncated or invalid calls, as far as they were parsed. A call that was cut off before its name has an empty name. `Policy` decides
-    whether their text is content as well, and whether they're also in `tool_calls`."""
+    """Truncated or invalid calls, as far as they were parsed. The name is empty if a call was cut off before its name. `Policy` decides
+    whether `content` and `tool_calls` also contain failed calls.
+    """
 
     def finish_reason(self, reason: str | None = None) -> str:
-        """Return OpenAI's finish reason; `reason` is the engine's own, or None.
+        """Return OpenAI's finish reason. `reason` is the engine's finish reason, or None.
 
         >>> Message(tool_calls=(ToolCall(name="now", arguments_json="{}", id="0"),)).finish_reason("stop")
         'tool_calls'
@@ -179,10 +185,10 @@ class Message:
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
-        """Return the message in OpenAI's format, to execute and to send back in the next turn. It equals the sum of a stream's deltas.
+        """Return the message in OpenAI's format. The result can be sent back in the next turn, and equals the sum of a stream's deltas.
 
-        Unfinished calls are left out. A failed call is included only if it was streamed, and has its `status`, "truncated" or "invalid".
-        `content` is always a string. Reasoning and calls are present only if they aren't empty, as templates expect.
+        Unfinished calls are left out. A failed call is included only if it was streamed, with the `status` "truncated" or "invalid".
+        `content` is always a string. Reasoning and calls are included only if they aren't empty, because templates expect this.
         """
         message: MessageBody = {"role": "assistant", "content": self.content}
         if self.reasoning:
@@ -195,7 +201,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A function that the model may call; `parameters` is the JSON Schema of its arguments, copied and frozen."""
+    """A function that the model may call. `parameters` is the JSON Schema of its arguments, and is copied and frozen."""
 
     name: str
     parameters: JsonSchema = field(default_factory=dict)
@@ -207,15 +213,15 @@ class Tool:
 
     @cached_property
     def _key(self) -> bytes:
-        """Cache key. Different tools have different keys; empty if `parameters` isn't plain data."""
+        """Cache key that identifies the tool. Empty if `parameters` isn't plain data."""
         parameters = content_key(self.parameters)
         return content_key((self.name, self.description, parameters, self.strict)) if parameters else b""
 
     @classmethod
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
-        """Read `{"type": "function", "function": {…}}` or the bare function.
+        """Convert a tool from OpenAI's format. The bare `function` object is also accepted.
 
-        Raises `RequestError` with the path `where` if the name or the parameters are malformed.
+        Raises `RequestError` if the name or the parameters are malformed. The error message starts with the path `where`.
         """
         function = checked_object(checked_object(tool, where).get("function", tool), f"{where}.function")
         check_values(tool, where=where)
@@ -240,22 +246,22 @@ class Tool:
         )
 
     def to_openai(self) -> ToolBody:
-        """Return the tool as an element of OpenAI's `tools`, as a new dict."""
+        """Return the tool as a new dict, in the format of OpenAI's `tools`."""
         parameters = thawed(self.parameters)
         function: FunctionBody = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
 
 ToolChoice = Literal["auto", "none", "required", "named"]
-"""The tools that the model may call; "named" requires a call of one tool."""
+"""Restriction of tool calls, named as in OpenAI's `tool_choice`. "named" requires a call of one particular tool."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Constraints for one turn: the tools, whether one must be called, and the schema of the content.
+    """Constraints for one turn: the offered tools, the tool choice, and the schema of the content.
 
-    `tools` is None if the tools aren't known (any name then counts as a tool), and empty if there are none. The schema is copied and
-    frozen.
+    `tools` is None if the tools aren't known; every call is then accepted, regardless of its name. `tools` is empty if there are none. The
+    schema is copied and frozen.
     """
 
     tools: tuple[Tool, ...] | None = ()
@@ -271,7 +277,7 @@ class Request:
 
     @property
     def _calls_allowed(self) -> bool:
-        """True if the answer is searched for tool calls."""
+        """True if the parser looks for tool calls."""
         return self.tool_choice != "none" and self.tools != ()
 
     @property
@@ -286,7 +292,7 @@ class Request:
 
     @cached_property
     def _key(self) -> Hashable | None:
-        """Cache key. Different requests have different keys; None if a schema isn't plain data."""
+        """Cache key that identifies the request. None if a schema isn't plain data."""
         tools = None if self.tools is None else tuple(tool._key for tool in self.tools)
         schema = content_key(self.response_schema)
         if not schema or (tools and not all(tools)):
@@ -305,7 +311,7 @@ class Request:
 
     @cached_property
     def _by_name(self) -> Mapping[str, Tool]:
-        """The tools by name. If a name is repeated, the first tool is used."""
+        """The tools by name. If several tools have the same name, the first one is used."""
         return {tool.name: tool for tool in reversed(self.tools or ())}
 
 
@@ -316,10 +322,10 @@ def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
 
 
 def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
-    """Return a `tool_choice` without its list of allowed tools, and the allowed tools (all tools if there is no list).
+    """Return a `tool_choice` without its list of allowed tools, and the allowed tools. Without such a list, all tools are allowed.
 
-    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or the flat form of
-    Responses. Raises `RequestError`, with the path, if it is malformed or contains an unknown tool.
+    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or the flat form of the
+    Responses API. Raises `RequestError`, with the path, if the list is malformed or contains an unknown tool.
     """
     if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
         return choice, tuple(tools)
@@ -336,7 +342,7 @@ def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[T
 
 
 def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
-    """Return the name in a reference to a tool. Raises `RequestError` if it isn't one of `known`."""
+    """Return the name in a reference to a tool. Raises `RequestError` if the name isn't one of `known`."""
     function = item.get("function", item) if isinstance(item, Mapping) else item
     name = function.get("name") if isinstance(function, Mapping) else None
     if name not in known:
@@ -345,9 +351,9 @@ def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
 
 
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
-    """Convert OpenAI's `tool_choice` to a `ToolChoice` and the name of a required tool, "" if none is named.
+    """Convert OpenAI's `tool_choice` to a `ToolChoice` and the name of the required tool, or "" if no tool is named.
 
-    Raises `RequestError` for an unknown word, an unknown tool, or a required call without tools.
+    Raises `RequestError` for an unknown mode, an unknown tool, or a required call without tools.
     """
     if choice is None:
         return "auto", ""

@@ -1,15 +1,16 @@
 """Extend prompts with the text that a template writes after an answer, without rendering the complete conversation.
 
-Input: a turn, its answer as it was sampled, and new messages. Output: the next turn. Its prompt starts with the last prompt and the answer.
+Input: a turn, its answer as it was sampled, and new messages. Output: the next turn. Its prompt starts with the previous prompt and the
+answer.
 
-Start with `extender`:
+Start with `extender`. It uses these modules:
 
 - `answered` parses the answer.
 - `stubs` renders short conversations that end like the long one.
-- `positions` chooses the messages before their answer.
+- `positions` builds short histories for each possible position of the answer.
 - `endings` removes the text that the answer already contains.
-- `continuation` finds out which messages the template's text depends on, and whether it rewrites earlier text.
+- `continuation` finds out which messages the template's text depends on, and whether the template rewrites earlier text.
 - `pieces` separates the text of messages from the template's own text.
 
-Never break this rule: nothing is guessed. If the template's text isn't known for certain, raise `ExtendError`.
+The most important rule: never guess. If the template's text isn't known for certain, raise `ExtendError`.
 """

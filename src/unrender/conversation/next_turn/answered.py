@@ -1,6 +1,6 @@
-"""Parse an answer for the next turn: its calls, and the state in which it ended.
+"""Parse an answer for the next turn, and detect where it ended.
 
-The turn's own parser reads the text. To find out whether the answer ended inside reasoning, one more word is fed to a copy of the parser.
+The text is parsed by the turn's own parser. To find out whether the answer ended inside reasoning, a copy of the parser gets one more word.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 _WORD = "Vexquill"
 _SAID = (Role.CONTENT, Role.NAME)
 _TOKEN = re.compile(r"(?=.*\w).*[<>\[\]{}|]")
-"""Text with brackets and letters, which doesn't occur in prose by chance."""
+"""Text with brackets and letters, which is unlikely to occur in prose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A parsed answer and the state in which it ended."""
+    """A parsed answer, split into its text and its end."""
 
     message: Message
     """The answer as parsed by `Turn.parse`."""
     written_ids: tuple[str, ...]
-    """The id of each call in the answer; "" for calls without one."""
+    """Id of each call, as written in the answer; "" for calls without an id."""
     text: str
-    """The answer without the sampled end of the turn and the white space around it."""
+    """The answer without the sampled end of the turn and the whitespace around that end."""
     space: str
-    """White space at the end of the answer."""
+    """Whitespace at the end of the answer."""
     layout: str = ""
-    """White space before the sampled end of the turn."""
+    """Whitespace before the sampled end of the turn."""
     sampled: str = ""
-    """The end of the turn, if the model wrote it, else empty."""
+    """The end of the turn if the model sampled it, else empty."""
     thinks: bool = False
     """True if the answer ended inside reasoning."""
 
 
 def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collection[str]) -> Answered:
-    """Parse a turn's answer. `ends` are end-of-turn texts in addition to those of its format.
+    """Parse a turn's answer. `ends` are end-of-turn markers in addition to those of the turn's format.
 
-    Raises `ExtendError` for an incomplete call (unless it counts as text) and for text after the end of the turn. The end of the turn
-    inside reasoning is an error too.
+    Raises `ExtendError` for text after the end of the turn, and for an end of the turn inside reasoning. An incomplete call is also an
+    error, unless `unfinished` allows it.
     """
-    # Reasoning that is returned as content is still reasoning here. Ids in the answer may equal those of earlier calls.
+    # Separate reasoning from content even if the request returns them together. Accept ids that earlier calls also use.
     turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))
     bare = replace(turn, known_ids=())
     text, sampled = _without_end(turn, answer, ends)
@@ -62,13 +62,13 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     if thinks and sampled and not parser.message.tool_calls:
         if not turn.format.reasoning.closed_in(sampled):
             raise ExtendError(f"the answer ends with {sampled!r} inside reasoning", "answer")
-        # `<|end|>` ends reasoning as well as a turn. Here it ends the reasoning, and the answer continues.
+        # A marker such as `<|end|>` may end both reasoning and a turn. Inside reasoning, it ends only the reasoning.
         text, sampled, thinks = answer.rstrip(), "", False
     whole = bare.parser()
     events = whole.finish(text=answer)
     _check_ends(turn, answer, whole)
     thinks = thinks and not whole.message.tool_calls
-    # A missing end of the section after `</call>` is reported as malformed, although the calls are complete.
+    # Ignore a missing end of the section after `</call>`: the calls are complete, although the parser reports it as malformed.
     closed = turn.format.tools.markers.closer.strip()
     whole_calls = bool(whole.message.tool_calls and closed and text.endswith(closed))
     reported = any(isinstance(event, Malformed) for event in events) and not thinks and not whole_calls
@@ -88,13 +88,13 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
 
 
 def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
-    """Return all texts that end an answer, and `more`: stripped, without duplicates, the longest first."""
+    """Return all end-of-turn markers of the format, and `more`. The markers are stripped and unique, the longest first."""
     texts = dict.fromkeys((*format.turn.all_ends, *(text.strip() for text in more if text.strip())))
     return tuple(sorted(texts, key=len, reverse=True))
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
-    """Return the answer without the sampled end of the turn, and that end, e.g. `<|im_end|></s>`."""
+    """Return the answer without the sampled end of the turn, and the sampled end, such as `<|im_end|></s>`."""
     text, left = answer.rstrip(), [*ends_of_turn(turn.format, *ends)]
     while end := next((end for end in left if text.endswith(end)), ""):
         text = text.removesuffix(end).rstrip()
@@ -103,25 +103,25 @@ def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, s
 
 
 def _goes_on_thinking(parser: Parser) -> bool:
-    """Return whether more text would be part of the reasoning."""
+    """Return whether the parser would parse further text as reasoning."""
     copy = parser.copy()
     events = [*copy.feed(_WORD), *copy.finish()]
     return any(isinstance(event, ReasoningText) and _WORD in event.text for event in events)
 
 
 def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
-    """Raise `ExtendError` for text after the end of a turn. Ends inside of values don't count."""
+    """Raise `ExtendError` if there is text after the end of the turn. Ends of turns inside values are ignored."""
     ends, said, over, ended = ends_of_turn(turn.format), False, 0, ""
     for span in parser.spans:
         text, words = answer[span.start : span.end], span.role is Role.CONTENT
         if span.role is Role.NAME:
-            ended = ""  # The end of a message may also end each of its parts.
+            ended = ""  # A part of the message has just started, so the last marker ended only the previous part.
         if ended and words and text.strip():
             break
         said = said or (span.role in _SAID and bool(text.strip()))
         said = said or (span.role is Role.MARKER and text.strip() in ends and not turn.format.reasoning.closed_in(text))
         if said and not ended and (words or span.role is Role.MARKER):
-            # The parser may read an end like `[/END]` as content if more text follows.
+            # If text follows, the parser may parse an end of the turn such as `[/END]` as content, so content is searched too.
             ended = next((end for end in ends if end in text and (_TOKEN.search(end) or not words)), "")
             over = span.start + text.find(ended) + len(ended)
     if not ended:

@@ -1,10 +1,10 @@
 """Find the text that a template writes between two answers, and the messages that it depends on.
 
 Strategy: Render answers of each kind after several histories, followed by results, user messages and system messages. The text after the
-answer's last word must not depend on the history. If it does, the next turn needs the complete history.
+answer's last word must not depend on the history. Otherwise, the next turn has to be rendered from the complete history.
 
-A template is append-only if each rendering of a longer conversation starts with that of the shorter one. If it isn't, the shortest
-counterexample is the witness.
+A template is append-only if the rendering of a longer conversation always starts with the rendering of the shorter one. For other
+templates, the shortest counterexample is stored as the witness.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ _USER = Said(role="user", content="Nextquestion")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A conversation whose rendered start changes when messages are added."""
+    """A conversation whose rendering changes at the start when messages are added."""
 
     conversation: Conversation
     """The longer conversation."""
     what: str
-    """"generation prompt", "thoughts", "system", "tools", "white space" or "text"."""
+    """Name of the part that changes, one of "generation prompt", "thoughts", "system", "tools", "white space" and "text"."""
     before: str
-    """Text of the shorter rendering at the first difference."""
+    """Excerpt of the shorter rendering at the first difference."""
     after: str
-    """Text of the longer rendering at the first difference."""
+    """Excerpt of the longer rendering at the first difference."""
 
     @property
     def why(self) -> str:
-        """The rewritten part and the messages before it, without text of the template: `thoughts: after user → content → user`."""
+        """Summary without text of the template: the part that changes, and the messages (`thoughts: after user → content → user`)."""
         return f"{self.what}: after {' → '.join(map(_in_words, self.conversation))}"
 
     def __str__(self) -> str:
@@ -78,43 +78,43 @@ class Needs(StrEnum):
     """The part of a conversation that determines the text after its last answer."""
 
     ANSWER = "answer"
-    """The answer, and the messages after it."""
+    """Only the answer and the messages after it."""
     POSITION = "position"
-    """The answer's position too: whether it follows a result, and whether earlier answers have calls and reasoning."""
+    """The answer, its `Position`, and the messages after the answer."""
     NUMBER = "number"
-    """Number and order of all messages, as visible in the prompt."""
+    """The number and order of all messages, which can be read from the prompt."""
     HISTORY = "history"
-    """All messages of the conversation."""
+    """All messages of the conversation, with their text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """The text that a template writes after an answer, and whether it rewrites earlier text."""
+    """Text that a template writes after an answer, and whether the template rewrites earlier text."""
 
     ends: Mapping[str, str]
     """Text that ends an answer before another message, by kind of answer."""
     last_ends: Mapping[str, str]
     """Text that ends the last answer of a conversation, by kind of answer."""
     needs_system: frozenset[str] = frozenset()
-    """Roles whose messages are rendered differently in conversations with a system message."""
+    """Roles of new messages that are rendered differently if the conversation has a system message."""
     needs: Needs = Needs.ANSWER
     """The part of a conversation that determines the text after an answer."""
     counts: bool = False
-    """True if the template writes numbers into results that count the calls of the conversation."""
+    """True if the template writes numbers into tool results that count the calls of the conversation."""
     restates_tools: bool = False
-    """True if the template writes the tools again for a new user message."""
+    """True if the template repeats the tools when a new user message is added."""
     drops_thoughts: frozenset[str] = frozenset()
-    """Roles whose messages make the template drop earlier reasoning: "user", "tool"."""
+    """Roles of new messages, such as "user" or "tool", that make the template drop earlier reasoning."""
     witness: Rewritten | None = None
-    """The shortest conversation whose start is rewritten."""
+    """The shortest conversation whose start is rewritten, or None if there is none."""
 
     @property
     def append_only(self) -> bool:
-        """True if the template never rewrites earlier messages when new ones are added."""
+        """True if new messages never change the rendering of earlier ones."""
         return self.witness is None
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield all findings as name and value, such as the ends of answers."""
+        """Yield each finding as a name and a value."""
         yield "append-only", "yes" if self.witness is None else f"no, because of {self.witness}"
         for kind, end in self.ends.items():
             last = self.last_ends.get(kind, end)
@@ -144,7 +144,7 @@ _SAID = {"tool": "result"}
 
 
 def continuation_of(writer: Writer) -> Continuation:
-    """Return the text that a template writes after answers, with these variables, and with tools if any are offered."""
+    """Return the text that a template writes after answers. The result depends on the variables, and on whether tools are offered."""
     kwargs = writer.kwargs
     variable, context = writer.capabilities.tools_variable, dict(kwargs.context)
     if context.get(variable):
@@ -157,7 +157,7 @@ def continuation_of(writer: Writer) -> Continuation:
         return known
     template = _Probing(probe)
     found = template.continuation()
-    if key and not template.is_over:  # A result that was cut short depends on the machine, so it isn't cached.
+    if key and not template.is_over:  # Don't cache a result that was cut short by the time limit.
         SHARED.put(place, found, bytes_of(found) + len(key))
     return found
 
@@ -168,11 +168,11 @@ def probing(write: Callable[..., Writer]) -> Writer:
 
 
 class _Probing:
-    """Probes one template."""
+    """Probes for one template."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer, self._format = replace(writer, template=writer.template.stopped()), writer.format
-        # `functions.probe_tool:0` if ids consist of names and counters.
+        # If the format's ids consist of names and counters, use ids such as `functions.probe_tool:0`.
         self._counted = id_maker(writer.format.tools) if writer.format.tools.id_parts else numbered_id
         one, two = self._call(0), self._call(1)
         self._kinds = {
@@ -188,11 +188,11 @@ class _Probing:
 
     @property
     def is_over(self) -> bool:
-        """True if the time limit is exceeded."""
+        """True if the time limit was exceeded."""
         return now() >= self._until
 
     def continuation(self) -> Continuation:
-        """Return the findings of all probes."""
+        """Run all probes and return their findings."""
         calls = self._written((QUESTION, self._kinds["call"], self._result(0)))
         kinds = {name: kind for name, kind in self._kinds.items() if calls or not kind.calls}
         ends = {name: self._end(kind) for name, kind in kinds.items()}
@@ -232,19 +232,22 @@ class _Probing:
         return None if found is None else found.tail
 
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
-        """Return the part of a conversation that determines the text after an answer, and whether that text counts calls."""
+        """Return the part of a conversation that determines the text after an answer.
+
+        The second value is True if that text counts calls.
+        """
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
             return found
         return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
 
     def _longest(self, kind: Said) -> Sequence[Conversation]:
-        """Return the longest messages that can follow an answer. They are the most likely to show state that a template keeps."""
+        """Return the longest sequence of messages that can follow an answer, since long sequences are the most likely to reveal state."""
         taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind, *after)) is not None]
         return [max(taken, key=len)] if taken else []
 
     def _compared(self, asked: Iterable[tuple[Said, Conversation]]) -> tuple[Needs, bool]:
-        """Compare the text after these answers for several histories. Returns the same as `_needs`."""
+        """Compare the text after these answers for several histories. Returns the same values as `_needs`."""
         first, needs, counts = {Position.behind(past): past for past in reversed(self._pasts)}, Needs.ANSWER, False
         for (kind, after), past in product(asked, self._pasts):
             if self._tail((*self._pasts[0], kind, *after)) is None:
@@ -261,7 +264,7 @@ class _Probing:
         return needs, counts
 
     def _is_read_back(self, kinds: Collection[Said]) -> bool:
-        """Return whether the messages recovered from a prompt are enough to determine the text after its answer."""
+        """Return whether the text after an answer can be predicted from the messages that are recovered from a prompt."""
         read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past)
@@ -280,7 +283,7 @@ class _Probing:
                 yield "system" if _SYSTEM in after else after[-1].role
 
     def _next_of(self, kind: Said) -> Iterator[Conversation]:
-        """Yield messages that may follow an answer."""
+        """Yield sequences of messages that may follow an answer."""
         if kind.calls:
             results = tuple(map(self._result, range(len(kind.calls))))
             yield results
@@ -292,7 +295,7 @@ class _Probing:
             yield (_SYSTEM, _USER)
 
     def _conversations(self) -> Iterator[Conversation]:
-        """Yield conversations with messages after an answer, the short ones first."""
+        """Yield conversations with messages after an answer, short ones first."""
         said, thought, called = (self._kinds[name] for name in ("content", "thought", "call"))
         both, result = self._kinds["thought and call"], self._result(0)
         other, wondering = (
@@ -307,7 +310,7 @@ class _Probing:
         yield (QUESTION, wondering, result, thought, _USER)
 
     def _end(self, kind: Said) -> str | None:
-        """Return the text that ends an answer no matter which message follows."""
+        """Return the text that ends an answer, regardless of the next message."""
         tails = {after[0].role: self._tail((QUESTION, kind, *after)) for after in self._next_of(kind)}
         last = self._tail((QUESTION, kind), asks=False)
         found = [
@@ -327,7 +330,7 @@ class _Probing:
         at = behind(tail, closers(kind, self._format)) if kind.calls else 0
         if at is None:
             return None
-        # Calls that the prompt describes are part of the content.
+        # Calls described in the prompt are part of the content, so the end of the content follows them.
         return tail[at + (behind(tail[at:], self._format.content.end) or 0) :]
 
     def _drops(self) -> Iterator[str]:
@@ -347,7 +350,9 @@ class _Probing:
         return None
 
     def _rewritten(self, conversation: Conversation, index: int, longer: str) -> Rewritten | None:
-        """Return the text up to the answer at `index` that changes in the complete conversation."""
+        """Return the rewritten part of the conversation up to the answer at `index`, or None. `longer` is the rendering of the complete
+        conversation.
+        """
         prompt = self._text(conversation[:index], asks=True)
         answer = self._text(conversation[: index + 1], asks=False)
         word = "Otherword" if "Otherword" in str(conversation[index]) else NEEDLE
@@ -370,11 +375,11 @@ class _Probing:
 
 def _what(before: str, after: str, format: Format) -> str:
     marks = [mark for mark in (format.reasoning.start.strip(), format.reasoning.end.strip()) if mark]
-    # Empty reasoning such as `<think>\n\n</think>` may be dropped too.
+    # The template may also drop empty reasoning, such as `<think>\n\n</think>`.
     if any(before.count(word) > after.count(word) for word in (THOUGHT, *marks)):
         return "thoughts"
     for word, what in ((_SYSTEM.content, "system"), ("Wurzeltool", "tools")):
-        # The tools may also move from the first question to the last one.
+        # Check the position too: the template may move the tools from the first question to the last one.
         heads = [text.partition(QUESTION.content)[0] for text in (before, after)]
         if before.count(word) != after.count(word) or heads[0].count(word) != heads[1].count(word):
             return what
@@ -382,9 +387,10 @@ def _what(before: str, after: str, format: Format) -> str:
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:
-    """Return the end of a turn at the start of all texts, with the white space around it; "" if they differ.
+    """Return the end-of-turn marker with which all texts start, including the whitespace around it. Returns "" if there is no common
+    marker.
 
-    A marker at the end of the user's `header`, such as `<|user|>`, belongs to the next message instead.
+    A marker at the end of the user's `header`, such as `<|user|>`, belongs to the next message and doesn't count.
     """
     if not tails:
         return None

@@ -1,6 +1,6 @@
 """Find the part of the template's text after an answer that the answer doesn't contain yet.
 
-An answer may end anywhere: in its reasoning, in content, after a call, or after the end of the turn. The template always writes complete
+An answer may end anywhere: in its reasoning, in content, after a call, or after the end of the turn. The template always renders complete
 answers. Text that the answer already contains isn't appended again. Open reasoning is closed.
 """
 
@@ -23,7 +23,7 @@ class Ending:
     """The end of an answer, compared with a template's rendering of a similar answer."""
 
     prompts: Writer
-    """The writer of the prompt. The next prompt may have other variables."""
+    """The writer of the current prompt. The next prompt may use other variables."""
     stub: Stub
     made: WrittenTail
     said: Answered
@@ -35,7 +35,7 @@ class Ending:
     def extended(self, new: Conversation) -> Extended:
         """Return the text to append: the rest of the answer, the `new` messages, and the generation prompt."""
         said, end = self.said, self.format.reasoning.end
-        # `### Answer` without its line breaks may still be reasoning for the parser.
+        # Without the line breaks around a marker such as `### Answer`, the parser may still be in reasoning.
         cut = said.thinks and not said.text.endswith(end.strip())
         lead = end if cut else ""
         rest = self._behind_calls() if self.answer.calls else self._behind_content()
@@ -43,7 +43,7 @@ class Ending:
             lead, rest = "", whole
         elif not self.answer.calls and not said.message.content.strip() and said.message.reasoning:
             between, rest = self._behind_thought(rest, new)
-            # Truncated reasoning is followed by its end and the end of the turn. White space before content isn't needed.
+            # Truncated reasoning needs only the end of the reasoning and of the turn, without the whitespace before content.
             lead += "" if cut and not between.strip() else between
         if said.sampled:
             lead, rest = "", self._behind_end(rest)
@@ -54,7 +54,7 @@ class Ending:
         return Extended(self.stub, self.answer, new, lead, end, rest.removeprefix(end))
 
     def _behind_answer(self) -> str:
-        """Return the text that the template writes after the end of a complete answer."""
+        """Return the template's text after the end of a complete answer."""
         tail, format = self.made.tail, self.format
         closed = closers(self.answer, format) if self.answer.calls else format.content.end
         tail = tail[behind(tail, closed) or 0 :]
@@ -66,25 +66,25 @@ class Ending:
         closed = closers(self.answer, self.format).rstrip().removesuffix(section_end).rstrip()
         at = behind(tail, closed)
         if at is None and closer in tail and (closer or section_end in tail):
-            # The template writes text before the end of a call that isn't part of the format, e.g. an id.
+            # The template may write text inside a call that isn't part of the format, such as an id. Skip it.
             at = tail.index(closer or section_end) + len(closer)
         if at is None:
             raise ExtendError("the template ends calls differently from its format", "unproved")
-        # Some templates omit the end of the section after a first call.
+        # Some templates omit the end of the section after the first call.
         whole = at + (behind(tail[at:], section_end) or 0)
         whole += self._wrapped(tail[whole:])
         if self.said.sampled or not closer:
             return tail[whole:]
         if section_end and text.endswith(closer) and not text.endswith(section_end):
             return tail[at:]
-        # If `<|call|>` also ends the turn, a call is complete without it.
+        # If a marker such as `<|call|>` also ends the turn, a call is complete without the marker.
         if not text.endswith(closer) and closer in ends_of_turn(self.format, self.format.reasoning.end):
             return tail[behind(tail, closed.removesuffix(closer)) or at :]
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
-        """Return the length of the end of content or reasoning after the calls, if it was sampled, else 0."""
-        # A marker that ends both reasoning and the turn counts as the end of the turn.
+        """Return the length of the end of content or reasoning after the calls. Returns 0 if the answer doesn't contain this end."""
+        # If a marker ends both reasoning and the turn, it counts as the end of the turn.
         over = ends_of_turn(self.format)
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
             if (
@@ -99,7 +99,7 @@ class Ending:
     def _behind_content(self) -> str:
         said, tail = self.said, self.made.tail
         start, end = self.format.content.start.strip(), self.format.content.end.strip()
-        # Reasoning may be inside the markers of content.
+        # Check for the start of the content too, since reasoning may be inside the markers of the content.
         begun = said.message.content.strip() or (start and said.text.lstrip().startswith(start))
         is_open = begun and not said.sampled and not said.text.endswith(end)
         at = None if not end or is_open else behind(tail, end)
@@ -109,19 +109,19 @@ class Ending:
         bare = rest.lstrip()
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
-        # The sampled end may differ from the one before a message: `<|return|>` replaces `<|end|>`.
+        # The sampled end (`<|return|>`) may differ from the end that the template writes before another message (`<|end|>`).
         end = self.facts.ends.get(answer_kind(self.answer), "").strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:
-        """Return the text that the template writes after the prompt for an empty answer, or None if it changes the prompt."""
+        """Return the template's text after the prompt for an empty answer, or None if an empty answer changes the prompt."""
         writer, before = self.stub.writer, self.stub.before
         prompt = self.prompts.text(before, asks=True)
         text = writer.text((*before, Said(role="assistant", content=""), *new), asks=True)
         return text[len(prompt) :] if prompt and text and text.startswith(prompt) else None
 
     def _behind_thought(self, rest: str, new: Conversation) -> tuple[str, str]:
-        """Return the text for empty content after reasoning, and the text after that."""
+        """Return the text between reasoning and empty content, and the text after empty content."""
         answer = Said(role="assistant", content="", reasoning=THOUGHT)
         try:
             shown = self.stub.written(answer, new, needle=THOUGHT)
@@ -131,7 +131,7 @@ class Ending:
         if at is None:
             return "", rest
         whole = shown.tail[at:]
-        if not whole.endswith(rest):  # For empty content, the template omits the end of the turn.
+        if not whole.endswith(rest):  # The template omits the end of the turn after empty content.
             return "", whole
         between = whole.removesuffix(rest)
         markers = between.strip()
@@ -139,7 +139,7 @@ class Ending:
 
 
 def not_again(text: str, space: str) -> str:
-    r"""Return the text without leading white space that is already in `space`, as between `</call>\n` and `\n<end>`.
+    r"""Return the text without the leading whitespace that `space` already contains, as between `</call>\n` and `\n<end>`.
 
     >>> not_again("\n<end>", " \n"), not_again("\n\n<end>", "\n")
     ('<end>', '\n<end>')

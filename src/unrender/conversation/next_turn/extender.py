@@ -1,11 +1,11 @@
 """Extend a prompt with its answer and the next messages.
 
-Strategy: Render a short conversation that ends like the long one. It has the system message, a question, an answer of the same kind with
-the same calls, ids and names, and the new messages. The text after the last word of the short answer also follows the last value of the
-real answer. Append the part of it that the answer doesn't contain yet. If the template's text depends on more messages, render the complete
-conversation instead.
+Strategy: Render a short conversation that ends like the long one. It consists of the system message, a question, an answer of the same kind
+with the same calls, ids and names, and the new messages. The template's text after the short answer is also its text after the real answer.
+Append the part that the answer doesn't contain yet. If the template's text depends on more messages, render the complete conversation
+instead.
 
-Rule: Nothing is guessed. If the template's text isn't known for certain, raise `ExtendError`.
+Rule: Never guess. If the template's text isn't known for certain, raise `ExtendError`.
 """
 
 from __future__ import annotations
@@ -53,37 +53,37 @@ class History:
         return tuple(message for part in reversed(parts) for message in part)
 
     def __reduce__(self) -> tuple[type[History], tuple[None, Conversation]]:
-        """Serialize all turns as one, since a chain of a thousand turns is too deep to copy recursively."""
+        """Serialize all turns as one, since a chain of a thousand turns is too deep for recursive copying."""
         return History, (None, self.all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extender:
-    """Creates the next turn from the template and the arguments of the first one."""
+    """Creates the next turn from the template and the arguments of the first turn."""
 
     write: Callable[..., Writer]
-    """`ChatTemplate._writing`, which adds the documents and the call syntax."""
+    """`ChatTemplate._writing`, which also passes the documents and the call syntax."""
     asked: Mapping[str, Any]
-    """Arguments of the request, named as in `ChatTemplate.prepare`."""
+    """Arguments of the request, with the names of `ChatTemplate.prepare`'s parameters."""
     variables: Mapping[str, Any]
     history: History | None = None
     """Earlier messages; None if the prompt was rendered elsewhere."""
     system: Conversation = ()
     """The system messages at the start of the conversation, if known."""
     thought: bool = False
-    """True if the prompt contains reasoning of an earlier answer, or may contain it."""
+    """True if the prompt contains reasoning of an earlier answer."""
     remarked: frozenset[str] = frozenset()
-    """Warnings of earlier turns, which aren't repeated."""
+    """Warnings of earlier turns. They aren't repeated."""
     extended: Extended | None = None
-    """The text that was appended, if the turn's prompt extends another one."""
+    """The appended text, if the turn's prompt extends an earlier prompt."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """The appended pieces after the last prompt and its answer."""
+        """The pieces that were appended after the previous prompt and its answer."""
         return () if self.extended is None else appended_pieces(self.extended)
 
     def held(self) -> Iterator[Any]:
-        """Yield the objects that keep the request and the conversation in memory. Turns may share them."""
+        """Yield the objects that keep the request and the conversation in memory. Several turns may share these objects."""
         yield from (self.asked.get("tools"), self.variables)
         turn = self.history
         while turn is not None:
@@ -93,7 +93,7 @@ class Extender:
             yield self.extended.rest
 
     def begun(self, messages: Conversation) -> Extender:
-        """Return a copy for a turn whose prompt shows these messages."""
+        """Return a copy for a turn whose prompt consists of these messages."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
         return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
@@ -141,7 +141,10 @@ class Extender:
         )
 
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
-        """Return the writers of the next prompt and of the last one. Raises `ExtendError` if the request needs another prompt."""
+        """Return the writer of the next prompt and the writer of the current one. Also returns the new request and its arguments.
+
+        Raises `ExtendError` if the new request would change the current prompt.
+        """
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
         writer = self.write(offer, request, {**self.variables, **how.variables})
@@ -175,9 +178,9 @@ class Extender:
         end: Conversation,
         how: Extending,
     ) -> Stub:
-        """Return the start of a conversation that continues like this one. Raises `ExtendError` if none is certain.
+        """Return the start of a short conversation with the same continuation as this one. Raises `ExtendError` if none is certain.
 
-        The first writer rendered the prompt, the second one renders the next prompt.
+        `writers` are the writers of the current prompt and of the next prompt.
         """
         before, writer = writers
         if not how.restate and facts.restates_tools:
@@ -194,13 +197,13 @@ class Extender:
     def _stubs(
         self, turn: Turn, writer: Writer, facts: Continuation, said: Answered, system: Conversation
     ) -> Iterator[Stub]:
-        """Yield conversations that may continue like the turn's. The short ones start with `system`."""
+        """Yield conversations that may have the same continuation as the turn. Short conversations start with `system`."""
         if facts.needs in (Needs.NUMBER, Needs.HISTORY):
             known = self.history and [self.history.all()]
             read = histories(turn.prompt, writer, _past_call) if facts.needs is Needs.NUMBER else ()
             yield from (Stub(writer=writer, before=before) for before in known or read)
             return
-        # The text after an empty answer depends on the end of the prompt.
+        # The position matters for an empty answer, because the text after it depends on the end of the prompt.
         anywhere = facts.needs is Needs.ANSWER and said.text
         for past in pasts(_past_call)[:1] if anywhere else self._pasts(turn, writer):
             stub = Stub(writer=writer, before=(*system, *past))
@@ -216,8 +219,8 @@ class Extender:
             yield from (past for past in reversed(shortest.values()) if may_be(past, turn, writer))
 
     def _counting(self, stub: Stub, system: Conversation, past: Conversation, said: Answered, turn: Turn) -> Stub:
-        """Return a stub whose calls have the same numbers as those of the answer."""
-        # A generated id may also end in a digit that isn't a counter.
+        """Return a stub whose calls have the same numbers as the answer's calls."""
+        # Without a number in the id, the number of earlier calls is needed. A generated id may end in a digit that isn't a counter.
         number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
             raise ExtendError("the template counts calls, and the number of earlier calls is unknown", "state")
@@ -242,7 +245,7 @@ class Extender:
         yield from (f"messages[{i}]: {remark}" for remark, i in remarks.items() if remark not in self.remarked)
 
     def _remarks(self, facts: Continuation, new: Conversation, how: Extending) -> Iterator[tuple[str, int]]:
-        """Yield each difference from a rendering of the complete conversation, and the index of the message that causes it."""
+        """Yield each difference from a rendering of the complete conversation, with the index of the message that causes it."""
         first = {message.role: i for i, message in reversed([*enumerate(new)])}
         if self.thought and (dropping := facts.drops_thoughts & first.keys()):
             yield "the template would drop reasoning that is in the prompt", min(first[role] for role in dropping)
@@ -266,7 +269,7 @@ def _checked(new: Conversation) -> Conversation:
 
 
 def _alike(first: Writer, second: Writer) -> bool:
-    """Return whether two writers render conversations identically except for the generation prompt."""
+    """Return whether two writers render conversations identically, apart from the generation prompt."""
     conversation = (QUESTION, short_answer(), QUESTION)
     texts = [
         [writer.text(messages, asks=False) for messages in ((QUESTION,), conversation)] for writer in (first, second)
@@ -275,16 +278,16 @@ def _alike(first: Writer, second: Writer) -> bool:
 
 
 def _under_ids(said: Answered, calls: Sequence[SaidCall]) -> Said:
-    """Return the answer, with the call ids that its results use."""
+    """Return the answer with the call ids that the results refer to."""
     (answer,) = conversation_of([said.message.to_openai()])
     return replace(answer, calls=tuple(replace(call, id=one.id) for call, one in zip(answer.calls, calls, strict=True)))
 
 
 def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, tuple[SaidCall, ...]]:
-    """Return the messages with the call ids of results filled in, and the calls with these ids.
+    """Match tool results with the answer's calls. Returns the messages and the calls, both with the final call ids.
 
-    A result is matched with a call by id, by name, or by order. The ids are those in the answer, else those of the results. Raises
-    `ExtendError` if there are more results than calls.
+    Results are matched by id, position, name or order. An id in the answer takes precedence over the id of the result. Raises `ExtendError`
+    if there are more results than calls.
     """
     calls = said.message.tool_calls
     waiting = [i for i, message in enumerate(messages) if message.role in RESULTS]

@@ -1,7 +1,7 @@
 """Separate the text of new messages from the template's text around them.
 
-Strategy: Render the same conversation again, with a unique word for each text of the new messages. The text between these words is the
-template's. The text at their positions is that of the messages.
+Strategy: Render the same conversation again, with a unique word in place of each text of the new messages. Text between these words belongs
+to the template. Text at the positions of the words belongs to the messages.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _WORD = "Wobblefern{}x{}z"
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """Text that was appended to a prompt and its answer, with its source data."""
+    """Text that was appended to a prompt and its answer, with the data that it was rendered from."""
 
     stub: Stub
     answer: Said
     """A short placeholder answer of the same kind."""
     new: Conversation
     lead: str
-    """Text that closes the answer and that the template itself doesn't write."""
+    """Text that closes the answer and that the template doesn't write itself."""
     end: str
     """Text that ends the answer, without the part that the answer already contains."""
     rest: str
-    """The text that the template writes after the answer's end."""
+    """The template's text after the end of the answer."""
 
     @property
     def text(self) -> str:
@@ -41,13 +41,13 @@ class Extended:
 
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
-    """Return the appended text in pieces. Raises `ExtendError` if the template mixes texts of different messages."""
+    """Return the appended text in pieces. Raises `ExtendError` if the template mixes the text of different messages."""
     planted, rest = _planted(extended.new), extended.rest
     whole, tail = (_tail(extended, new, asks=True) for new in (planted, extended.new))
-    # Some templates write results in the order of the calls.
+    # Sort by position, since some templates write results in the order of the calls.
     texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
     first, *around = _between([word for word, _, _ in texts], whole)
-    # `rest` may lack the start that the answer already contains. The text after that is equal in both.
+    # `rest` may lack text at the start that the answer already contains. Otherwise, the two renderings match.
     first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
     bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
@@ -63,9 +63,9 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
 
 
 def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
-    """Raise `ExtendError` if the template doesn't show a new message after the answer."""
+    """Raise `ExtendError` if the template doesn't render a new message after the answer."""
     missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
-    # The text may be trimmed or escaped. To find out, put a unique word in its place.
+    # The template may have trimmed or escaped the text. Render a unique word to check this.
     tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
@@ -73,7 +73,7 @@ def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) 
 
 
 def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
-    """Yield a unique word for each text of the messages, the index of its message, and the text."""
+    """For each piece of text in the messages, yield a unique word, the index of the message, and the text."""
     for i, message in enumerate(new):
         for k, text in enumerate(words_in(message.content)):
             if text.strip():
@@ -108,7 +108,9 @@ def _between(words: Sequence[str], text: str) -> list[str]:
 
 
 def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
-    """Return the parts of a text between those in `around`. `said` are the original texts, which may have been trimmed or escaped."""
+    """Return the parts of `text` between the parts in `around`. `said` are the original texts, which the template may have trimmed or
+    escaped.
+    """
     if not text.startswith(around[0]) or not text.endswith(around[-1]):
         raise _mixed()
     at, bodies = len(around[0]), []
@@ -117,7 +119,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
         if i + 1 == len(said):
             end = len(text) - len(after)
         else:
-            # A result may contain the text that follows it, so search for its own text first.
+            # A result may contain the text that follows it. To find the result's end, first try its original length.
             ends = (at + len(form) for form in (words, words.strip()) if text.startswith(form + after, at))
             end = next(ends, text.find(after, at))
         if end < at:
@@ -130,7 +132,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
 def _closing(
     extended: Extended, planted: Conversation, place: tuple[str, int, str], known: dict[tuple[Any, ...], str]
 ) -> str:
-    """Return the text after a word if its message is the last one. Messages of the same kind share the result."""
+    """Return the text after a word if no message follows. Cached for messages of the same kind."""
     word, index, _ = place
     message = planted[index]
     kind = (message.role, message.name, isinstance(message.content, list) and len(message.content))
@@ -140,7 +142,7 @@ def _closing(
 
 
 def _scaffold(text: str, closing: str, owner: int | None, following: int | None) -> Iterator[Piece]:
-    """Yield the text between two messages as two pieces: the end of the first and the start of the second."""
+    """Split the text between two messages into the end of the first message and the start of the second, and yield both as pieces."""
     if owner == following:
         yield Piece(text=text, message=owner)
         return

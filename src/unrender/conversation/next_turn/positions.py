@@ -1,10 +1,10 @@
 """Find the position of an answer in a conversation, from its messages or only its prompt.
 
-Most templates write the same text after an answer in any position. Some don't reset their state and write a result differently after an
-earlier call. A `Position` has the facts that such templates are known to depend on.
+Most templates write the same text after every answer, regardless of its position. Some templates don't reset their state and render a
+result differently after an earlier call. A `Position` contains the facts that such templates are known to depend on.
 
-Other templates depend on the number of messages: `[Round 3]`. For these, the headers of questions, answers and results are searched in the
-prompt. A conversation with these roles must have the same headers with the same numbers.
+Other templates write numbers that depend on the count of messages, such as `[Round 3]`. For these templates, the headers of questions,
+answers and results are searched for in the prompt. A conversation with these roles must be rendered with the same headers and numbers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from unrender.turn import Turn
 
 _BEGINNING = 4
-"""Number of matching characters that identify the start of a prompt."""
+"""Minimum number of matching characters to recognize the start of a prompt."""
 _EARLIER = "Earlierword"
 _Calls = Callable[[int], SaidCall]
-"""Function that returns a call with a different id for each number."""
+"""Function that returns a call for each number, with a different id."""
 
 
 class Position(NamedTuple):
@@ -46,19 +46,19 @@ class Position(NamedTuple):
 
     @classmethod
     def behind(cls, messages: Conversation, *, thought: bool = False) -> Position:
-        """Return the position of the answer to a conversation. `thought` is True if the conversation is known to contain reasoning."""
+        """Return the position of the next answer in a conversation. `thought` is True if the conversation is known to contain reasoning."""
         called = any(message.calls for message in messages)
         after_result = called and messages[-1].role in RESULTS
         return cls(called, after_result, thought or any(message.reasoning for message in messages))
 
 
 def result_of(call: SaidCall, word: str) -> Said:
-    """Return a result of a call, with a unique word."""
+    """Return a result of a call. `word` makes its content unique."""
     return Said(role="tool", answers=call.id, name=call.name, content=f"Resultfern{word}")
 
 
 def pasts(call: _Calls) -> tuple[Conversation, ...]:
-    """Return short histories for all positions, the shortest first for each position."""
+    """Return short histories for all positions. For each position, the shortest one comes first."""
     said, thought = (short_answer(thinks=thinks, needle=_EARLIER) for thinks in (False, True))
     first, musing = (_cycle(call(7), "seven", thinks=thinks) for thinks in (False, True))
     again, wondering = (_cycle(call(8), "eight", thinks=thinks) for thinks in (False, True))
@@ -88,20 +88,21 @@ def _cycle(call: SaidCall, word: str, *, thinks: bool) -> Conversation:
 
 
 def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
-    """Return whether a turn's prompt may have a history with the same position as `past`."""
+    """Return whether the history of a turn's prompt may have the same position as `past`."""
     short, bare = (writer.text(messages, asks=True) for messages in (past, (QUESTION,)))
     if not turn.prompt or short is None or bare is None:
         return True
     if not turn.prompt.endswith(short.rpartition(str(past[-1].content))[2]):
         return False
-    if len(commonprefix([turn.prompt, bare])) < _BEGINNING:  # The start of the prompt is unknown.
+    # Without a known start of the prompt, its calls can't be counted.
+    if len(commonprefix([turn.prompt, bare])) < _BEGINNING:
         return True
 
     def shown(text: str) -> bool:
         return bool(text.strip()) and turn.prompt.count(text) > bare.count(text)
 
     tools, head = turn.format.tools, _before_name(turn.format.tools)
-    # A message may quote the opener of a call. An opener with a tool's name is certainly a call.
+    # A message may quote the opener of a call, but an opener with a tool's name is certainly a call.
     position = Position.behind(past)
     if position.called:
         possible = any(shown(text.strip()) for text in (*tools.markers[:2], head))
@@ -111,9 +112,9 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
 
 
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
-    """Return the system message at the start of a prompt, if there is one. Raises `ExtendError` if it isn't certain."""
+    """Return the system message at the start of a prompt, if there is one. Raises `ExtendError` if the message is ambiguous."""
     found = [*systems_in(prompt, writer)]
-    # Some templates write the system message before the last question. The text found would then include earlier turns.
+    # If a template writes the system message before the last question, the text may include earlier turns.
     marks = ends_of_turn(format, *format.turn.headers)
     if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
         raise ExtendError("the template repeats the system message, which is unknown", "state")
@@ -121,7 +122,7 @@ def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
 
 
 def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
-    """Yield the possible system messages of a prompt: none, or the text at its start."""
+    """Yield the possible system messages of a prompt: no message, or the text at the start of the prompt."""
     word = Said(role="system", content="Systemword")
     bare, full = (_before_question(writer, before) for before in ((), (word,)))
     starts = bool(bare.strip()) and prompt.startswith(bare)
@@ -130,19 +131,19 @@ def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
     before, shown, between = full.partition(str(word.content))
     text, found, _ = prompt.removeprefix(before).partition(between or "\0")
     said = (replace(word, content=text),)
-    # If the system message comes after the header of the first question, the text found may be a question.
+    # If the system message comes after the header of the first question, the text may be a question instead.
     possible = shown and found and (full.startswith(bare) or not starts)
     if possible and prompt.startswith(_before_question(writer, said)):
         yield said
 
 
 def _before_question(writer: Writer, before: Conversation) -> str:
-    """Return a prompt up to the user's question."""
+    """Return the part of a prompt that precedes the user's question."""
     return (writer.text((*before, QUESTION), asks=True) or "").partition(str(QUESTION.content))[0]
 
 
 def _before_name(tools: CallSyntax) -> str:
-    """Return the literal text immediately before the name of a call."""
+    """Return the literal text immediately before the tool name in a call."""
     if Slot.NAME not in tools.function:
         return ""
     before = tools.function[: tools.function.index(Slot.NAME)]
@@ -152,7 +153,7 @@ def _before_name(tools: CallSyntax) -> str:
     return "".join(texts)
 
 
-# Messages of a prompt and their order.
+# Recover the roles of the messages in a prompt.
 
 
 _NUMBER = re.compile(r"\d+")
@@ -160,9 +161,9 @@ _WORDS = re.compile(f"{QUESTION.content}|{NEEDLE}|Resultfern")
 
 
 def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversation]:
-    """Yield conversations with placeholder text that have the same headers as the prompt.
+    """Yield conversations with placeholder text whose prompts have the same headers as `prompt`.
 
-    If questions and results share a header, there are two: one with questions and one with results.
+    If questions and results have the same header, two conversations are possible: one with questions and one with results.
     """
     pattern = _headers(writer, call)
     if pattern is None:
@@ -172,7 +173,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
         return
     roles = [role for role, _ in seen]
     if ("answer", "answer") in pairwise(roles):
-        return  # One of the two answer headers is part of an answer's text.
+        return  # A text contains the header of answers, so the roles are ambiguous.
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
     orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)
@@ -184,7 +185,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
 
 
 def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
-    """Return a pattern for the headers of messages, with any numbers, or None if a header isn't known."""
+    """Return a pattern that matches the headers of messages with any numbers, or None if a header isn't known."""
     said, thought = (short_answer(thinks=thinks) for thinks in (False, True))
     called, results = short_answer([call(0), call(1)]), [result_of(call(i), "") for i in (0, 1)]
     asked, thinking = (_around(writer, (QUESTION, answer, QUESTION)) for answer in (said, thought))
@@ -204,7 +205,7 @@ def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
 
 
 def _around(writer: Writer, messages: Conversation) -> list[str]:
-    """Return the template's text around messages, with a NUL character for each number."""
+    """Return the template's text around messages. Each number is replaced by a NUL character."""
     text = writer.text(messages, asks=True)
     return _WORDS.split(_NUMBER.sub("\0", text)) if text else []
 
@@ -214,13 +215,13 @@ def _common_end(first: str, second: str) -> str:
 
 
 def _seen(text: str, headers: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Return the role and the text of each header, in order."""
+    """Return the role and the text of each header in `text`, in order."""
     found = islice(headers.finditer(text), MAX_MESSAGES + 1)
     return [(match.lastgroup or "", match[0]) for match in found]
 
 
 def _conversation(roles: Sequence[str], call: _Calls) -> Iterator[Said]:
-    """Yield messages with these roles. An answer before results has one call for each result."""
+    """Yield placeholder messages with these roles. An answer before results has one call for each result."""
     made = 0
     for role, run in groupby(enumerate(roles), key=lambda item: item[1]):
         at = [i for i, _ in run]

@@ -1,6 +1,7 @@
 """Render short conversations that end like long ones, and find the text that a template writes after an answer.
 
-Each answer has placeholder words for its texts and values. The last one is `NEEDLE`. Only the end of the answer follows it.
+Each answer contains placeholder words as its text and argument values. The last placeholder is `NEEDLE`, so the text after it is the end of
+the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _KEY = "value"
 
 
 def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle: str = NEEDLE) -> Said:
-    """Return an answer whose last text or value is `needle`: content, or these calls with placeholder arguments."""
+    """Return an answer that ends with `needle`: as the last argument value if there are `calls`, otherwise as the content."""
     values = ["stub"] * (len(calls) - 1) + [needle]
     called = tuple(
         replace(call, arguments=json.dumps({_KEY: value})) for call, value in zip(calls, values, strict=bool(calls))
@@ -35,12 +36,12 @@ def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle
 
 
 def answer_kind(answer: Said) -> str:
-    """Return the key of an answer in `Continuation.ends`. Reasoning makes no difference."""
+    """Return the key of an answer in `Continuation.ends`. The key doesn't depend on reasoning."""
     return "two calls" if len(answer.calls) > 1 else "call" if answer.calls else "content"
 
 
 def closers(answer: Said, format: Format) -> str:
-    """Return the text between the last value of a short answer's calls and the end of the turn."""
+    """Return the text between the last argument value of a short answer's calls and the end of the turn."""
     calls = [(call.name, {_KEY: NEEDLE}, call.id or "") for call in answer.calls]
     return encode_calls(own_calls(format), calls).rpartition(NEEDLE)[2]
 
@@ -50,7 +51,7 @@ class WrittenTail:
     """A conversation as rendered by a template."""
 
     writer: Writer
-    """The writer of the text, with its notes."""
+    """The writer that rendered the conversation, with its notes."""
     messages: Conversation
     text: str
     tail: str
@@ -61,7 +62,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 def counts_calls(first: str, later: str, calls: int) -> bool:
-    """Return whether two texts differ only in numbers that increase by the given number of calls.
+    """Return whether two texts differ only in numbers, and each differing number increases by `calls`.
 
     >>> counts_calls("result 0 of 1", "result 2 of 1", 2), counts_calls("result 0", "results 2", 2)
     (True, False)
@@ -74,7 +75,7 @@ def counts_calls(first: str, later: str, calls: int) -> bool:
 
 
 def recounted(first: str, later: str, by: int) -> str:
-    """Return `first` with `by` added to its call numbers, which are those that differ in `later`, a text with one more call.
+    """Return `first` with `by` added to its call numbers. These are the numbers that differ in `later`, a rendering with one more call.
 
     >>> recounted("result 0 of 1", "result 1 of 1", 5)
     'result 5 of 1'
@@ -87,20 +88,22 @@ def recounted(first: str, later: str, by: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stub:
-    """The start of a short conversation that continues like a long one."""
+    """The start of a short conversation with the same continuation as a long one."""
 
     writer: Writer
     before: Conversation
     """The messages before the answer."""
     later: Conversation = ()
-    """`before` with one more call."""
+    """Like `before`, but with one more call."""
     by: int = 0
-    """Number of additional calls in the long conversation, for templates that count them."""
+    """Number of additional calls in the long conversation, for templates that number the calls."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
-        """Return the text after an answer. Raises `ExtendError` if the template rejects it or doesn't write the needle exactly once."""
+        """Return the text after an answer. Raises `ExtendError` if the template rejects the messages or doesn't render the needle exactly
+        once.
+        """
         made = later = None
-        # If the needle is also part of a message, try its reverse.
+        # Try the reversed needle if a message also contains the needle.
         for word in (needle, needle[::-1]):
             said = _with_word(answer, needle, word)
             try:
@@ -127,7 +130,7 @@ def _with_word(answer: Said, old: str, new: str) -> Said:
 def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail | None:
     """Return the rendered conversation, or None if it doesn't contain the needle exactly once.
 
-    Raises `TemplateError` if the template rejects the conversation, and `RequestError` for media that it doesn't support.
+    Raises `TemplateError` if the template rejects the conversation, and `RequestError` for media that the template doesn't support.
     """
     shown, _ = shown_media(messages, writer.template, writer.capabilities)
     writer, rendering = writer.taken(shown, asks=asks)
@@ -141,7 +144,7 @@ def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle
 
 
 def behind(text: str, marker: str) -> int | None:
-    r"""Return the end of a marker at the start of a text, ignoring white space, or None if the text starts differently.
+    r"""Return the end of `marker` at the start of `text`, ignoring whitespace. Returns None if `text` doesn't start with the marker.
 
     >>> behind("\n</call><end>", "</call>\n"), behind("<end>", "</call>")
     (8, None)
