@@ -17,7 +17,7 @@ from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
 
 MAY_GO_ON = re.compile(r" {0,4}\Z")
-"""Matches up to four spaces at the end of the buffer, where a key may continue."""
+"""Matches if at most four spaces are left in the buffer, so the next chunk may continue the text."""
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _WORDS = ("true", "false", "null")
 _OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
