@@ -36,8 +36,9 @@ class Flow:
     """Finds one of the characters, or the first `MAX_HEAD` characters of a literal."""
 
     def __init__(self, literals: Iterable[str] = (), characters: str = "", last: str = "") -> None:
-        """Create a fast path for text before `literals` and `characters`. `last` is a literal of which only a prefix at the end of a chunk
-        is detected.
+        """Create a fast path for text before `literals` and `characters`.
+
+        `last` is a literal of which only a prefix at the end of a chunk is detected.
         """
         self._made_of = (tuple(literals), characters, last)
         self.search = self._first_search

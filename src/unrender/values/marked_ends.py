@@ -252,8 +252,9 @@ class MarkedEnds:
         return tail.rstrip().endswith(self._remains)
 
     def repeated(self, text: str, at: int, *, final: bool) -> int | None:
-        """Return the length of a repeated opener at `at`, the start of a value. Returns 0 if there is none, and None if more text is
-        needed.
+        """Return the length of a repeated opener at `at`, the start of a value.
+
+        Returns 0 if there is no such opener, and None if more text is needed.
         """
         if found := self._again.match(text, at):
             return found.end() - at
@@ -431,8 +432,9 @@ class ValueMarks(Resumable):
         return any(mark.kind is Kind.OPENED for mark in self.marks)
 
     def judged(self, *, closed: bool) -> ValueEnd | None:
-        """Evaluate the marks. `closed` is True at the value's closer and False at the end of the output. Returns None if the value has no
-        end.
+        """Return the end of the value according to the marks, or None if it has no end.
+
+        `closed` is True at the value's closer and False at the end of the output.
         """
         if not self.marks:
             return ValueEnd() if closed else None

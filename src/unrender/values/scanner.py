@@ -78,7 +78,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
-"""Matches a number or a keyword followed by a letter. `3e` doesn't match, because more text is needed."""
+"""Matches a number or a keyword that is followed by a letter. In `3e`, the letter may start an exponent, so `_word` waits for more text."""
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 

@@ -84,9 +84,7 @@ class Follow:
         return self._named[wanted]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
-        """Return the end of the value, and the text that ends it, assuming that no more text follows. Returns (-1, "") if the value doesn't
-        end.
-        """
+        """Return the end of the value and the text that ends it, or (-1, "") if the value doesn't end. No text may follow `text`."""
         found = self._last.search(text, start)
         return (found.start(), found.group() or END) if found else (-1, "")
 
@@ -222,8 +220,9 @@ class Follow:
         return _layout(_leading_text(self._after_value))
 
     def _before_end(self, end: str) -> list[list[str]]:
-        """Return the ends of the last value in a turn. Each contains the white space after the argument and before the end of the turn, and
-        `end`.
+        """Return the ends of the last value in a turn.
+
+        Each consists of the white space after the argument and before the end of the turn, followed by `end`.
         """
         # If the format ends a turn with `city: on\n` and `\t<end>`, engines strip `<end>` and leave `\n\t`.
         layouts = dict.fromkeys((self._layout_after + self.trail, self._layout_after))
