@@ -84,7 +84,10 @@ class Follow:
         return self._named[wanted]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
-        """Return the end of the value and the text that ends it, or (-1, "") if the value doesn't end. No text may follow `text`."""
+        """Return the end of the value in the complete `text`, and the text that ends the value.
+
+        Returns (-1, "") if the value doesn't end.
+        """
         found = self._last.search(text, start)
         return (found.start(), found.group() or END) if found else (-1, "")
 
