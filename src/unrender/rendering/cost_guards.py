@@ -5,7 +5,7 @@ Rules:
 - Expensive operations are listed in tables. An unlisted filter is cheap, and its result isn't larger than its input.
 - Templates can't use unlisted methods of built-in values.
 - `%` format strings are scanned as in Python. The sum of all widths and precisions is counted in advance.
-- Jinja's sandboxed formatter implements `str.format`. Nested fields are resolved first, and then each field is measured before it's formatted.
+- `str.format` uses Jinja's sandboxed formatter. Nested fields are resolved first, and then each field is measured before it's formatted.
 """
 
 from __future__ import annotations
