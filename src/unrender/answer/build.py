@@ -1,7 +1,7 @@
 """Builds the Answer tree of one turn from a Format and a Request, and interprets the fields of a call syntax.
 
 Strategy: calls depend only on the format, except for the tools that may be called. An answer's `parts` are its calls, reasoning and
-content, which are parsed in any order. `written` contains the same parts in the order in which a model generates them.
+content, which are parsed in any order. `written` contains the parts in the order in which a model generates them.
 
 Rule: every generated answer is parsed into the message that it represents.
 """
@@ -54,7 +54,7 @@ def answer_of(
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
-    """Yield generated text between parts that isn't a known marker. A correct tree contains no such text."""
+    """Yield generated text between parts that isn't a known marker. There is no unknown text in a correct tree."""
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
@@ -99,14 +99,14 @@ def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
 
 
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
-    """Return the known reasoning that may start an answer although the format doesn't define it."""
+    """Return the known reasoning markers that may start an answer although the format doesn't define them."""
     own = format.reasoning
     # Skip markers that the format itself uses.
     openers = [wrapper.start for wrapper in format._wrappers]
     openers += [marker.text for calls in calls_in(format) for marker in calls.openers]
     taken = {own.start.strip(), *(text.split()[0] for text in openers if text.strip())}
     taken |= {marker.core for marker in _frame(format).between}
-    # If the format defines `<think>`, `<thought>` is also parsed, but only if its end marker is `</think>` too.
+    # If the format defines `<think>`, `<thought>` is also parsed, provided that both end with `</think>`.
     others = [other for other in known if other.start.strip() not in taken]
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
@@ -117,7 +117,7 @@ def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
     parts = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     parts += [format._opening, format.reasoning.end]
     frame = _frame(format)
-    # If prompts don't contain the header, an answer may start with it. The parser then drops the header.
+    # An answer may start with the header if prompts don't contain the header.
     headers = (header for header in frame.headers if header.core in format.turn.unasked)
     texts = [marker.text for marker in (*frame.ends, *frame.dropped, *headers, *frame.joints)]
     texts += [text for part in parts for text in _spellings(format, part)]
@@ -173,7 +173,7 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
     # The white space before a call may be missing, e.g. in `Hi <call>` and `</think>\n\n<call>`.
     joints = _before_calls(turn)
     leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
-    # If the call has no start marker, the words before it mark its start. For `to=f {…}`, this is the ` to=` after content.
+    # If calls have no start marker, a call starts at the words between content and call, e.g. ` to=` in `to=f {…}`.
     unmarked = not syntax.openers
     shown = dict.fromkeys(joint for joint in joints[:2] if unmarked and joint.strip())
     opened = _marker(format, syntax.section_start, split)
@@ -204,13 +204,13 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
 def names_matter(format: Format) -> bool:
     """Return whether calls are recognized by the names of tools.
 
-    This is the case if a call has no marker and starts with a name on its own line.
+    Returns True if a call has no marker and starts with a name on its own line.
     """
     return any(calls.on_lines for calls in calls_in(format))
 
 
 def _takes_commas(syntax: CallSyntax) -> bool:
-    """Return whether calls are a list in code, so that commas are accepted even if the template doesn't show them.
+    """Return whether calls are a list in code, so that commas are accepted even if the template doesn't use them.
 
     Some templates omit commas (`[f(a="x"b=3)]`) or show only one call. Models generate valid code: `[f(a="x", b=3), g()]`.
     """
@@ -257,7 +257,7 @@ def _marker(format: Format, text: str, split: _Splitter = tokens) -> Marker:
 
 
 def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
-    """Return the closing marker of calls. If it contains an end-of-turn marker, this marker is a separate piece."""
+    """Return the closing marker of calls. An end-of-turn marker at its end becomes a separate piece."""
     # If the closer is `</call><|end|>` and `<|end|>` ends the turn, engines strip `<|end|>` and return only `</call>`.
     core = text.rstrip()
     end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
@@ -269,22 +269,22 @@ def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
 
 
 def repeated(turn: TurnTexts) -> list[str]:
-    """Return the last token of each header. Models and templates may repeat this token."""
+    """Return the last token of each header, which models and templates may repeat."""
     return [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
 
 
 @kept(10_000)
 def _frame(format: Format) -> Answer:
-    """Return an answer without parts. It contains the text between parts, which depends only on the format.
+    """Return an answer without parts. The text between parts depends only on the format.
 
     A marker that contains a special token is recognized everywhere, because text doesn't contain special tokens. A marker that consists of
-    words is recognized only at its own position. Elsewhere, these words are text.
+    words is recognized only at its own position, and is text elsewhere.
     """
     turn, reasoning, trail = format.turn, format.reasoning, Marker(format.turn.end).lead
     # If the model generates `<end><stop>`, engines strip the stop token, so `<end>` alone has to end the turn.
     ends = (turn.end, *(trail + end.lstrip() for end in turn.ends))
     others = [getattr(turn, joint) for joint in _JOINTS]
-    # If reasoning has a start marker, an unmatched `</think>` is ignored. Without a start marker, it ends reasoning.
+    # An unmatched `</think>` is ignored if reasoning has a start marker, and ends reasoning otherwise.
     if reasoning.mode is not ReasoningMode.DELIMITER and not reasoning.ends_within_start:
         others = [*(end + _after_reasoning(turn) for end in _spellings(format, reasoning.end)), *others]
     dropped = [
@@ -299,7 +299,7 @@ def _frame(format: Format) -> Answer:
         headers=tuple(it for it in _markers(turn.headers) if not holds_token(it.text)),
         joints=tuple(joints),
         call_joints=tuple(joint for joint in joints if joint.text in _before_calls(turn)),
-        # Special tokens are dropped everywhere, so they aren't needed as a header.
+        # Special tokens are dropped everywhere, so a header that is a special token isn't needed here.
         header=Marker(turn.unasked if turn.unasked.strip() not in ("", *(it.core for it in dropped)) else ""),
         lead=_layout(turn.unasked) + turn.start_to_content,
         trail=trail,
@@ -346,7 +346,7 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 def _after_reasoning(turn: TurnTexts) -> str:
     """Return the longest white space between reasoning and content. White space before calls is part of the calls."""
-    # The white space in `</think> Hi` may not be a prefix of the white space in `</think>\n\n<call>`. In this case, return only the former.
+    # Include the longer white space of `</think>\n\n<call>` only if it starts with the white space of `</think> Hi`.
     to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
     return to_tools if to_tools.startswith(to_content) else to_content
 
@@ -360,7 +360,7 @@ def _layout(joint: str) -> str:
 
 
 def ending(format: Format) -> Node:
-    """Return the white space between a closing marker and the token that ends the turn. It may be truncated."""
+    """Return the possibly truncated white space between a closing marker and the token that ends the turn."""
     # Before `\n<end>`, the answer ends with `\n`, or with nothing if the engine strips both.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
@@ -379,7 +379,7 @@ class _Order:
     """Strings that can't occur in free text."""
 
     def whole_answer(self) -> Node:
-        """Return the complete answer. It starts with the header if prompts don't contain the header."""
+        """Return the complete answer. The answer starts with the header if prompts don't contain the header."""
         unasked = self.format.turn.unasked
         return in_sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
 
@@ -394,7 +394,7 @@ class _Order:
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, Until(self.stops))
         start, end = self.format._opening, markers.end
-        # Empty reasoning, e.g. `<think></think>`, which may be part of the prompt. The joint after it is optional.
+        # Empty reasoning, e.g. `<think></think>`, may be part of the prompt. The joint after empty reasoning is optional.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
         # Skip text that ends with a word, because the next word would become part of it.
         joints = [
@@ -405,7 +405,7 @@ class _Order:
         inside = [in_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None:
             inside.append(in_sequence(thought, Literal(turn.reasoning_to_tools), self.calls))
-        # Without a start marker, all text before the end marker is reasoning.
+        # Reasoning without a start marker is all text before the end marker.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
         if markers.unseen and shown:  # The template may have dropped reasoning that precedes the answer.
@@ -431,7 +431,7 @@ class _Order:
         return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
 
     def calls_or_answer(self, calls: Calls) -> Node:
-        """Return calls with optional reasoning before them, or an answer without calls. No call follows the end of reasoning."""
+        """Return an answer that consists of calls or of content. Calls may follow reasoning, but not the end marker of reasoning."""
         # `Thought: …\nAction: f` and `Thought: …\nFinal Answer: Hi` are allowed, but `Final Answer:\nAction: f` isn't.
         turn = self.format.turn
         start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))
@@ -443,11 +443,11 @@ class _Order:
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls.
 
-        `to_content` and `to_tools` are the joints before them, and `wrapper` contains the markers around content.
+        `to_content` and `to_tools` are the joints before content and calls. `wrapper` contains the markers around content.
         """
         turn = self.format.turn
         content = self.content(to_content, wrapper)
-        # Free text includes the white space before the end of the turn. JSON and content with a closing marker don't include it.
+        # Free text includes the white space before the end of the turn, but JSON and content with a closing marker don't.
         closed = wrapper.end.strip() or self.request.response_schema is not None
         ended = ending(self.format) if closed else EMPTY
         if self.calls is None:
@@ -468,7 +468,7 @@ class _Order:
         if self.request.response_schema is not None:
             return Choice((in_sequence(content, ended), only_calls))  # The answer is either JSON or a call.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
-            return Choice((content, only_calls))  # The start of a call after content couldn't be recognized.
+            return Choice((content, only_calls))  # After content, the start of a call couldn't be recognized.
         if not turn.tools_first and beside is wrapper:
             return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:
@@ -489,7 +489,7 @@ class _Order:
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:
     """Return the text for empty reasoning, without the start marker. Some formats put words between the markers."""
-    # In `<think>I need not think.</think>`, the words are the reasoning, so the parser returns them.
+    # The words in `<think>I need not think.</think>` are reasoning, so the parser returns them.
     words, closer, rest = text.partition(end.strip())
     if words.strip() in ("", start.strip()):
         return Literal(text)

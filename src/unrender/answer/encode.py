@@ -1,6 +1,6 @@
 """Encodes messages in a format: one call, a sequence of calls, or a complete answer.
 
-Analysis uses this module to reproduce a template's rendering. Instructions, histories and verification use it to encode calls.
+Analysis uses this module to reproduce a template's rendering. Instructions, histories and verification encode calls with this module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
     """Return a complete answer, without its header and the end of the turn."""
     turn, markers = format.turn, format.reasoning
     called = encode_calls(own_calls(format), calls)
-    # Without reasoning, calls may still follow its start marker, which isn't closed before them.
+    # If there is no reasoning, calls may still follow the start marker of reasoning. The marker isn't closed before them.
     inside = markers.holds_calls and calls and (turn.tools_first or not content)
     opened = inside and not content and turn.start_to_tools.strip() == markers.start.strip()
     before = "" if opened else markers.empty

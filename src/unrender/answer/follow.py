@@ -31,7 +31,7 @@ def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
 
 
 def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[str, ...]:
-    """Return the closing tag of the argument `key`. Returns nothing if its name isn't part of the tag.
+    """Return the closing tag of the argument `key`. Returns nothing if the tag doesn't contain the argument's name.
 
     A value such as `<html><b>so</b></html>` ends only at its own tag, unless lists and objects are tags too. If `counted` is True, the
     opening tag is returned too, so that nested tags with the same name can be counted.
@@ -48,7 +48,7 @@ def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[s
 
 
 def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the strings that may start another argument. They include the name if `objects` define all names."""
+    """Return the strings that may start another argument. If `objects` define all names, the strings include the name."""
     between = arguments.between if arguments.open_ended else arguments.separator.text
     apart = between.strip() or between
     objects = list(objects)
@@ -63,8 +63,9 @@ def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tupl
 
 def _written_after(calls: Calls) -> tuple[str, ...]:
     """Return the strings that may follow the last argument of a call, stripped of white space."""
-    # `f(a=1)` ends at `)`. Without a closing marker, arguments end at the end of the call. If the call has no end marker, they end at the
-    # next call or at the end of all calls. White space alone isn't sufficient, since text may contain line breaks.
+    # `f(a=1)` ends at `)`. If the arguments have no closing marker, they end at the end of the call. If the call has no end marker either,
+    # its arguments end at the next call or at the end of all calls. White space alone doesn't end arguments, since text may contain line
+    # breaks.
     function = calls.function
     further = calls.separator.text + calls.call_open.text + literal_of(function[0])
     ways = (
@@ -82,7 +83,7 @@ def _written_after(calls: Calls) -> tuple[str, ...]:
 def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow:
     """Return a finder for the ends of values that have no end marker.
 
-    `ends` contains the end-of-turn markers. `trail` is white space that may precede them.
+    `ends` contains the end-of-turn markers. `trail` is white space that may precede an end-of-turn marker.
     """
     arguments, function = calls.arguments, calls.function
     name, at = function.index(Slot.NAME), function.index(Slot.ARGUMENTS)
@@ -129,7 +130,7 @@ def after_part(calls: Calls, i: int) -> list[str]:
             found += tokens(arguments.empty or "")[:1]
         else:
             found += tokens(literal_of(part))[:1]
-        # A call may consist of only `now`. If arguments are optional, the text after them also ends the name.
+        # A call may consist of only `now`. If arguments are optional, the text after the arguments also ends the name.
         left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.empty == "")
         if literal_of(part).strip() or (isinstance(part, Slot) and part is not Slot.ANY and not left_out):
             return found
@@ -138,7 +139,7 @@ def after_part(calls: Calls, i: int) -> list[str]:
 
 def after_entries(calls: Calls) -> list[str]:
     """Return the strings that may follow the last argument if arguments have their own markers."""
-    # If no marker closes the arguments, they end at the end of the call or at the start of the next one.
+    # If no marker closes the arguments, they end at the end of the call or at the start of the next call.
     at = calls.function.index(Slot.ARGUMENTS) + 1
     inside = first_pieces(calls.function[at]) if at < calls.last_slot else ()
     ends = calls.arguments.close.pieces[:1] or (*inside, *after_arguments(calls))
@@ -151,7 +152,7 @@ def after_entries(calls: Calls) -> list[str]:
 
 
 def after_value(calls: Calls) -> list[str]:
-    """Return the strings that end a raw value. Each is returned with all, some or none of its leading white space."""
+    """Return the strings that end a raw value, with all, some or none of their leading white space."""
     arguments, closer = calls.arguments, calls.arguments.closer
     if closer:
         texts = [closer.lead + text for text in (*(it.core for it in closer.spelled), *after_closer(calls))]
@@ -168,7 +169,7 @@ def after_value(calls: Calls) -> list[str]:
 
 
 def after_closer(calls: Calls) -> tuple[str, ...]:
-    """Return the end of the function and of the call as one string. It is too long to occur in a value by chance."""
+    """Return the end of the function and of the call as one string, which is too long to occur in a value by chance."""
     function = literal_of(calls.function[-1]).strip()
     whole = (function + calls.call_close.text).strip()
     return (whole,) if function and whole != function else ()
@@ -192,7 +193,7 @@ def call_signs(calls: Calls) -> Iterator[str]:
         return  # No other marker can start a call.
     hidden = dict.fromkeys(head for head, alone in zip(heads, shown, strict=True) if not alone)
     said = [head for head in hidden if is_distinctive(head) and not head.startswith("```")]
-    # `Action:\n[` occurs only in this format. `{"name": "` and `Action:` also occur in prose, so these need a tool's name.
+    # `Action:\n[` occurs only in this format. `{"name": "` and `Action:` also occur in prose, but not together with a tool's name.
     if calls.own and not shown[0] and is_phrase(chain[0].core):
         yield chain[0].core
     elif not said or not calls.envelope:
@@ -218,9 +219,9 @@ def _named(calls: Calls, chain: list[Marker], names: list[str]) -> Iterator[str]
 
 
 def _begins_arguments(calls: Calls) -> str:
-    """Return the text at the start of the arguments. Returns "" if a call has more than two parts before them."""
+    """Return the text at the start of the arguments. Returns "" if more than two parts of a call precede the arguments."""
     arguments = calls.arguments
-    # A name needs the start of its arguments, as in `f({` or `f(a=`. In prose, the name may also be followed by just a parenthesis.
+    # A call starts with a name and the start of its arguments, as in `f({` or `f(a=`. In prose, a parenthesis may follow the name `f`.
     if Slot.ARGUMENTS not in calls.function[:3]:
         return ""
     return arguments.open.text if arguments.entry or arguments.open.text else "{"

@@ -16,7 +16,7 @@ _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
 _KEYED_EDGE = re.compile(r'(?<=>)(?=\{)|(?<=\{)(?=")|(?<=":)(?=.)|(?<=",)(?=")|(?<=\})(?=<)')
-"""Matches where white space may be inserted: between the JSON tokens around a name, and between this JSON and its markers."""
+"""Matches where white space may be inserted: between the JSON tokens around a name, and between JSON and its markers."""
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 
@@ -29,7 +29,7 @@ def json_tokens(text: str) -> list[str]:
     """Split a literal that contains JSON. Like `tokens`, but each bracket and key of the JSON is a separate piece."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
-    # `<call>{"name": ` is split into `<call>`, `{`, `"name"` and `:`. White space may be inserted between these pieces.
+    # White space may be inserted between the pieces. For example, `<call>{"name": ` is split into `<call>`, `{`, `"name"` and `:`.
     tail = _JSON_TAIL.search(text, start)
     end = tail.start() if tail else len(text)
     return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]

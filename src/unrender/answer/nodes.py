@@ -1,8 +1,8 @@
 """Nodes of an Answer: the parts of a model's answer, each with its markers, as frozen data.
 
 Generated answers have a fixed order, but the parser accepts any order and number of parts. An `Answer` therefore contains its parts twice:
-`written` is a node that defines their order, and `parts` lists the parts to find in free text. Other packages use only these nodes. Only
-`answer.build` uses the fields of a Format.
+`written` is a node that defines their order, and `parts` lists the parts to find in free text. Other packages use the nodes in this module.
+Only `answer.build` uses the fields of a Format.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from unrender.messages.wire import Tool
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A literal. It is generated as `text`. When it is parsed, white space is allowed between its pieces."""
+    """A literal that is generated as `text`. When a marker is parsed, white space is allowed between its pieces."""
 
     text: str = ""
     pieces: tuple[str, ...] = ()
     """The pieces of `text`. An end-of-turn marker is a separate piece, since engines strip it."""
     others: tuple[Marker, ...] = ()
-    """Other spellings that are parsed. Spellings of an end marker of values are also generated."""
+    """Other spellings that are parsed. The spellings of a value's end marker are also generated."""
 
     def __bool__(self) -> bool:
         """Return whether the marker contains more than white space."""
@@ -78,14 +78,14 @@ def literal_of(piece: Element = Marker()) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningPart(nodes.AnswerPart):
-    """Reasoning between markers. Without a start marker, it starts in the prompt."""
+    """Reasoning between markers. If there is no start marker, reasoning starts in the prompt."""
 
     open: Marker
     close: Marker
     joint: str
     """The longest white space after the closing marker. Any further white space is text."""
     holds_calls: bool = False
-    """True if calls are generated inside reasoning. If False, they are only parsed there."""
+    """True if calls are generated inside reasoning. If False, calls inside reasoning are only parsed."""
     declared: bool = True
     """True if the format defines this reasoning. Otherwise the markers are parsed only at the start of an answer."""
 
@@ -109,7 +109,7 @@ class ArgumentsPart:
     separator: Marker
     codec: Codec
     empty: str | None
-    """The text for empty arguments. None if it consists of the two markers or is `{}`."""
+    """The text for empty arguments. None if empty arguments are `{}` or consist of the two markers."""
     open_ended: bool
     """True if values have neither quotes nor an end marker, as in `a=Paris, b=3`."""
 
@@ -133,7 +133,7 @@ class ArgumentsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls(nodes.AnswerPart):
-    """A sequence of calls, each between its markers. It is parsed leniently, and generated for each of `tools`."""
+    """A sequence of calls, each between its markers. Calls are parsed leniently, and generated for each of `tools`."""
 
     open: Marker
     close: Marker
@@ -158,13 +158,13 @@ class Calls(nodes.AnswerPart):
     cleans: bool
     """True if the text of an incomplete call isn't returned as content."""
     ends_turn: bool
-    """True if the last closing marker also ends the turn. Engines stop at this token and strip it."""
+    """True if the last closing marker also ends the turn. Engines stop at the marker and remove it."""
     leads: tuple[str, ...]
     """White space before the calls, after content or reasoning, longest first. No entry is a suffix of another."""
     on_lines: bool
     """True if calls have no marker. A line after content that starts with a tool's name is a call."""
     sibling: bool = False
-    """True for the syntax of another common format. Its calls must start a line, end the answer, and match their schemas."""
+    """True for the syntax of another common format. Calls in this syntax must start a line, end the answer, and match their schemas."""
     forbidden: bool = False
     """True if calls are forbidden. Empty blocks of special tokens are ignored, and all other calls are text."""
     tools: tuple[Tool, ...] | None = None
@@ -174,7 +174,7 @@ class Calls(nodes.AnswerPart):
 
     @property
     def head(self) -> Marker:
-        """The literal at the start of each call. If calls are objects, this is a bracket."""
+        """The literal at the start of each call. This is a bracket if calls are objects."""
         first = self.function[0]
         return _BRACE if self.envelope else first if isinstance(first, Marker) else Marker()
 
@@ -216,11 +216,12 @@ class Calls(nodes.AnswerPart):
     def shows(self, piece: str, *, outermost: bool) -> bool:
         """Return whether the first piece of an opener identifies a call, regardless of the text after it.
 
-        Other openers also occur in prose. They identify a call only together with a tool's name.
+        Openers that occur in prose identify a call only together with a tool's name.
         """
         if not is_distinctive(piece) or self.cleans:
             return is_distinctive(piece)
-        # Special tokens such as `<tool_call>` and an outermost `<function=` identify a call. `Action:` and openers of other formats don't.
+        # Special tokens such as `<tool_call>` and an outermost `<function=` identify a call. `Action:` and the openers of other formats
+        # don't.
         return self.own and (TOKEN.match(piece) is not None or (outermost and is_sign(piece)))
 
 
@@ -236,18 +237,17 @@ class Answer:
     parts: tuple[ReasoningPart | ContentPart | Calls, ...]
     """The parts to find in free text, in any order. If two parts start with the same marker, the first one is used."""
     ends: tuple[Marker, ...]
-    """Markers that end a turn. A marker that consists of words ends it only before another such marker, a header, or the end of the text.
-    """
+    """Markers that end a turn. A marker that consists of words ends the turn only before another end, a header, or the end of the text."""
     dropped: tuple[Marker, ...]
     """Special tokens between parts that have no meaning."""
     headers: tuple[Marker, ...]
-    """Headers that consist of words. Immediately after the end of a turn, they are dropped. Elsewhere, they are text."""
+    """Headers that consist of words. Headers are dropped immediately after the end of a turn, and are text elsewhere."""
     joints: tuple[Marker, ...]
-    """Meaningless words between parts. At the start of content, they are dropped. Elsewhere, they are text."""
+    """Meaningless words between parts. Joints are dropped at the start of content, and are text elsewhere."""
     call_joints: tuple[Marker, ...]
     """The `joints` that are also dropped immediately before a call."""
     header: Marker
-    """The header, or its part that prompts don't contain. The answer may start with it."""
+    """The header at the start of the answer, or the part of the header that prompts don't contain."""
     lead: str
     """White space that may precede the answer."""
     trail: str

@@ -108,7 +108,7 @@ def known_calls() -> tuple[Declared, ...]:
 
 @cache
 def common_calls() -> tuple[Declared, ...]:
-    """Return common call syntaxes, each as a format with a descriptive name. They are used to explain an unexpected output."""
+    """Return common call syntaxes for explaining an unexpected output, each as a format with a descriptive name."""
     return _listed("common.json")
 
 
@@ -174,7 +174,7 @@ def declared_formats() -> tuple[Declared, ...]:
 
 
 def texts_of_users() -> tuple[tuple[Path, str], ...]:
-    """Return the contents of the users' files, as read by this process. `declared_formats` parses them.
+    """Return the contents of the users' files for `declared_formats`, as read by this process.
 
     Raises `FormatError` with the path if a file can't be read.
     """
@@ -224,6 +224,6 @@ def _own() -> tuple[Declared, ...]:
 
 
 def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
-    """Return True if both syntaxes parse the same calls. They may differ in white space around markers."""
+    """Return True if both syntaxes parse the same calls and differ at most in white space around markers."""
     shapes = [(*tools.markers[:2], *tools.function, *tools.arguments.entry) for tools in (one, other)]
     return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1

@@ -21,9 +21,9 @@ _STEP = _BULK // 64
 _ITEM = 8
 """Cost of a list item, in characters."""
 _NODE = 12
-"""Cost of a nested value, in characters and in addition to its text."""
+"""Cost of a nested value, in characters, without the cost of its text."""
 
-# WebAssembly has no thread clock, so it uses the wall clock.
+# The thread clock is missing in WebAssembly, which uses the wall clock instead.
 now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 
@@ -32,7 +32,7 @@ class Exhausted(Exception):
 
 
 class CostBudget:
-    """The remaining cost that a rendering may incur under its `Limits`. All methods raise `Exhausted` if a limit is exceeded."""
+    """Counts the cost of a rendering against its `Limits`. All methods raise `Exhausted` if a limit is exceeded."""
 
     __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
 
@@ -60,7 +60,7 @@ class CostBudget:
             raise Exhausted(f"the template needs more than {self._limits.rendering_seconds} seconds")
 
     def text(self, characters: int) -> None:
-        """Count text of the given length, before or after it's created."""
+        """Count text of the given length, before or after the text is created."""
         if characters > self._limits.rendering_characters:
             raise Exhausted(f"the template makes a text of more than {self._limits.rendering_characters} characters")
         # The total length is limited too, because a loop may keep many pieces of text: `{% set _ = kept.append(long ~ i) %}`.
@@ -70,7 +70,7 @@ class CostBudget:
         self._work(characters)
 
     def read(self, characters: int) -> None:
-        """Count a search in text of the given length, or a copy of it, even if no new text is created."""
+        """Count a search in text of the given length, or a copy of the text."""
         self.step()
         self._work(characters)
 

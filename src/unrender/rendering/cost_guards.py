@@ -109,7 +109,7 @@ def guard_keys(budget: CostBudget, asked: Operands) -> None:
 
 def guard_padding(budget: CostBudget, asked: Operands) -> None:
     """Guard `center`, `indent` and `expandtabs`, which may pad each line or replace each tab."""
-    # `"a\nb" | indent(9)` adds spaces to each line, and `indent("> ")` adds its argument. Both 9 and the length of `"> "` are widths.
+    # The widths are numbers, as in `"a\nb" | indent(9)`, or the lengths of strings, as in `indent("> ")`.
     widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
     text = asked.text
     budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
@@ -149,7 +149,7 @@ def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_numeric(_: Any, value: Any) -> None:
-    """Raise `TypeError` for strings, since `%` would format and `*` would repeat them."""
+    """Raise `TypeError` for strings, since `%` would format strings and `*` would repeat them."""
     if not isinstance(value, int | float):
         raise TypeError(f"expected a number, found {type(value).__name__}")
 
@@ -252,7 +252,7 @@ class Formatting:
         self._method = method
 
     def __call__(self, *args: Any, **kwargs: Any) -> str:
-        """Return the formatted text. Its type is the type of the format string."""
+        """Return the formatted text as a string of the format string's type."""
         text: str = self._method.__self__
         environment, fields = self._environment, cast("Mapping[str, Any]", kwargs)
         environment.budget.read(len(text))
@@ -421,7 +421,7 @@ def _compare(budget: CostBudget, asked: Operands) -> None:
 
 def _split(budget: CostBudget, asked: Operands) -> None:
     _compare(budget, asked)
-    # Count the pieces in advance, since `"a,a,a,…".split(",")` creates them all at once.
+    # Count the pieces in advance, since `"a,a,a,…".split(",")` creates all pieces at once.
     separator, most = asked.argument(0, "sep"), asked.argument(1, "maxsplit", -1)
     pieces = _count_of_matches(_WORD, asked.value) if separator is None else count_of(asked.value, separator)
     budget.items(1 + (min(most, pieces) if isinstance(most, int) and most >= 0 else pieces))
@@ -433,7 +433,7 @@ def _split_lines(budget: CostBudget, asked: Operands) -> None:
 
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
-    """Return the number of matches. If the text is short, return an upper bound."""
+    """Return the number of matches in `text`, or an upper bound if `text` is short."""
     # For short text, counting the matches would cost more than a lower bound saves.
     if len(text) <= _FEW_PIECES or not isinstance(text, str):
         return len(text)
@@ -493,7 +493,7 @@ _STR: Mapping[str, Guard] = MappingProxyType(
     {name: guard for name, guard in _BYTES.items() if name not in ("decode", "hex")}
     | {"encode": _code, "maketrans": _translation, "translate": _translate}
     | {"format": _free, "format_map": _free}  # `Formatting` measures each field.
-    | {"striptags": guard_slow_text, "unescape": _read}  # These are methods of escaped text.
+    | {"striptags": guard_slow_text, "unescape": _read}  # Escaped text also has the following methods.
 )
 _NUMBERS = (
     *("bit_count", "bit_length", "real", "imag", "numerator", "denominator"),

@@ -57,7 +57,7 @@ class LoadedTemplates:
     bos_token: str = ""
     eos_token: str = ""
     special_tokens: Mapping[str, Any] = field(default_factory=dict)
-    """Other special tokens, by variable name, e.g. `sep_token`."""
+    """Other special tokens, keyed by variable name, e.g. `sep_token`."""
     response_template: Mapping[str, Any] | None = None
     """The unchanged response template from the tokenizer's configuration."""
     renderer: Callable[..., str] | None = None
@@ -136,7 +136,7 @@ def load_file(path: str | PathLike[str]) -> LoadedTemplates:
 
 
 def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
-    """Load a downloaded model directory. Raises `TemplateError` if it contains no chat template."""
+    """Load a downloaded model directory. Raises `TemplateError` if the directory contains no chat template."""
     path = Path(path)
     sources: dict[str, str] = {}
     with _reading(path):
@@ -201,7 +201,7 @@ def _token(value: Any) -> str:
 
 
 def _further_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the other special tokens in a tokenizer's configuration. Transformers passes these to templates."""
+    """Return the other special tokens in a tokenizer's configuration that transformers passes to templates."""
     named = config.get("extra_special_tokens")
     found: dict[str, Any] = {name: _token(config.get(name)) for name in _MORE_TOKENS}
     found |= {str(name): _token(value) for name, value in named.items()} if isinstance(named, dict) else {}
@@ -265,7 +265,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     text = _read(path)
     try:
         data = json.loads(text)
-    except ValueError as error:  # This includes numbers with too many digits.
+    except ValueError as error:  # `ValueError` is also raised for numbers with too many digits.
         raise TemplateError(f"{path}: expected JSON: {error}") from None
     except RecursionError:
         raise TemplateError(f"{path}: expected JSON, found lists or objects nested too deeply") from None
@@ -327,7 +327,7 @@ class _Reader:
         if self._take(4) != MAGIC:
             raise TemplateError(f"{path}: expected a GGUF file, found no {MAGIC.decode()!r} at its start")
         version = self._take(4)
-        # The file doesn't specify its byte order, so try both. The version number is valid in only one of them.
+        # The byte order isn't specified in the file, so try both byte orders. The version number is valid in only one of them.
         self._order = next((order for order in "<>" if struct.unpack(order + "I", version)[0] in _VERSIONS), "")
         if not self._order:
             found = struct.unpack("<I", version)[0]

@@ -1,7 +1,8 @@
 """Inspects the values of a template, and converts them to text that is the same in every process.
 
 Rules: data (strings, numbers, lists, dicts, …) is printed as in Python. All other values are *opaque*: methods, functions, iterators, and
-objects of Jinja or the caller. They're printed without memory addresses. A method is printed as its name, and other code as `<callable>`.
+objects of Jinja or the caller. Opaque values are printed without memory addresses. A method is printed as its name, and any other code as
+`<callable>`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def values_inside(value: Any) -> Iterable[Any]:
 def plain(value: Any) -> Any:
     """Return `value` with its opaque parts replaced by printable ones.
 
-    Weigh the value first, since this function never returns for a value that contains itself.
+    Weigh `value` first, since this function never returns for a value that contains itself.
     """
     if isinstance(value, _ATOMS):
         return value

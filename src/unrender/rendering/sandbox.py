@@ -1,8 +1,8 @@
 """Compiles a template's source into code that can't access Python internals or exceed its budget.
 
 Strategy: Jinja's sandbox is configured as in transformers, with an additional `CostBudget`. Every loop iteration, call, filter, operator
-and output counts against the budget. Jinja provides hooks for most of these. For the others, the syntax tree is rewritten before code is
-generated (see `Rewriting`).
+and output counts against the budget. Jinja provides hooks for most operations. For other operations, the syntax tree is rewritten before
+code is generated (see `Rewriting`).
 
 Rules:
 - Templates may change lists and dicts (`ids.append(…)`), since each rendering gets its own copies.
@@ -86,7 +86,7 @@ class Sandbox(SandboxedEnvironment):
         return "".join(texts)
 
     def printable(self, value: Any) -> Any:
-        """Return `value` in printable form, without memory addresses. Raises `Exhausted` if it's too large."""
+        """Return `value` in printable form, without memory addresses. Raises `Exhausted` if `value` is too large."""
         if isinstance(value, str | int | float):
             return value
         self.budget.weigh(value)
@@ -108,7 +108,7 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getitem(obj, argument))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return the attribute. If there is no such attribute, return `obj[attribute]`."""
+        """Return the attribute `attribute`, or `obj[attribute]` if there is no such attribute."""
         # As usual in Jinja, `message.items` is a method of the dict. `message.role` can only be an item.
         if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # Fast path for most lookups.
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
@@ -118,7 +118,8 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getattr(obj, attribute))
 
     def _found(self, owner: Any, value: Any) -> Any:
-        """Measure a container that is an attribute of an opaque value. The weight of the opaque value doesn't include it."""
+        """Measure a container that is an attribute of an opaque value, since the weight of an opaque value doesn't include its attributes.
+        """
         if isinstance(value, _CONTAINERS) and is_opaque(owner):
             self.budget.weigh(value)
         return value
@@ -143,11 +144,11 @@ class Sandbox(SandboxedEnvironment):
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
             cost_guards.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
-            # Without this, `", ".join([f])` would print the memory address of `f`.
+            # Convert the arguments, since `", ".join([f])` would print the memory address of `f`.
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
             budget.check()
-        # `dict(o)` hashes keys that the template chooses. For example, all multiples of 2 ** 61 - 1 have the same hash.
+        # `dict(o)` hashes keys that the template chooses, and hashes may collide: all multiples of 2 ** 61 - 1 have the same hash.
         elif __obj is dict or __obj is Namespace:
             args = tuple(_listed(arg, budget) for arg in args)
             cost_guards.guard_keys(budget, Operands(None, args, kwargs))
@@ -166,7 +167,7 @@ class Sandbox(SandboxedEnvironment):
 
 
 class _Generation(Extension):
-    """`{% generation %}…{% endgeneration %}`, which marks assistant text for training. Its content is rendered."""
+    """The tag `{% generation %}…{% endgeneration %}`, which marks assistant text for training. Only the content of the tag is rendered."""
 
     tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
 
@@ -243,7 +244,7 @@ def _sized(environment: Sandbox, value: Any) -> Any:
 def _spread(environment: Sandbox, items: Any) -> list[Any]:
     """Count the arguments that `*items` passes to a call."""
     budget = environment.budget
-    # If the length is known, as for `f(*range(10 ** 9))`, count it before the arguments are created.
+    # A known length, as in `f(*range(10 ** 9))`, is counted before the arguments are created.
     if isinstance(items, Sized):
         budget.items(len(items))
     return list(_Counted(items, budget))
@@ -292,7 +293,7 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
-        # The result of a lazy filter, such as `map` in `messages | map(…) | sort`, has no length until it's a list.
+        # Convert a lazy filter's result to a list, such as `map` in `messages | map(…) | sort`, because it has no length.
         if name in cost_guards.LISTING_FILTERS:
             value = _listed(value, budget)
         if name in cost_guards.WRITING_FILTERS:
@@ -348,7 +349,7 @@ def _tojson(
 ) -> str:
     """Encode JSON as transformers does: without HTML escaping, and with non-ASCII characters unchanged.
 
-    The results of `map` and `select` are encoded as lists, as in other engines. Python's encoder would reject them.
+    The results of `map` and `select` are encoded as lists, as in other engines, because Python's encoder would reject them.
     """
     budget = environment.budget
     value = _listed(value, budget)

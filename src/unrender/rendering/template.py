@@ -8,9 +8,9 @@ r"""Renders chat templates within limits, with copies of the input. Templates ar
 'no system role, please'
 
 Rules:
-- A rendering gets copies of its input, since templates may change lists and dicts.
-- Errors are values (`Rendering.error`), since the analysis renders many conversations that templates reject.
-- A function is the caller's own code, so it runs without time limits.
+- Each rendering gets its own copies of the input, since templates may change lists and dicts.
+- Errors are returned in `Rendering.error`, since the analysis renders many conversations that templates reject.
+- Functions run without time limits, since they are the caller's own code.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rendering:
     text: str = ""
     """The rendered text. Empty if rendering failed or the template has no output."""
     error: str | None = None
-    """The reason why rendering failed, or None. For `raise_exception`, this is the template's own message."""
+    """The reason why rendering failed, or None. For `raise_exception`, the reason is the template's own message."""
     line: int | None = None
     """The line of the template that caused the error, starting at 1. None if the line is unknown."""
     exhausted: bool = False
@@ -257,7 +257,7 @@ def copied(value: Any, where: str) -> Any:
             if type(own) is dict or type(own) is list:
                 waiting.append((own, depth + 1))
                 count += 1
-                # This limit also rejects `a = []; a.append(a)`, whose nesting has no end.
+                # The limit also rejects endless nesting, such as `a = []; a.append(a)`.
                 if depth > MAX_DEPTH:
                     levels = f"{MAX_DEPTH} levels of lists and objects"
                     raise RequestError(f"{where}: expected at most {levels}, found more")

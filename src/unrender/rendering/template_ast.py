@@ -42,10 +42,7 @@ class Facts:
 
 
 def read_facts(tree: nodes.Template) -> Facts:
-    """Return the facts about a template, except its variables.
-
-    Variables are only known after code generation.
-    """
+    """Return the facts about a template, except its variables, which are only known after code generation."""
     found = list(_depth_first(tree))
     return Facts(
         string_constants=tuple(
@@ -107,7 +104,7 @@ def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
 
 
 def _set_first(tree: nodes.Template) -> Iterator[str]:
-    """Yield the variables that the template sets before it reads them. Callers aren't supposed to set these."""
+    """Yield the variables that the template sets before it reads them, which callers aren't supposed to set."""
     # Macros are visited last, since they're called after the assignments around them. `{% if x is not defined %}{% set x = 0 %}{% endif %}`
     # reads `x` first.
     ordered = nodes.Template(sorted(tree.body, key=lambda node: isinstance(node, nodes.Macro)))
@@ -130,7 +127,7 @@ def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
             case nodes.Call(node=nodes.Getattr(attr="get"), args=[nodes.Const(value=str(name)), *_]):
                 yield name
             case nodes.Compare(expr=nodes.Const(value=str(name)), ops=[nodes.Operand(op="in" | "notin")]):
-                # `'reasoning' in message` usually looks up a key. If it searches a string instead, the additional name is harmless.
+                # `'reasoning' in message` usually looks up a key. An additional name is harmless if `message` is a string.
                 yield name
 
 
@@ -149,9 +146,9 @@ def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
 COUNTED, JOINED, WEIGHED, SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
 SPREAD, CHECKED = "arguments spread", "large literal checked"
 _LARGE = 100
-"""A literal with more items than this checks the clock."""
+"""Maximum number of items in a literal that doesn't check the clock."""
 
-# The compiler copies or writes all known names for each of these nodes. 1,000 names in 1,000 branches would take minutes.
+# The compiler copies or writes all known names for each of the following nodes. 1,000 names in 1,000 branches would take minutes.
 _SCOPES = (
     *(nodes.AssignBlock, nodes.Block, nodes.CallBlock, nodes.FilterBlock, nodes.For, nodes.FromImport, nodes.If),
     *(nodes.Import, nodes.Include, nodes.Macro, nodes.Scope, nodes.With),

@@ -1,7 +1,7 @@
 """Converts raw arguments to JSON text, based on the types in the tool's schema.
 
-Raw text is ambiguous: `02134` is a number in Python, but a postal code for the tool. The schema decides. If it allows several types, they
-are tried from the narrowest to the widest, ending with strings.
+Raw text is ambiguous: `02134` is a number in Python, but a postal code for the tool. If the schema allows several types, they are tried
+from the narrowest to the widest, ending with strings.
 
 Rules: no text is rejected. Text that matches none of the allowed types is converted according to its appearance.
 """
@@ -27,7 +27,7 @@ from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _BYTES = 1_500
-"""Estimated size of a tool's cached argument types, in bytes, without its schema."""
+"""Estimated size in bytes of a tool's cached argument types, without the schema."""
 ANY: frozenset[str] = frozenset()
 """Any type is allowed."""
 STRING = frozenset(("string",))
@@ -147,10 +147,10 @@ class ArgumentTypes:
         return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
     def _reading_of(self, key: str) -> Reading:
-        """Return the schema that contains `key`. If the tool's schema is invalid, return the schema of this property alone."""
+        """Return the schema that contains `key`. If the tool's schema is invalid, return the schema of the property `key` alone."""
         if self._tool is None or self._reading is not _UNKNOWN:
             return self._reading
-        # Example: in `{"a": {"type": "string"}, "b": {"type": 5}}`, the invalid type of `b` must not affect `a`.
+        # An invalid type, such as that of `b` in `{"a": {"type": "string"}, "b": {"type": 5}}`, must not affect other arguments.
         part = _read(self._tool, f"#/properties{step_text(key)}")
         named = shapes.Object(properties=(shapes.Property(key, part.shape),))
         return Reading(shape=named, definitions=part.definitions, unsupported=())
@@ -202,7 +202,7 @@ _KINDS = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "bool
 
 
 def read_literal(text: str) -> tuple[str, str]:
-    """Parse `text` as one JSON or Python value. Returns its JSON type and JSON text, or ("", "") if it isn't a single value."""
+    """Parse `text` as one JSON or Python value. Returns the JSON type and the JSON text, or ("", "") if `text` isn't a single value."""
     scanner = LiteralScanner(LiteralStyle())
     at, result, status = scanner.scan(text, 0, final=True)
     if status is not Status.DONE or text[at:].strip():
@@ -222,7 +222,7 @@ def coerce(text: str, types: frozenset[str]) -> str:
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)
     kind, value = read_literal(text)
-    # The quotes of `"Paris"` are part of the raw text, because this format writes strings without quotes.
+    # The quotes of `"Paris"` are part of the raw text, because raw strings are encoded without quotes.
     kind = "" if kind == "string" else kind
     if isinstance(types, Kinds):
         # With `{"enum": ["1", 2]}`, the number `1` is tried first and rejected by the enum. Then the string `"1"` is accepted.
@@ -230,11 +230,10 @@ def coerce(text: str, types: frozenset[str]) -> str:
         for found in filter(None, readings):
             if types.admits(_value(found)):
                 return found
-    # The schema allows none of these values. If the type is right, keep it: for an integer below 5, `7` is still a number rather than a
-    # string.
+    # If the schema allows none of the interpretations, a matching type is sufficient. For an integer below 5, `7` is still a number.
     if kind and _fits(kind, value, types):
         return value
-    # For a boolean argument, `yes` stays a string. For an object, `12` becomes a number, so that a validator reports a wrong type rather
+    # A boolean argument `yes` stays a string. An object argument `12` becomes a number, so that a validator reports a wrong type rather
     # than an unexpected string.
     if "string" in types or not kind:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
@@ -249,7 +248,7 @@ def _value(json_text: str) -> Any:
 
 
 _NO_VALUE = object()
-"""Placeholder for a value that can't be decoded. It has no JSON type, so only `Anything` admits it."""
+"""Placeholder for JSON text that can't be decoded. Only `Anything` admits this value, because it has no JSON type."""
 
 
 def _fits(kind: str, value: str, types: frozenset[str]) -> bool:

@@ -1,7 +1,7 @@
 """Finds declared names that are not plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
 
-An undeclared name ends at white space, a bracket or a quotation mark. A declared name may contain any of these characters, and even the
-start of a marker. Declared names are therefore tried first. The longest name that is followed by a marker is used.
+An undeclared name ends at white space, a bracket or a quotation mark. A declared name may contain any character, and even the start of a
+marker. Declared names are therefore tried first. The longest name that is followed by a marker is used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OddNames:
     ) -> int | None:
         """Return the end of the longest name at `at` that is followed by one of `stops` or by a match of `ends`.
 
-        Returns `NOT_HERE` if there is no such name, and None if more text is needed. White space is allowed before a stop.
+        Returns `NOT_HERE` if no name matches, and None if more text is needed. White space is allowed before a stop.
         """
         if not final and (at >= len(text) or self._finder.may_grow(text, at)):
             return None
@@ -66,5 +66,5 @@ NO_NAMES = OddNames(())
 
 @kept(1_000)
 def odd_names(declared: tuple[str, ...]) -> OddNames:
-    """Return the declared names that are not plain words. Equal arguments return the same object."""
+    """Return the declared names that are not plain words. Instances are cached."""
     return OddNames(declared)

@@ -6,7 +6,7 @@ If a marker is damaged, the value contains adjacent text of the call:
 - the first part of its closer, at its end
 - the start of another argument or call
 
-Values that contain such text by chance are rejected too.
+Values that contain parts of markers by chance are rejected too.
 
 Rules: markers that may occur in prose are ignored. Quoted values are checked with their quotes.
 """
@@ -31,15 +31,15 @@ class Doubts:
     """Text that shouldn't occur in the values of one call syntax."""
 
     heads: tuple[str, ...]
-    """Suffixes of the text before a value."""
+    """Suffixes of the text before a value. A value that starts with one of these has a damaged opener."""
     tails: tuple[str, ...]
-    """Prefixes of the text after a value."""
+    """Prefixes of the text after a value. A value that ends with one of these has a damaged closer."""
     call: str
-    """Start of a call. A value that ends without its closer must not contain this text."""
+    """Start of a call. A value that ends without its closer must not contain the start of a call."""
     again: re.Pattern[str] | None
     """Matches a closer that is followed by the first word of a damaged opener."""
     between: str
-    """Text between two arguments in code; empty for other notations."""
+    """Text between two arguments in code. Empty for other notations."""
     equals: str
     """Text between a name and a value in code."""
 
@@ -58,7 +58,7 @@ class Doubts:
     ) -> Doubts:
         """Return an instance for values between `before` and `after`, in an argument that starts with `opener`.
 
-        `nested` is True if lists and objects are formatted as tags of the same kind.
+        `nested` is True if lists and objects are encoded as tags of the same kind.
         """
         before, after = before.strip()[-MAX_BLANK:], after.strip()[:MAX_BLANK]
         heads = (before[at:] for at in range(len(before)) if not before[at].isalnum())
@@ -71,10 +71,10 @@ class Doubts:
         return cls(_telling((*heads, block[0])), found, call, again, between, equals)
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
-        """Return whether `text`, a value, contains other markers or parts of them.
+        """Return whether `text`, a value, contains other markers or parts of markers.
 
         `closed` is True if the value ends with its own closer. `missing` contains the arguments that may still follow, and `tools` the
-        names of the tools.
+        names of tools.
         """
         text = text.strip("\n")
         if text.startswith(self.heads) or text.endswith(self.tails):
@@ -83,10 +83,10 @@ class Doubts:
             return True
         if not self.between:
             return False
-        # In `'Paris, note='Zed'`, a quotation mark is missing, so the value contains the start of the next argument.
+        # A value such as `'Paris, note='Zed'` lacks a quotation mark and therefore contains the start of the next argument.
         if self.equals in text and any(self.between + name + self.equals in text for name in missing):
             return True
-        # In `x, f(a=1`, the closer of this value's call is missing, so the value contains the start of another call.
+        # A value such as `x, f(a=1` lacks the closer of its call and therefore contains the start of another call.
         begun = (text.find(f"{self.between}{tool}(") for tool in tools)
         return any(at >= 0 and leaves_open(text[at:]) for at in begun)
 

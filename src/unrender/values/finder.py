@@ -2,10 +2,11 @@ r"""Finds the first of several literals in chunked text, and releases the text b
 
 Strategy: a compiled alternation finds complete literals. A sorted list of the literals shows how many characters at the end of the text may
 become one. The cost of a search depends on the length of the new text and of the longest literal. If all literals start with the same
-character after their leading white space, long text is searched for that character, which is ten times faster.
+character after their leading white space, searching for that character makes the search ten times faster in long text.
 
-A `Flow` is a fast path that bypasses the machine. When the machine suspends in free text or in a value, it knows which literals and
-characters could end or change it. Most chunks contain none of them. Such a chunk becomes one event, without running any instructions.
+A `Flow` is a fast path that bypasses the machine. A machine that suspends in free text or in a value knows which literals and characters
+could end the text or value. Most chunks contain no such literals or characters. Such a chunk becomes one event, without running any
+instructions.
 
 Rules: a guarded literal matches only if no letter or digit follows. `>>>all` is not found in `>>>allocate`.
 
@@ -31,7 +32,7 @@ class Flow:
     __slots__ = ("_made_of", "_whole", "search")
 
     search: Callable[[str], re.Match[str] | None]
-    """Finds text that ends the free text, or an incomplete part of such text at the end of the chunk."""
+    """Finds text that ends the free text, or an incomplete match at the end of the chunk."""
     _whole: Callable[[str], re.Match[str] | None]
     """Finds one of the characters, or the first `MAX_HEAD` characters of a literal."""
 
@@ -61,7 +62,10 @@ class Flow:
         return Flow, self._made_of
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Return the text before a possible start of a literal, and its length. Returns None if `text` contains a complete literal."""
+        """Return the text before a possible start of a literal, and the length of that text.
+
+        Returns None if `text` contains a complete literal.
+        """
         found = self.search(text)
         # With `</think>` as the literal, all of `a < b` is consumed, the last two characters of `a </` are undecided, and `</think>` is
         # left to the machine.
@@ -83,7 +87,7 @@ def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
 
 
 def _branches(node: dict[str, Any]) -> list[str]:
-    # A prefix of a literal matches only at the end of the text. After the `<` of `</a`, match either the end of the text or `/`.
+    # After the `<` of `</a`, match either `/` or the end of the text. A prefix matches only at the end of the text.
     return [
         re.escape(character) + ("" if "" in below else f"(?:{'|'.join([chr(92) + 'Z', *_branches(below)])})")
         for character, below in sorted(node.items())
@@ -146,7 +150,7 @@ class Finder:
         return self._flows[characters]
 
     def find(self, text: str, start: int, end: int = sys.maxsize) -> tuple[int, str]:
-        """Find the first literal between `start` and `end`. Returns its position and the literal, or (-1, "") if there is none."""
+        """Find the first literal between `start` and `end`. Returns the position and the literal, or (-1, "") if no literal is found."""
         if min(len(text), end) - start >= _LONG and (cores := self._cores or self._searched_for()) is not self.pattern:
             core = cores.search(text, start, end)
             if core is None:
@@ -174,15 +178,15 @@ class Finder:
     def decided(self, text: str, start: int, *, whole: bool = False) -> tuple[int, str]:
         """Return the result of `find` if it is the same for every continuation of `text`.
 
-        Returns (n, "") if there is no literal, or if an earlier one may still be completed. The text before position n is then final. If
-        `whole` is True, the literal is returned only if it can't become a longer one.
+        Returns (n, "") if no literal is found, or if an earlier one may still be completed. The text before position n is then final. If
+        `whole` is True, a literal that may become a longer one isn't returned.
         """
         at, literal = self.find(text, start)
         # If the rest of the text is at least as long as the longest literal, no longer literal can start at this position.
         if literal and len(text) - at >= self.longest:
             return at, literal
-        # With literals `</a>` and `</a>\n`, the `</a>` in `x</a>` may still become the longer one. If `whole` is True, a literal at `limit`
-        # is therefore not returned yet.
+        # With literals `</a>` and `</a>\n`, the `</a>` in `x</a>` may become the longer literal. If `whole` is True, `</a>` is not returned
+        # yet.
         limit = self.undecided_from(text, start)
         return (at, literal) if literal and at < limit + (not whole) else (limit, "")
 
@@ -192,10 +196,13 @@ class Finder:
         return found.group() if found else ""
 
     def undecided_from(self, text: str, start: int) -> int:
-        """Return the start of a possible incomplete literal at the end of `text`. Returns the length of `text` if there is none."""
+        """Return the start of a possible incomplete literal at the end of `text`.
+
+        Returns the length of `text` if no literal can start there.
+        """
         size = len(text)
         tail = size - self.longest + 1
-        # An incomplete literal is shorter than the longest literal, so it starts at `tail` or later.
+        # An incomplete literal starts at `tail` or later, because it is shorter than the longest literal.
         head = self.first.search(text, max(start, tail))
         while head:
             at = head.start()
@@ -215,7 +222,7 @@ class Finder:
     def _begins(self, tail: str) -> bool:
         """Return whether `tail` is a proper prefix of a literal, or a guarded literal."""
         literals = self.sorted
-        # In sorted order, all literals that start with `tail` come directly after its insertion point.
+        # In sorted order, the literals that start with `tail` immediately follow its insertion point.
         index = bisect_left(literals, tail)
         if index == len(literals) or not literals[index].startswith(tail):
             return False

@@ -1,8 +1,8 @@
 """Parses well-formed JSON in large steps.
 
-Strategy: each state has one compiled regex that matches the next step. A step is a complete value, if it is available and not nested too
-deeply. Otherwise the step is a single bracket, comma or key. Text that doesn't match may be an incomplete word or invalid JSON. The caller
-handles it.
+Strategy: each state has one compiled regex that matches the next step. A step is a complete value, if one is available and not nested too
+deeply. Otherwise the step is a single bracket, comma or key. Parsing stops at text that doesn't match, which may be an incomplete word or
+invalid JSON.
 
 Rules: quantifiers are possessive, so matching never backtracks and takes linear time.
 """
@@ -51,7 +51,7 @@ _PATTERNS = {
 
 
 class _Steps(dict[int, re.Pattern[str]]):
-    """The regex of each state, compiled on first use. Compiling all of them takes longer than the rest of the import."""
+    """The regex of each state, compiled on first use. Compiling all regexes takes longer than the rest of the import."""
 
     def __missing__(self, state: int) -> re.Pattern[str]:
         step = self[state] = re.compile(_PATTERNS[state])
@@ -100,7 +100,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
         else:
             break
         at = end
-        # The outermost bracket is closed, so the rest of the text is not part of this value.
+        # After the outermost bracket is closed, the rest of the text is not part of the value.
         if state == NEXT and not stack:
             return at, END, stack, -1, keys
     return at, state, stack, comma if state in (ITEM, KEY) else -1, keys

@@ -1,7 +1,7 @@
 """Parses the building blocks of values in any notation: keywords, numbers, escapes, ends of verbatim strings, duplicate keys.
 
-Rules: results are JSON text. A one-character delimiter may occur inside its own string (`'it's'`). It therefore closes the string only if
-the text after it may follow a value.
+Rules: results are JSON text. A one-character delimiter may occur inside its own string (`'it's'`). A delimiter therefore closes the string
+only before text that may follow a value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def may_be_in_word(text: str) -> bool:
 
 
 def json_word(word: str, *, strict: bool) -> str:
-    """Return the JSON text of a bare word or number. Returns "" if it is neither.
+    """Return the JSON text of a bare word or number. Returns "" for any other text.
 
     If `strict` is True, only JSON's own keywords and numbers are accepted.
     """
@@ -60,7 +60,7 @@ def json_word(word: str, *, strict: bool) -> str:
         return _OTHER_WORDS[word]
     if not _LOOSE_NUMBER.fullmatch(word):
         return ""
-    # Convert numbers such as `007`, `+5`, `.5`, `1_000` and `+1e999`. They are valid in Python or JavaScript, but not in JSON.
+    # Convert numbers that are valid in Python or JavaScript, but not in JSON: `007`, `+5`, `.5`, `1_000` and `+1e999`.
     value = float(word) if re.search(r"[.eE]", word) else int(word)
     return repr(value) if abs(value) != float("inf") else "null"
 
@@ -69,7 +69,7 @@ _ESCAPES = {'"': '\\"', "'": "'", "\\": "\\\\", "/": "\\/", **{c: f"\\{c}" for c
 
 
 def read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
-    """Parse the escape sequence at `at`. Returns its end and its JSON form.
+    """Parse the escape sequence at `at`. Returns the end of the sequence, and its JSON form.
 
     The returned end is `at` if the escape sequence is incomplete.
     """
@@ -94,7 +94,7 @@ _WORD_NAME = r"[^\W\d][\w.\-]{0,63}+"
 
 @kept(5_000)
 def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return two patterns. The first matches the text after an argument in code, the second a prefix of such text at the end of the buffer.
+    """Return patterns for text after an argument in code, and for a prefix of such text at the end of the buffer.
 
     A bracket before a quotation mark is part of the argument. `names` contains argument names that are not plain words.
     """
@@ -110,8 +110,8 @@ def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern
 def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: bool) -> int:
     """Return the position of the `close` that ends a verbatim string.
 
-    If there is none, return -(n + 1). The text up to position n is then final. A one-character delimiter may occur in the string itself. It
-    closes the string only if it is followed by text that may follow a value, such as a comma or one of `ends`.
+    Returns -(n + 1) if the string isn't closed and the text up to position n is final. A one-character delimiter may occur in the string
+    itself. A delimiter closes the string only before text that may follow a value, such as a comma or one of `ends`.
     """
     size = len(text)
     found = text.find(close, at)
@@ -125,7 +125,7 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
         found = text.find(close, found + 1)
     if found >= 0:
         return found
-    # The text may end in a prefix of a longer delimiter, e.g. `<|` of `<|"|>`.
+    # The text may end with an incomplete delimiter, e.g. the `<|` of `<|"|>`.
     for keep in range(min(len(close) - 1, size - at), 0, -1):
         if close.startswith(text[size - keep :]):
             return -(size - keep) - 1
@@ -140,7 +140,8 @@ def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple
     after, begun = _after_argument(names)
     found = text.find(close, at)
     while found >= 0:
-        # The `, b` after `f(a='it'` may become `, b=1` or `, b'`. The string is closed only in the first case, so wait for more text.
+        # The text `f(a='it', b` may become `f(a='it', b=1` or `f(a='it', b'`. Only the former closes the string before the comma, so wait
+        # for more text.
         if not final and begun.match(text, found + 1):
             return -found - 1
         if after.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
@@ -153,7 +154,7 @@ _KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
 
 
 def duplicate_key(json_text: str) -> str:
-    """Return a key that occurs twice in one object of a JSON value. Returns "" if there is none."""
+    """Return a key that occurs twice in one object of a JSON value. Returns "" if all keys are unique."""
     # Most values have fewer than two keys and needn't be parsed.
     if json_text.count(":") < 2:
         return ""
@@ -168,7 +169,7 @@ def duplicate_key(json_text: str) -> str:
 
 
 def duplicate_of(keys: str) -> str:
-    r"""Return a key that occurs twice in `keys`. Returns "" if there is none.
+    r"""Return a key that occurs twice in `keys`. Returns "" if all keys are unique.
 
     `keys` is a sequence of JSON strings without their opening quotes.
 
@@ -182,7 +183,7 @@ def duplicate_of(keys: str) -> str:
 
 
 def _second(keys: Iterable[str]) -> str:
-    """Return the first repeated key. Returns "" if there is none, and `""` (in quotation marks) for an empty key."""
+    """Return the first repeated key, or "" if all keys are unique. A repeated empty key is returned as `""`, in quotation marks."""
     known: set[str] = set()
     for key in keys:
         if key in known:

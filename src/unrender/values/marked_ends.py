@@ -1,10 +1,10 @@
 """Finds the end of a raw value that has an end marker, even if that marker is missing, damaged or quoted.
 
-Strategy: a value ends at a closer that is followed by text that the syntax allows. Other text that looks like part of the call is a mark:
+Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call:
 the next argument's opener, the end of the call, or a closer followed by something else. From the first mark that may end the value, text is
 held back. The marks are evaluated at the value's closer or at the end of the output:
 
-- A closer ends the value even if the call can't continue there. In this case the call fails. A closer in prose is text.
+- A closer in prose is text. Any other closer ends the value. If the call can't continue after the closer, the call fails.
 - An opener is text if its own closer is also inside the value.
 - An opener without a closer ends the value before it, if its argument may still follow.
 - The end of a call ends the value if the output ends there, or if another call with an argument starts there.
@@ -33,9 +33,9 @@ _KEY = r"[^\n]{1,128}?"
 _PLAIN_KEY = r"[\w.\-]{1,64}"
 _WORD = r"[^\s\"'<>]{1,128}"
 _INSERTED, _REMOVED = 2, 3
-"""Maximum number of characters that are added to a damaged closer, or missing from it, in one place. In `</a1>`, the `1` is added."""
+"""Maximum number of characters that are added to a damaged closer, or missing from the closer. In `</a1>`, the `1` is added."""
 _REMAINS = 4
-"""Minimum length of a suffix that identifies a damaged closer."""
+"""Minimum length of a suffix by which a damaged closer is recognized."""
 _REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
 """Maximum combined length of white space, names and inserted characters after a mark."""
 _PROSE = frozenset(".,;:!?)'`")
@@ -54,7 +54,7 @@ class Kind(IntEnum):
     MENTIONED = 3
     """An end marker in prose."""
     OPENED = 4
-    """The opener of an argument."""
+    """An opener of an argument."""
     ENDED = 5
     """The end of a call, followed by text that the syntax allows."""
     BEGUN = 6
@@ -63,22 +63,22 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueMark:
-    """A mark in a value. `end` is its end in the searched text."""
+    """A mark in a value. `end` is the position after the mark in the searched text."""
 
     kind: Kind
     end: int
     key: str = ""
     """Name of the argument that an opener starts."""
     torn: int = 0
-    """Length of a damaged closer at the start of the mark."""
+    """Length of a damaged closer that the mark starts with."""
     at: int = 0
-    """Number of characters between the first mark and this one."""
+    """Number of characters between the first mark and this mark."""
     pieces: int = 0
     """Number of held pieces of text before the mark."""
     doubtful: bool = False
     """True if the value may not end at this mark."""
     idle: bool = False
-    """True for an opener whose argument can't follow. Such an opener is text unless it has a closer."""
+    """True for an opener whose argument can't follow. An idle opener is text unless it has a closer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,19 +95,19 @@ class Markers:
     opener: tuple[Part, ...] = ()
     """The markers before an argument's value."""
     separator: str = ""
-    """Text between two arguments; empty if it is only white space."""
+    """Text between two arguments. Empty if only white space separates them."""
     followers: tuple[str, ...] = ()
-    """Texts that may follow a closer."""
+    """Strings that may follow a closer."""
     call_close: tuple[Part, ...] = ()
     """The parts of the text that closes a call."""
     section_end: tuple[str, ...] = ()
     call_open: tuple[str, ...] = ()
-    """Texts at the start of a call, up to its name."""
+    """Strings at the start of a call, up to its name."""
     turn_ends: tuple[str, ...] = ()
     escapes: tuple[str, ...] = ()
-    """Escaped forms of characters. The finder also matches these."""
+    """Escaped forms of characters, which the finder also matches."""
     open_ended: bool = False
-    """True if no marker closes a call, so any text may follow a closer."""
+    """True if calls have no closing marker, so that any text may follow a closer."""
 
 
 class MarkedEnds:
@@ -148,7 +148,7 @@ class MarkedEnds:
                 self._kinds[layout[at:] + text] = kind
 
     def _openers(self) -> list[str]:
-        """Return the literals at the start of openers. For named tags, these are complete openers."""
+        """Return the literals at the start of openers. If tags are named, return complete openers."""
         opener = self.markers.opener
         if not opener or isinstance(opener[0], Slot):
             return []
@@ -175,16 +175,16 @@ class MarkedEnds:
         kind = self._kinds[literal]
         end = at + len(literal)
         core = end - len(literal.lstrip())
-        # If the format puts each argument on its own line, an opener within a line is text, as in `a <parameter=b>`.
+        # If the format puts each argument on its own line, an opener in the middle of a line is text, as in `a <parameter=b>`.
         if kind is Kind.OPENED and core == at and self._line and not first:
             return ValueMark(Kind.TEXT, end)
         found = self._judged(text, at, core, end, kind, final=final)
-        # No pattern matches more than `_reach` characters. After that many characters, a mismatch is final.
+        # After `_reach` characters, a mismatch is final, because no pattern matches more characters.
         undecided = found.kind in (Kind.TEXT, Kind.BROKEN, Kind.MENTIONED) and not final
         return None if undecided and len(text) - end < self._reach else found
 
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
-        # The literal is text, but another marker may start after its white space: `</x invoke>` and `</x parameter>` share `</x`.
+        # Treat the literal as text, but continue after its white space: `</x invoke>` and `</x parameter>` share `</x`.
         otherwise = ValueMark(Kind.TEXT, max(core, at + 1))
         match kind:
             case Kind.CLOSED:
@@ -206,8 +206,8 @@ class MarkedEnds:
             if not rest or (len(text) - end < self._reach and any(it.startswith(rest) for it in self._followers)):
                 return Kind.CLOSED
         after = text[end : end + 1]
-        # In `Close it with </a>, and`, the `</a>` is prose. In `</a>x`, it ends the value. In `</a>\nx`, it ends the value if the format
-        # puts a line break after closers.
+        # The closer in `Close it with </a>, and` is prose, and the closer in `</a>x` ends the value. The closer in `</a>\nx` ends the value
+        # only if the format puts a line break after closers.
         in_line = "\n" in lead and core == at
         if after in _PROSE or (after.isspace() and (in_line or not (trail and text.startswith(trail, end)))):
             return Kind.MENTIONED
@@ -254,7 +254,7 @@ class MarkedEnds:
     def repeated(self, text: str, at: int, *, final: bool) -> int | None:
         """Return the length of a repeated opener at `at`, the start of a value.
 
-        Returns 0 if there is no such opener, and None if more text is needed.
+        Returns 0 if no opener is repeated, and None if more text is needed.
         """
         if found := self._again.match(text, at):
             return found.end() - at
@@ -318,7 +318,7 @@ class MarkedEnds:
 
     @cached_property
     def _remains(self) -> tuple[str, ...]:
-        """Suffixes and prefixes of closers. A damaged closer is recognized by them."""
+        """Suffixes and prefixes of closers, by which damaged closers are recognized."""
         ends = {closer[at:] for closer in self.closers for at in range(1, len(closer)) if len(closer) - at >= _REMAINS}
         heads = {closer[:size] for closer in self.closers for size in range(2, len(closer))}
         short = {closer[1:] for closer in self.closers if len(closer) > 2}
@@ -331,7 +331,7 @@ _FIRST_WORD = re.compile(r"\W*\w+")
 
 
 def torn_head(marker: str, name: str = "") -> str:
-    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`. Returns "" if the marker ends there."""
+    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`. Returns "" for a marker without further text."""
     found = _FIRST_WORD.match(marker)
     at = marker.rfind(name) if name else -1
     head = marker[: at + len(name)] if at >= 0 else found.group() if found else marker[:-1]
@@ -372,7 +372,7 @@ def _pattern(parts: tuple[Part, ...]) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class ValueEnd:
-    """The end of a value, at `mark`. If `mark` is None, the value ends at its closer. `failed` is True if the end is ambiguous."""
+    """The end of a value: `mark`, or the value's closer if `mark` is None. `failed` is True if the end is ambiguous."""
 
     mark: ValueMark | None = None
     failed: bool = False
@@ -387,7 +387,7 @@ class ValueMarks(Resumable):
         self.ends: MarkedEnds = ends
         self.types: ArgumentTypes = types
         self.given: tuple[str, ...] = tuple(given)
-        """Arguments that already have a value, including this one."""
+        """Names of arguments that already have a value, including the current argument."""
         self.patient: bool = patient
         """True if text after a mark can be parsed again. If False, the first mark ends the value."""
         self.marks: list[ValueMark] = []
@@ -407,13 +407,13 @@ class ValueMarks(Resumable):
                 self.size += len(text)
 
     def met(self, mark: ValueMark) -> ValueEnd | None:
-        """Add a mark inside the value. Returns the end of the value if it is already certain."""
+        """Add a mark inside the value. Returns the end of the value if the mark determines it."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
             return None
         opened = mark.kind is Kind.OPENED
         if mark.kind in (Kind.BROKEN, Kind.MENTIONED) and not self._opened:
-            # The value contains no opener for this closer.
+            # The value contains no opener that the closer could belong to.
             return ValueEnd(replace(mark, at=self.size, pieces=len(self.held))) if mark.kind is Kind.BROKEN else None
         doubtful = not mark.torn and self.ends.ends_torn(self.tail)
         if opened:
@@ -426,7 +426,7 @@ class ValueMarks(Resumable):
 
     @property
     def _opened(self) -> bool:
-        """True if the value contains an opener. For named tags, only unclosed tags with the argument's own name count."""
+        """True if the value contains an opener. Named tags are included only if they are unclosed and have the argument's own name."""
         if self.ends.markers.named:
             return self.depth > 0
         return any(mark.kind is Kind.OPENED for mark in self.marks)
@@ -467,7 +467,7 @@ class ValueMarks(Resumable):
         return ValueEnd(opened[0], failed=unclear or any(mark.doubtful for mark in opened))
 
     def _judged_by_name(self, *, closed: bool) -> ValueEnd | None:
-        """Evaluate the marks of a named tag. Its closer can't close the value of another argument."""
+        """Evaluate the marks of a named tag, which can't be closed by the closer of another argument."""
         kinds = [mark.kind for mark in self.marks]
         at = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else -1
         again = at >= 0 and any(mark.key == self.ends.key for mark in self.marks[at + 1 :])

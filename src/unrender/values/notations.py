@@ -1,10 +1,10 @@
-"""Defines how each codec formats values, and formats them. Parsing arguments is the exact inverse.
+"""Defines how each codec encodes values, and encodes them. Parsing arguments is the exact inverse.
 
-`Notation` contains a codec's keywords, quotes and separators for grammars, instructions and exports. `encode_value` formats values.
-Analysis uses it to find the codec that reproduces the template's text.
+`Notation` contains a codec's keywords, quotes and separators for grammars, instructions and exports. `encode_value` encodes values.
+Analysis uses `encode_value` to find the codec that reproduces the template's text.
 
-Rules: every `match` on a property of a codec ends in `assert_never`, here and in other modules. If a member is added, mypy reports each of
-these places (see docs/dev/contributing.md).
+Rules: every `match` on a property of a codec ends in `assert_never`, here and in other modules. If an enum gets a new member, mypy reports
+every `match` that doesn't handle the member (see docs/dev/contributing.md).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from unrender.nodes.texts import JSON, JSON_CHARACTER, JSON_SINGLE, PYTHON, PYTH
 
 _JSON_OBJECT = "one JSON object"
 _SPECIAL = "<>&"
-"""A codec with `cdata` puts a string in a CDATA section if it contains one of these characters."""
+"""Characters for which a codec with `cdata` puts the string in a CDATA section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """A pair of quotes and the alphabet of the strings between them. The alphabet is None for raw text up to the closing quote."""
+    """A pair of quotes and the alphabet of quoted strings. The alphabet is None for raw text up to the closing quote."""
 
     open: str
     close: str
     alphabet: Alphabet | None
     own: bool = False
-    """True for format-specific quotes. Only the characters that the codec lists are escaped between them."""
+    """True for format-specific quotes, which escape only the characters that the codec lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Lexicon:
     """Tokens of JSON and of similar notations."""
 
     name: str
-    """Name of this lexicon in the names of grammar rules."""
+    """Prefix that distinguishes this lexicon's grammar rules from those of other lexicons."""
     quotes: tuple[Quotes, ...]
     null: str = "null"
     true: str = "true"
@@ -55,7 +55,7 @@ class Lexicon:
     """True if white space is allowed around every bracket and separator."""
     bare_keys: bool = False
     keys_like_repr: bool = False
-    """True if keys are quoted like `repr` does. If JSON is also allowed, keys in other quotes are JSON."""
+    """True if keys are quoted like `repr` does. If JSON is also allowed, keys in other quotes are parsed as JSON."""
 
 
 JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
@@ -72,7 +72,7 @@ PYTHON_OR_JSON = (
     replace(PYTHON_LEXICON, keys_like_repr=True),
     replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
 )
-"""Notations for places that allow both Python and JSON. Flexible white space would make them ambiguous."""
+"""Notations for places that allow both Python and JSON. With flexible white space, the two notations would be ambiguous."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
@@ -116,7 +116,7 @@ class Notation:
     is_json: bool
     """True if every value is JSON."""
     losses: tuple[Loss, ...]
-    """Losses in exports, in addition to those that `exported` implies."""
+    """Losses in exports, in addition to the losses that `exported` implies."""
 
     @property
     def verbatim(self) -> Quotes | None:
@@ -257,7 +257,7 @@ def _bare(codec: Codec) -> Lexicon:
 
 
 def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
-    """Return the quotes of strings inside lists and objects. If other strings are unquoted, these are JSON's quotes."""
+    """Return the quotes of strings inside lists and objects. If other strings are unquoted, return JSON's quotes."""
     match codec.strings:
         case Strings.JSON | Strings.RAW:
             return JSON_LEXICON.quotes
@@ -305,8 +305,8 @@ def _typing_losses(typing: Typing) -> tuple[Loss, ...]:
 def encode_value(value: Any, codec: Codec, entry: Skeleton = (), *, margin: str = "") -> str:
     """Encode one value.
 
-    `entry` is the skeleton of one argument. It is also used for lists and objects that are encoded as tags. `margin` is the indentation of
-    the line on which pretty-printed JSON starts.
+    `entry` is the skeleton of one argument, and also of lists and objects that are encoded as tags. `margin` is the indentation of the line
+    on which pretty-printed JSON starts.
 
     >>> encode_value(True, Codec(words=Words.PYTHON))
     'True'

@@ -3,11 +3,11 @@
 Strategy: text that can only be a string is escaped and released immediately. Lists and objects are parsed as literals. If the type depends
 on the text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
 
-Models that generate code quote their strings, but some raw strings also start with a quotation mark. The text after the closing quote
-decides. If the call can continue after it, the value was quoted. Otherwise the value is raw text that includes the quotes.
+Models that generate code quote their strings, but some raw strings also start with a quotation mark. A value is quoted if the call can
+continue after the closing quote. Otherwise the value is raw text that includes the quotes.
 
 In tags named after the argument, text streams if the schema requires a string. Other values are held until the argument's own closing tag.
-If lists and objects are nested tags, the value is then parsed as a tree. Elements that are all items form a list, other elements an object.
+If lists and objects are nested tags, held values are parsed as trees. Elements that are all items form a list, other elements an object.
 Otherwise the text is one value.
 """
 
@@ -60,22 +60,22 @@ class RawScanner(Scanner):
         self.is_string: bool = types == STRING
         """True once the value can only be a string."""
         self.begun: bool = False
-        """True once the string's opening quote has been returned."""
+        """True once the opening quote of the JSON string has been returned."""
         self.held: list[str] = []
         """Pieces of the value that are held back until it can only be a string."""
         self.head: str = ""
-        """The held text without surrounding white space. White space inside it may be shortened."""
+        """The held text without surrounding white space. White space inside the text may be shortened."""
         self.blank: bool = False
         """True if the held text ends in white space."""
         self.literal: LiteralScanner | None = None
         self.duplicate: str = ""
-        """A key that occurs twice in one object of the value. Empty if there is none."""
+        """A key that occurs twice in one object of the value. Empty if all keys are unique."""
         self.broken: bool = False
         """True if the value should be a list or an object, but its text is damaged."""
 
     @property
     def flow(self) -> Taker | None:
-        """Fast path for the text of a string. It stops at characters that may end the string or must be escaped in JSON."""
+        """Fast path for the text of a string. The fast path stops at characters that may end the string or must be escaped in JSON."""
         if not self.begun or not isinstance(self.finder, Finder) or (self.doubt and self.doubt.marks):
             return None
         return self.finder.flow(ESCAPED)
@@ -96,14 +96,14 @@ class RawScanner(Scanner):
             end, literal = find(text, start)
         if literal:
             return self._done(end, *said, self.take(text[start:end]))
-        # A possible start of the end marker stays in the buffer.
+        # Text that may be the start of the end marker stays in the buffer.
         cut = len(text) if final else end
         return cut, "".join((*said, self.take(text[start:cut]))), MORE
 
     def _before_call(
         self, begins: Finder, text: str, start: int, found: tuple[int, str], *, final: bool
     ) -> tuple[int, str, Status]:
-        """Read up to `found`, which is the end of the value. The value fails if another call starts before it."""
+        """Read up to `found`, the end of the value. If another call starts before this position, the value fails."""
         end, literal = found
         cut = end if literal or not final else len(text)
         at, begun = begins.find(text, start)
@@ -138,7 +138,7 @@ class RawScanner(Scanner):
             start = mark.end
 
     def _verdict(self, doubt: ValueMarks, mark: ValueMark | None) -> ValueEnd | None:
-        """Return the end of the value, or None if it isn't certain yet. `mark` is None at the end of the output."""
+        """Return the end of the value, or None while the end is uncertain. `mark` is None at the end of the output."""
         if mark is None:
             return doubt.judged(closed=False)
         match mark.kind:
@@ -156,7 +156,7 @@ class RawScanner(Scanner):
         return False
 
     def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
-        """Return text of the value, or hold it if it follows a mark. `meaning` is the unescaped text if it differs from `text`."""
+        """Return text of the value, or hold text that follows a mark. `meaning` is the unescaped text if it differs from `text`."""
         said = text if meaning is None else meaning
         if not doubt.marks:
             doubt.passed(text)
@@ -209,10 +209,10 @@ class RawScanner(Scanner):
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
             return False
-        # If the schema allows a string, `{` may start code in a string, so it starts an object only if no string is allowed.
+        # `{` starts an object only if the schema doesn't allow strings, because code in a string may also start with `{`.
         if self.types <= _STRUCTURED or not self._wants_container:
             return bool(self.types) and self._wants_container
-        # A list or an object may contain a marker that is just punctuation, e.g. `]` in `[[1], 2]]`. Parse these as literals.
+        # Parse the value as a literal if it may contain the end marker, e.g. `]` in `[[1], 2]]`.
         finder = self.finder
         return isinstance(finder, Finder) and any(_PUNCTUATION.issuperset(end.strip()) for end in finder.literals)
 
@@ -243,7 +243,7 @@ class RawScanner(Scanner):
         self.held.append(piece)
         if self.head[:1] in ("{", "[") or self._wants_container:
             return
-        # `4` followed by ` 2` is `4 2`, which is not a number. One space is enough to show that.
+        # `4` followed by ` 2` is `4 2`, which is not a number. A single space between the digits is enough to detect that.
         core = piece.strip()
         apart = bool(core and self.head) and (self.blank or piece[0].isspace())
         self.head += " " + core if apart else core
@@ -253,7 +253,7 @@ class RawScanner(Scanner):
         if self.head[:1] in ("{", "["):
             # If the schema allows strings but neither lists nor objects, `{a}` is a string.
             return not ("string" in self.types and self.types <= _TEXTUAL)
-        # An object may lack its opening bracket, as in `"a": 1}`. Only its end shows this, so hold the text.
+        # Hold text that may be a damaged object: in `"a": 1}`, the opening bracket is missing.
         return self._wants_container or may_be_word(self.head)
 
     def _finish(self) -> str:
@@ -265,7 +265,7 @@ class RawScanner(Scanner):
 
 
 class CodeValueScanner(Scanner):
-    """Reads one value in code. Its end is not consumed.
+    """Reads one value in code, up to an end that is not consumed.
 
     The value is parsed as a quoted string if possible, and by `raw` otherwise. `finder` finds the end of raw text.
     """
@@ -294,7 +294,7 @@ class CodeValueScanner(Scanner):
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in one object of the value. Empty if there is none."""
+        """A key that occurs twice in one object of the value. Empty if all keys are unique."""
         return self.raw.duplicate
 
     @property
@@ -306,7 +306,7 @@ class CodeValueScanner(Scanner):
             return self.raw.scan(text, start, final=final)
         if not self.closed:
             end, said, status = self.literal.scan(text, start, final=final)
-            # Keep both the quoted and the raw form until the text after the closing quote decides.
+            # Keep the string in quoted and in raw form until the text after the closing quote decides.
             self.held.append(text[start:end])
             self.size += end - start
             self.said.append(said)
@@ -316,7 +316,10 @@ class CodeValueScanner(Scanner):
         return self._decide_after_quotation(text, start, final=final)
 
     def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Decide based on the following text. The value of `"a", b=1` is quoted, and `"a" and "b"` is raw text that contains quotes."""
+        """Decide by the text after the closing quote.
+
+        The value of `"a", b=1` is quoted. The value `"a" and "b"` is raw text that contains quotes.
+        """
         end, mark = (self.finder.find if final else self.finder.decided)(text, start)
         between = text[start : end if end >= 0 else len(text)]
         if not between.strip() and (mark or final):
@@ -328,7 +331,7 @@ class CodeValueScanner(Scanner):
         # In `'tis late), f(x='b)` and `'tis late, y=don't`, the value ends before the second quote, which belongs to another value.
         if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
             return self._read_again(text, start, final=final)
-        # In `"a), f(x=b" and "c"`, the value may end at the bracket or at the last quote, so it fails.
+        # In `"a), f(x=b" and "c"`, the value may end at the bracket or at the last quote. An ambiguous value fails.
         if mark and self.finder.closes_arguments(mark):
             return start, "".join(self.said), FAILED
         self.settled = True
@@ -337,7 +340,7 @@ class CodeValueScanner(Scanner):
         return end, said + rest, status
 
     def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
-        """Parse a quoted string that is never closed. If all calls end inside it, the value is raw text."""
+        """Parse a quoted string that is never closed. The value is raw text if all calls end inside the string."""
         quotation = "".join(self.held)
         at, mark = self.finder.decided(quotation, 0)
         if mark and self.finder.ends_calls(quotation, at):
@@ -369,7 +372,7 @@ class TagStyle:
     item: str
     """Tag name of list items. Empty if lists and objects are not encoded as tags."""
     space: str = ""
-    """White space before the closing tag. It is not part of the value."""
+    """White space before the closing tag that is not part of the value."""
     escapes: tuple[tuple[str, str], ...] = ()
     """Characters that are escaped, with their escaped forms."""
 
@@ -405,7 +408,7 @@ class XmlScanner(RawScanner):
                 out += self.take(text[at:found] + self.escapes[literal])
                 at = found + len(literal)
                 continue
-            # In a string, a nested tag such as `<text>` is text. In a tree, it is an element with its own closing tag.
+            # A nested tag such as `<text>` is text in a string, but an element with its own closing tag in a tree.
             closes = literal != self.opener
             if closes and (self.is_string or self.depth == 0):
                 return self._done(found, out, self.take(text[at:found]))
@@ -461,10 +464,10 @@ def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | 
 
 
 def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape | None) -> str:
-    """Return "array" or "object" for elements with these names, or "" for text.
+    """Return "array" or "object" for elements with the given names, or "" for text.
 
     Several items form a list, because the keys of an object are unique. If tags look like HTML and the schema allows a string, elements are
-    text. If the schema allows them, a list of items and an object with these keys are exceptions.
+    text. Exceptions are a list of items, and an object whose keys are in the schema.
     """
     if not names:
         return ""
@@ -488,7 +491,7 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
     while (at := end_of(_SPACE, text, at)) < len(text):
         found = opener.match(text, at)
         end = _matching(text, style, found.group(1), found.end()) if found else -1
-        # Text next to an element, such as the `a` in `a <b>c</b>`, makes everything text.
+        # If there is text outside the elements, such as the `a` in `a <b>c</b>`, nothing is an element.
         if not found or end < 0:
             return []
         elements.append((found.group(1), text[found.end() : end]))
@@ -497,11 +500,11 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
 
 
 def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
-    """Return the start of the tag that closes `name`, or -1 if it is missing. `at` is the end of the opening tag."""
+    """Return the start of the tag that closes `name`, or -1 if the tag is missing. `at` is the end of the opening tag."""
     opener, closer = style.open + name + style.end, style.close + name + style.end
     depth = 1
     while (found := text.find(closer, at)) >= 0:
-        # The first closing tag may belong to an inner element, as in `<a><a></a></a>`, so count the opening tags before it.
+        # In `<a><a></a></a>`, the first closing tag belongs to the inner element, so count the opening tags before each closing tag.
         depth += text.count(opener, at, found) - 1
         if depth == 0:
             return found

@@ -1,4 +1,4 @@
-"""Base classes for readers of chunked text. They suspend at the end of a chunk, resume with the next one, and can be copied."""
+"""Base classes for readers of chunked text. Readers suspend at the end of a chunk, resume with the next one, and can be copied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OWN = frozenset((list, set, dict, deque))
 
 
 class Resumable:
-    """A reader that can be copied at any point. Its complete state is in `__slots__`."""
+    """A reader that can be copied at any point. The complete state of a reader is in `__slots__`."""
 
     __slots__ = ()
     _names: ClassVar[tuple[str, ...]]
@@ -59,17 +59,17 @@ class Scanner(Resumable):
 
     @property
     def flow(self) -> Taker | None:
-        """Fast path from the current position in the value. None if there is none."""
+        """Fast path from the current position in the value. None if the machine has to parse the text."""
         return None
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in one object of a completed value. Empty if there is none."""
+        """A key that occurs twice in one object of a completed value. Empty if all keys are unique."""
         return ""
 
     @property
     def wanted(self) -> str:
-        """The text that was expected where the value failed."""
+        """The text that was expected at the position where the value failed."""
         return "a JSON value"
 
     @property
@@ -84,6 +84,6 @@ class Scanner(Resumable):
         """Parse `text` from `start` as far as possible. `final` is True if no more text follows.
 
         Returns the new position, the JSON text of the parsed part, and the status. The value may end up to `behind` characters before
-        `start`. In this case, the text after its end is parsed again.
+        `start`. Text after the end of the value is parsed again.
         """
         raise NotImplementedError

@@ -1,9 +1,9 @@
 """Converts argument values of any codec to JSON text as they stream.
 
-Strategy: a scanner is a small automaton that can suspend at any character. It gets the buffer and a position, and consumes as much text as
-possible. It returns the new position, the JSON text of the consumed part, and whether the value is complete. Undecided text, such as half
-an escape or an incomplete word, stays in the buffer. It is never longer than a few characters. `json_fast_path` passes well-formed JSON
-through unchanged. The code in this module parses broken, truncated and non-JSON text.
+Strategy: a scanner is a small automaton that can suspend at any character. A scanner gets the buffer and a position, and consumes as much
+text as possible. The result is the new position, the JSON text of the consumed part, and the status. Undecided text, such as half an escape
+or an incomplete word, stays in the buffer. Undecided text is never longer than a few characters. `json_fast_path` passes well-formed JSON
+through unchanged. This module parses broken, truncated and non-JSON text.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LiteralStyle:
     strict: bool = False
     """True if only JSON is allowed."""
     quote_open: str = ""
-    """Opening quote of verbatim strings, e.g. `<|"|>`. It is allowed inside lists and objects only if `bare_keys` is set."""
+    """Opening quote of verbatim strings, e.g. `<|"|>`. Verbatim strings inside lists and objects require `bare_keys`."""
     quote_close: str = ""
     marks: Finder | None = None
     """Finds `quote_close` and the escaped forms of characters. None if no characters are escaped."""
@@ -65,9 +65,9 @@ class LiteralStyle:
     stops: tuple[str, ...] = ()
     """Text that ends a number or a word, e.g. the `|` in `k=3|`, or the `-->` in `3-->`."""
     ends: tuple[str, ...] = ()
-    """First characters of text that may follow the value. A one-character delimiter closes a string only before one of them."""
+    """First characters of text that may follow the value. A one-character delimiter closes a string only before one of these characters."""
     in_code: bool = False
-    """True for an argument in code. It is followed by `)`, or by a comma, a name and `=`."""
+    """True for an argument in code, which is followed by `)`, or by a comma, a name and `=`."""
     names: tuple[str, ...] = ()
     """Argument names in code that are not plain words."""
     glued: bool = False
@@ -83,7 +83,7 @@ _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
 class LiteralScanner(Scanner):
-    """Reads one JSON value and returns its JSON text. Unless strict, it also accepts Python literals and other notations."""
+    """Reads one JSON value and returns its JSON text. If `style.strict` is False, Python literals and other notations are accepted too."""
 
     __slots__ = ("comma", "keys", "quote", "stack", "state", "style")
 
@@ -104,9 +104,9 @@ class LiteralScanner(Scanner):
         return self if self._may_be_json() else None
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Consume well-formed JSON that doesn't end the value. The result is the same as from `scan`.
+        """Consume well-formed JSON that doesn't end the value. The result is the same as that of `scan`.
 
-        Returns None for any other text.
+        Returns None if `text` contains anything else.
         """
         if self.state == STRING and (found := JSON_STRING.take(text)):
             return found
@@ -122,7 +122,7 @@ class LiteralScanner(Scanner):
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in the outermost object. Empty if there is none."""
+        """A key that occurs twice in the outermost object. Empty if all keys are unique."""
         return duplicate_of(self.keys)
 
     @property
@@ -135,8 +135,7 @@ class LiteralScanner(Scanner):
         at, before, status = start, -1, MORE
         while before < at < len(text) and status is MORE:
             before = at
-            # Plain JSON is parsed by the regexes of `json_fast_path`. All other text is parsed character by character, with the same
-            # result.
+            # The regexes of `json_fast_path` parse plain JSON. All other text is parsed character by character, with the same result.
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
                 at = end  # Consumes `{"a": [1, 2], ` in one step. The code below continues with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):
@@ -157,7 +156,7 @@ class LiteralScanner(Scanner):
             return False
         if self.state in (STRING, KEY_STRING):
             return self.quote == '"' and self.style.quote_open != '"'
-        # Outside brackets, `_word` parses a value, because it has no closer: `12` may continue.
+        # Outside brackets, `_word` parses the value, because more digits may follow `12`.
         return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
@@ -235,7 +234,7 @@ class LiteralScanner(Scanner):
         return end, self._after_value()
 
     def _may_stop(self, word: str) -> bool:
-        """Return whether the word ends with a prefix of a stop, and may therefore be complete without it."""
+        """Return whether `word` ends with the start of a stop, so that the value may be complete."""
         begun = (stop[:size] for stop in self.style.stops for size in range(1, len(stop)))
         return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
 
@@ -254,7 +253,7 @@ class LiteralScanner(Scanner):
         return self._value(text, at, pieces, final)
 
     def _may_end(self, first: int) -> bool:
-        """Return whether a closing bracket is allowed. Unless strict, it may follow a comma."""
+        """Return whether a closing bracket is allowed. If `style.strict` is False, a closing bracket may follow a comma."""
         return self.state == first or not self.style.strict
 
     def _key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
@@ -290,7 +289,7 @@ class LiteralScanner(Scanner):
         if text[at] != ":":
             return at, FAILED
         self.state = VALUE
-        # Add a space after the colon of a bare key: `{city:1}` becomes `{"city": 1}`. JSON keeps its own white space.
+        # Return `{"city": 1}` for `{city:1}`, with a space after the colon. JSON keeps its own white space.
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, MORE
 
@@ -312,7 +311,7 @@ class LiteralScanner(Scanner):
         return at + 1, self._after_value()
 
     def _string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        # The quote `'` may be a delimiter of verbatim strings, which have no escapes. Inside `{…}`, it delimits JSON or Python strings
+        # The quote `'` may delimit verbatim strings, which have no escapes. Inside `{…}`, the quote `'` delimits JSON or Python strings
         # instead.
         is_nested = bool(self.stack) and not self.style.bare_keys
         if self.quote in _PLAIN and (self.quote != self.style.quote_open or is_nested):
@@ -383,7 +382,7 @@ _STEPS = {
 }
 
 
-# The shared cache is for request data rather than model output. Looking up such short text in it would take as long as parsing the text.
+# The shared cache is for request data rather than model output. A lookup in the shared cache takes as long as parsing such short text.
 @lru_cache(maxsize=4096)
 def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
     """Return the JSON form of `text`, the length of the consumed text, and the new state, brackets, comma and keys.
@@ -400,7 +399,7 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
         end = end_of(_SPACE, text, at)
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
         at = end
-    # The rest is either the start of a word, e.g. `tru`, or not JSON. If it isn't JSON, the machine parses all of `text`.
+    # The rest is either the start of a word, e.g. `tru`, or not JSON. If the rest isn't JSON, the machine parses all of `text`.
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
     return (taken, at, state, stack, comma, keys) if begun else None
 
@@ -426,23 +425,23 @@ class QuotedScanner(Scanner):
         self.inner: LiteralScanner = LiteralScanner(style)
         self.opened: bool = False
         self.done: bool = False
-        """True once the value is complete. Only white space may follow it."""
+        """True once the value is complete, so that only white space may follow."""
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in one object inside the string. Empty if there is none."""
+        """A key that occurs twice in one object inside the string. Empty if all keys are unique."""
         return self.inner.duplicate
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         at = start if self.opened else start + 1
         self.opened = True
-        # Decode the buffer again for each chunk. It is short, because text that the inner scanner has consumed is removed from it.
+        # Decode the buffer again for each chunk. The buffer is short, because text that the inner scanner has consumed is removed.
         inside = _Inside(text, at, final=final)
         # `_Inside` stops at an unescaped quotation mark, which ends the string.
         ended = text.startswith('"', inside.end)
         used, result = 0, ""
         head = inside.decoded.lstrip()
-        # The string can't contain an object if it starts with another character, as in `"hello"`.
+        # If the string doesn't start with `{`, as in `"hello"`, it can't contain an object.
         if self.inner.untouched and head and not head.startswith("{"):
             return inside.place(len(inside.decoded) - len(head)), "", Status.FAILED
         if not self.done:
@@ -489,7 +488,7 @@ class _Inside:
 
 
 def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
-    """Decode plain text or one escape. Returns its end (`at` if it is incomplete) and the decoded text."""
+    """Decode plain text or one escape. Returns its end and the decoded text. If the escape is incomplete, the end is `at`."""
     end = end_of(_UNESCAPED, text, at)
     if end > at:
         return end, text[at:end]

@@ -1,6 +1,7 @@
 """Finds the end of a raw value that has no end marker.
 
-Strategy: such a value may contain commas and brackets, as in `f(query=cats, dogs (small), limit=5)`. It ends before one of the following:
+Strategy: a raw value may contain commas and brackets, as in `f(query=cats, dogs (small), limit=5)`. The value ends before one of the
+following:
 
 - the separator and the name of the next argument (`, limit=`)
 - the closer of the arguments, followed by text that the syntax allows
@@ -45,7 +46,7 @@ class Follow:
     closing: tuple[Part, ...]
     """Parts that close the arguments, the call and all calls, in this order."""
     further: tuple[Part, ...]
-    """Parts between two calls, parts that start a call, and the start of its skeleton, including the text after the name."""
+    """Parts between two calls, parts at the start of a call, and parts of its skeleton up to the text after the name."""
     ends: tuple[str, ...] = ()
     """End-of-turn markers."""
     trail: str = ""
@@ -60,12 +61,12 @@ class Follow:
 
     @cached_property
     def closed(self) -> bool:
-        """True if there is a marker that ends the arguments or the calls."""
+        """True if a marker ends the arguments or the calls."""
         return any(map(str.strip, map(text_of, self.closing)))
 
     @cached_property
     def begins(self) -> Finder:
-        """Finds the start of a call, which no value contains. Finds nothing if the start of a call may occur in prose."""
+        """Finds the start of a call, which no value contains. Finds nothing if calls may start like prose."""
         heads = [text.strip() for text in map(text_of, self.further[1:3]) if text.strip()][:1]
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
@@ -106,7 +107,7 @@ class Follow:
 
         `first` is True for the first argument of a call.
         """
-        # The first argument has no separator before it.
+        # No separator precedes the first argument.
         following = self._firsts if first else self._others
         if any(_matches(pieces, text, at) for pieces in following):
             return True
@@ -141,9 +142,9 @@ class Follow:
         return self._last_closing.search(text, start) is not None
 
     def _begun_at(self, text: str, start: int) -> int:
-        """Return the start of a possible end of the value in the tail of `text`. Returns the length of `text` if there is none.
+        """Return the start of a possible end of the value in the tail of `text`.
 
-        Only the tail is searched, so earlier text isn't searched again for each value.
+        Returns the length of `text` if the value can't end in the tail. Earlier text isn't searched again for each value.
         """
         # One search finds all ends that are literals. Ends that contain names or white space are matched piece by piece.
         limit = self._literals.undecided_from(text, start)
@@ -214,7 +215,7 @@ class Follow:
 
     @property
     def _after_value(self) -> tuple[Part, ...]:
-        """The parts of an argument after its value. If they contained a marker, it would be an end marker."""
+        """The parts of an argument after its value. None of them is a marker, because a marker would end the value."""
         entry = self.entry
         return entry[entry.index(Slot.VALUE) + 1 :]
 
@@ -239,7 +240,7 @@ class Follow:
         entry = self.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, Slot.KEY, *named, name=name) for name in self._keys]
-        # If only white space separates the key from the value, it is required. Otherwise any word in the value might be a name.
+        # White space that separates the key from the value is required. Otherwise any word in the value might be a name.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
         # White space between arguments must be complete, because a value may itself contain one of two line breaks.
@@ -324,8 +325,7 @@ def _begins(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
     """Return whether the rest of `text` from `at` on is a prefix of text that the pieces match."""
     for piece in pieces:
         found = piece.match(text, at)
-        # Each piece is a single character, a name or a gap. If the text ends in one of them, as in `, li`, all pieces before it have
-        # matched.
+        # Pieces are single characters, names or gaps. If the text ends inside a piece, as in `, li`, all earlier pieces have matched.
         if found is None or found.end() == len(text):
             return found is not None or at == len(text)
         at = found.end()
