@@ -123,7 +123,7 @@ def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
     texts += [text for part in parts for text in _spellings(format, part)]
     texts += [sign for found in calls for sign in call_signs(found)]
     stops = dict.fromkeys(text.strip() for text in texts if text.strip())
-    # Text ends at the first stop. A stop that contains another one is therefore redundant.
+    # A stop that contains another stop is redundant, because text ends at the first stop.
     return tuple(stop for stop in stops if not any(other in stop[:-1] for other in stops if other != stop))
 
 
@@ -147,7 +147,7 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 
 @kept(10_000)
 def calls_in(format: Format) -> tuple[Calls, ...]:
-    """Return the calls that the parser recognizes, with the format's own syntax first. Tool names aren't restricted."""
+    """Return the calls that the parser recognizes, with any tool name. The format's own syntax comes first."""
     closing = {marker.core for marker in (*_frame(format).ends, *_frame(format).dropped)}
     return tuple(calls_in_syntax(format, syntax, closing) for syntax in format.syntaxes)
 
@@ -158,7 +158,10 @@ def own_calls(format: Format) -> Calls | None:
 
 
 def _empty_calls(format: Format) -> Iterator[Calls]:
-    """Yield the calls whose empty blocks are parsed even if calls are forbidden. Their markers consist of special tokens and brackets."""
+    """Yield the calls whose markers consist of special tokens and brackets.
+
+    Empty blocks of these calls are parsed even if calls are forbidden.
+    """
     special = {"", *format.preserved_tokens}
     for calls in calls_in(format):
         # Models generate an empty block, such as `<calls>[]</calls>`, if they don't call a tool.
@@ -356,12 +359,12 @@ def _layout(joint: str) -> str:
     return "" if joint.strip() else joint
 
 
-# The order in which parts are generated.
+# Order of the generated parts.
 
 
 def ending(format: Format) -> Node:
     """Return the possibly truncated white space between a closing marker and the token that ends the turn."""
-    # Before `\n<end>`, the answer ends with `\n`, or with nothing if the engine strips both.
+    # An answer before `\n<end>` ends with `\n`, unless the engine strips this line break together with `<end>`.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
     return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if before else EMPTY
@@ -417,8 +420,7 @@ class _Order:
                 following = Choice((answer, direct)) if _ends_apart(text) else answer
                 closed = in_sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
                 (inside if text.startswith(start) else others).append(closed)
-        # If the prompt already contains the start of reasoning, the grammar for the rest drops `start`.
-        # A start in the prompt that consists of words isn't a marker.
+        # If the prompt already contains the start of reasoning, the grammar for the rest of the answer drops `start`.
         opened = Literal(start) if markers.start else Optional(Literal(start))
         return Choice((in_sequence(opened, Choice(tuple(inside))), *others))
 
@@ -468,7 +470,7 @@ class _Order:
         if self.request.response_schema is not None:
             return Choice((in_sequence(content, ended), only_calls))  # The answer is either JSON or a call.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
-            return Choice((content, only_calls))  # After content, the start of a call couldn't be recognized.
+            return Choice((content, only_calls))  # The start of a call can't be recognized after content.
         if not turn.tools_first and beside is wrapper:
             return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:

@@ -22,7 +22,7 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
     """Return a complete answer, without its header and the end of the turn."""
     turn, markers = format.turn, format.reasoning
     called = encode_calls(own_calls(format), calls)
-    # If there is no reasoning, calls may still follow the start marker of reasoning. The marker isn't closed before them.
+    # If there is no reasoning, calls may still follow the start marker of reasoning, without an end marker.
     inside = markers.holds_calls and calls and (turn.tools_first or not content)
     opened = inside and not content and turn.start_to_tools.strip() == markers.start.strip()
     before = "" if opened else markers.empty
@@ -44,7 +44,7 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
 def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -> str:
     """Return the text of calls with all markers. Returns "" if the format has no calls.
 
-    `first` is the number of earlier calls, at which counters start.
+    Counters start at `first`, which is the number of earlier calls.
     """
     written: list[str] = []
     if calls is None:

@@ -24,7 +24,7 @@ _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 
 def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
     """Return the strings that end a raw value in arguments with one of the schemas `objects`."""
-    # In `<a>1</a>`, the closer `</a>` ends the value. In `a=1, b=2`, the next argument or the end of the call does.
+    # In `<a>1</a>`, the value ends at `</a>`. In `a=1, b=2`, a value ends before the next argument or at the end of the call.
     closer = calls.arguments.closer
     own = (closer.text, closer.core, *(other.text for other in closer.others))
     return tuple(dict.fromkeys(own if closer else (*_next_arguments(calls.arguments, objects), *_written_after(calls))))
@@ -33,8 +33,8 @@ def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
 def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[str, ...]:
     """Return the closing tag of the argument `key`. Returns nothing if the tag doesn't contain the argument's name.
 
-    A value such as `<html><b>so</b></html>` ends only at its own tag, unless lists and objects are tags too. If `counted` is True, the
-    opening tag is returned too, so that nested tags with the same name can be counted.
+    A value such as `<html><b>so</b></html>` ends only at the argument's own tag, unless lists and objects are tags too. If `counted` is
+    True, the opening tag is returned too, so that nested tags with the same name can be counted.
     """
     entry, codec = arguments.entry, arguments.codec
     at = entry.index(Slot.VALUE)
@@ -130,7 +130,7 @@ def after_part(calls: Calls, i: int) -> list[str]:
             found += tokens(arguments.empty or "")[:1]
         else:
             found += tokens(literal_of(part))[:1]
-        # A call may consist of only `now`. If arguments are optional, the text after the arguments also ends the name.
+        # A call may consist of just a tool's name. If arguments are optional, the text after the arguments also ends the name.
         left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.empty == "")
         if literal_of(part).strip() or (isinstance(part, Slot) and part is not Slot.ANY and not left_out):
             return found

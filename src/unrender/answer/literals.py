@@ -26,7 +26,7 @@ def tokens(text: str) -> list[str]:
 
 
 def json_tokens(text: str) -> list[str]:
-    """Split a literal that contains JSON. Like `tokens`, but each bracket and key of the JSON is a separate piece."""
+    """Split a literal that contains JSON. Each bracket and key of the JSON becomes a separate piece."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
     # White space may be inserted between the pieces. For example, `<call>{"name": ` is split into `<call>`, `{`, `"name"` and `:`.

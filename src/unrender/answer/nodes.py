@@ -57,7 +57,7 @@ class Marker:
 
     @property
     def guarded(self) -> bool:
-        """True if the marker ends with a letter and white space. Such a marker must not match inside a longer word."""
+        """True if the marker ends with a letter and white space, so that it must not match inside a longer word."""
         return bool(self.after) and self.core[-1:].isalnum()
 
     def variants(self) -> Iterator[str]:
@@ -85,9 +85,9 @@ class ReasoningPart(nodes.AnswerPart):
     joint: str
     """The longest white space after the closing marker. Any further white space is text."""
     holds_calls: bool = False
-    """True if calls are generated inside reasoning. If False, calls inside reasoning are only parsed."""
+    """True if calls are generated inside reasoning. False if calls inside reasoning are only parsed."""
     declared: bool = True
-    """True if the format defines this reasoning. Otherwise the markers are parsed only at the start of an answer."""
+    """True if the format defines this reasoning. Undeclared reasoning is parsed only at the start of an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class Calls(nodes.AnswerPart):
 
     @property
     def head(self) -> Marker:
-        """The literal at the start of each call. This is a bracket if calls are objects."""
+        """The literal at the start of each call, which is a bracket if calls are objects."""
         first = self.function[0]
         return _BRACE if self.envelope else first if isinstance(first, Marker) else Marker()
 
@@ -207,7 +207,7 @@ class Calls(nodes.AnswerPart):
 
     @property
     def with_commas(self) -> Calls:
-        """The calls as they are parsed: with commas if the format doesn't put any text between calls or arguments."""
+        """The calls as they are parsed, which may contain commas that the format doesn't generate."""
         if not self.commas:
             return self
         arguments = replace(self.arguments, separator=self.arguments.separator or _COMMA)
@@ -239,7 +239,7 @@ class Answer:
     ends: tuple[Marker, ...]
     """Markers that end a turn. A marker that consists of words ends the turn only before another end, a header, or the end of the text."""
     dropped: tuple[Marker, ...]
-    """Special tokens between parts that have no meaning."""
+    """Meaningless special tokens between parts."""
     headers: tuple[Marker, ...]
     """Headers that consist of words. Headers are dropped immediately after the end of a turn, and are text elsewhere."""
     joints: tuple[Marker, ...]

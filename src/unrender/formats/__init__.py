@@ -1,10 +1,10 @@
 """Loads declared formats: data files for syntax that no template shows, each with a reason.
 
 `declared_formats` reads the library's own JSON files and those in users' folders (an environment variable, a configuration folder,
-installed packages). A file contains the fields `name`, `why` and `format`. If it also contains the field `evidence`, the file completes
-derived formats whose template matches the evidence. The template's source must contain all strings in `all`, one of those in `any`, and
-none of those in `none`. Empty evidence matches every template. `markers/reasoning.json` lists reasoning markers that are always parsed,
-each with a reason.
+installed packages). A file contains the fields `name`, `why` and `format`. A file with the additional field `evidence` completes derived
+formats whose template matches the evidence. The template's source must contain all strings in `all`, one of those in `any`, and none of
+those in `none`. Empty evidence matches every template. `markers/reasoning.json` lists reasoning markers that are always parsed, each with a
+reason.
 
 Rules: evidence and code refer to markers, never to model names. All files pass the same checks, and errors name the file and the field.
 """
@@ -53,7 +53,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A complete or partial format that is written by hand as data, with the reason. No rendering shows its syntax."""
+    """A complete or partial format for syntax that no rendering shows. It is written by hand as data, with the reason."""
 
     name: str
     why: str
@@ -166,7 +166,7 @@ def _folder(point: EntryPoint) -> Path:
 
 
 def declared_formats() -> tuple[Declared, ...]:
-    """Return all declared formats. The library's own are sorted by name. The users' formats are sorted by folder and file.
+    """Return all declared formats: the library's own, sorted by name, and the users', sorted by folder and file.
 
     Files are read once per process. Raises `FormatError` with the path if a file is malformed or reuses a name.
     """

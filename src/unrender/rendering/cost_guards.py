@@ -334,7 +334,7 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
 # Methods.
 
 
-# These codecs take linear time. Others, such as `"punycode"` and `"idna"`, take quadratic time.
+# Codecs that take linear time. Others take quadratic time, e.g. `"punycode"` and `"idna"`.
 _CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
 _CODEC_ERRORS = ("strict", "ignore", "replace")
 _FEW_PIECES = 1000
@@ -493,7 +493,7 @@ _STR: Mapping[str, Guard] = MappingProxyType(
     {name: guard for name, guard in _BYTES.items() if name not in ("decode", "hex")}
     | {"encode": _code, "maketrans": _translation, "translate": _translate}
     | {"format": _free, "format_map": _free}  # `Formatting` measures each field.
-    | {"striptags": guard_slow_text, "unescape": _read}  # Escaped text also has the following methods.
+    | {"striptags": guard_slow_text, "unescape": _read}  # Additional methods of escaped text.
 )
 _NUMBERS = (
     *("bit_count", "bit_length", "real", "imag", "numerator", "denominator"),
@@ -519,7 +519,7 @@ METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
     ),
     ((range,), {"start": _free, "stop": _free, "step": _free, "count": _weigh_all, "index": _weigh_all}),
     ((KeysView, ValuesView, ItemsView), {}),
-    # Code has no attributes in templates, because `joiner.mro()` would give access to all classes.
+    # Functions and classes have no attributes in templates, because `joiner.mro()` would give access to all classes.
     ((type, FunctionType, BuiltinFunctionType, MethodType, MethodWrapperType), {}),
 )
 """Maps types of values to their allowed attributes, with a guard for each attribute."""

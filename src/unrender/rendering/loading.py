@@ -99,8 +99,7 @@ class LoadedTemplates:
 def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     """Load from a model directory, a single file, or a hub id such as `organisation/model`.
 
-    A hub id requires the `hub` extra and downloads a few small files. Raises `TemplateError` if nothing is found, or if no chat template is
-    found.
+    A hub id requires the `hub` extra and downloads a few small files. Raises `TemplateError` if the model or its chat template isn't found.
     """
     path = Path(path_or_id)
     with _reading(path):  # `is_dir` raises `OSError` if the name is too long.
@@ -259,7 +258,7 @@ def _read(path: Path) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file. Returns an empty one if the file doesn't exist."""
+    """Return the object in a JSON file. Returns an empty object if the file doesn't exist."""
     if not path.is_file():
         return {}
     text = _read(path)

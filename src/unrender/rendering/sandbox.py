@@ -177,7 +177,7 @@ class _Generation(Extension):
 
 
 class _Counted:
-    """An iterable that counts each item as a step. It isn't a generator, because loops need its length."""
+    """An iterable that counts each item as a step. Loops need its length, which a generator doesn't have."""
 
     __slots__ = ("_budget", "_items")
 

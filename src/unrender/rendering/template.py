@@ -44,7 +44,7 @@ _TOO_DEEP = "the template is nested or recurses too deeply"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendering:
-    """The result of rendering one conversation: a text, or an error."""
+    """The result of rendering one conversation: text or an error."""
 
     text: str = ""
     """The rendered text. Empty if rendering failed or the template has no output."""
@@ -281,7 +281,7 @@ def _copied_alone(item: Any, where: str) -> Any:
 # Templates that are functions.
 
 Renderer = Callable[..., str]
-"""Called with the messages, and with other variables as keyword arguments: `tools`, `add_generation_prompt`, and so on."""
+"""A function that renders messages. Other variables, such as `tools` and `add_generation_prompt`, are passed as keyword arguments."""
 _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
 """Fields of messages that may contain reasoning."""
 

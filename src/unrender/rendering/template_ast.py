@@ -38,7 +38,7 @@ class Facts:
     attribute_names: frozenset[str] = frozenset()
     """Names that are used as attributes, as constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Default values of variables, if these are constants in the source."""
+    """Constant default values of variables."""
 
 
 def read_facts(tree: nodes.Template) -> Facts:
@@ -58,8 +58,8 @@ def read_facts(tree: nodes.Template) -> Facts:
 class VariableFinder(CodeGenerator):
     """Generates a template's code, and finds its undeclared variables.
 
-    The variables are added to the environment's `undeclared`. The value is True if each scope that reads the variable is a loop that also
-    sets it.
+    Each undeclared variable is a key in `environment.undeclared`. The value is True if each scope that reads the variable is a loop that
+    also sets it.
     """
 
     def enter_frame(self, frame: Frame) -> None:
@@ -105,8 +105,8 @@ def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
 
 def _set_first(tree: nodes.Template) -> Iterator[str]:
     """Yield the variables that the template sets before it reads them, which callers aren't supposed to set."""
-    # Macros are visited last, since they're called after the assignments around them. `{% if x is not defined %}{% set x = 0 %}{% endif %}`
-    # reads `x` first.
+    # Macros are visited last, since they're called after the assignments around them. In `{% if x is not defined %}{% set x = 0 %}{% endif
+    # %}`, `x` is read first, so callers may set it.
     ordered = nodes.Template(sorted(tree.body, key=lambda node: isinstance(node, nodes.Macro)))
     names = [node for node in _depth_first(ordered) if isinstance(node, nodes.Name)]
     first = {name.name: name for name in reversed(names)}
@@ -213,7 +213,7 @@ def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     assert isinstance(node, nodes.Expr)
     made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
     made.set_environment(node.environment)  # type: ignore[arg-type]
-    # The compiler needs the environment of every node, and the list for a `~` is new.
+    # Set the environment of the new list for `~`, because the compiler needs the environment of every node.
     if isinstance(node, nodes.List) and node.items:
         node.set_environment(node.items[0].environment)  # type: ignore[arg-type]
     return made

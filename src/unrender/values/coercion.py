@@ -243,7 +243,7 @@ def coerce(text: str, types: frozenset[str]) -> str:
 def _value(json_text: str) -> Any:
     try:
         return json.loads(json_text)
-    except (ValueError, RecursionError):  # The text contains a number with thousands of digits, or very deep lists.
+    except (ValueError, RecursionError):  # A number has thousands of digits, or lists are nested very deeply.
         return _NO_VALUE
 
 

@@ -2,8 +2,8 @@
 
 If a marker is damaged, the value contains adjacent text of the call:
 
-- the last part of its opener, at its start
-- the first part of its closer, at its end
+- the end of the opener, at the start of the value
+- the start of the closer, at the end of the value
 - the start of another argument or call
 
 Values that contain parts of markers by chance are rejected too.
@@ -31,9 +31,9 @@ class Doubts:
     """Text that shouldn't occur in the values of one call syntax."""
 
     heads: tuple[str, ...]
-    """Suffixes of the text before a value. A value that starts with one of these has a damaged opener."""
+    """Suffixes of the text before a value. A value that starts with such a suffix has a damaged opener."""
     tails: tuple[str, ...]
-    """Prefixes of the text after a value. A value that ends with one of these has a damaged closer."""
+    """Prefixes of the text after a value. A value that ends with such a prefix has a damaged closer."""
     call: str
     """Start of a call. A value that ends without its closer must not contain the start of a call."""
     again: re.Pattern[str] | None

@@ -5,7 +5,7 @@ become one. The cost of a search depends on the length of the new text and of th
 character after their leading white space, searching for that character makes the search ten times faster in long text.
 
 A `Flow` is a fast path that bypasses the machine. A machine that suspends in free text or in a value knows which literals and characters
-could end the text or value. Most chunks contain no such literals or characters. Such a chunk becomes one event, without running any
+could end the text or value. Chunks that contain none of these literals and characters, like most, become one event without running any
 instructions.
 
 Rules: a guarded literal matches only if no letter or digit follows. `>>>all` is not found in `>>>allocate`.
@@ -155,7 +155,8 @@ class Finder:
             core = cores.search(text, start, end)
             if core is None:
                 return -1, ""
-            # The search finds `</call>`, the core of `\n</call>`. The longest matching white space before it belongs to the literal.
+            # The search finds `</call>`, the core of `\n</call>`. The literal also includes the longest matching white space before its
+            # core.
             for lead in self._leads:
                 at = core.start() - len(lead)
                 if at >= start and (found := self.pattern.match(text, at, end)):
@@ -164,7 +165,9 @@ class Finder:
         return (found.start(), found.group()) if found else (-1, "")
 
     def _searched_for(self) -> re.Pattern[str]:
-        """Return a pattern that matches the literals without their leading white space. If their first characters differ, return `pattern`.
+        """Return a pattern for the literals without their leading white space.
+
+        Returns `pattern` if the literals differ in their first character after it.
         """
         self._cores = self.pattern
         split = [(literal[: len(literal) - len(literal.lstrip())], literal.lstrip()) for literal in self.literals]
@@ -212,11 +215,11 @@ class Finder:
         return size
 
     def absent(self, text: str, start: int) -> bool:
-        """Return whether none of the characters from `start` on can start a literal."""
+        """Return whether no character in `text[start:]` can start a literal."""
         return self.first.search(text, start) is None
 
     def may_grow(self, text: str, start: int) -> bool:
-        """Return whether the rest of `text` may become a longer literal, or is a guarded literal. The rest starts at `start`."""
+        """Return whether `text[start:]` may become a longer literal, or is a guarded literal."""
         return 0 < len(text) - start < self.longest and self._begins(text[start:])
 
     def _begins(self, tail: str) -> bool:

@@ -135,7 +135,8 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
 def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple[str, ...] = ()) -> int:
     """Return the position of the `close` that ends an argument in code.
 
-    The result has the form that `closing` returns. `close` is a single character. `names` contains argument names that are not plain words.
+    The result is negative in the same cases as that of `closing`. `close` is a single character. `names` contains argument names that are
+    not plain words.
     """
     after, begun = _after_argument(names)
     found = text.find(close, at)

@@ -1,4 +1,4 @@
-"""Defines how each codec encodes values, and encodes them. Parsing arguments is the exact inverse.
+"""Defines the notation of each codec, and encodes values. Parsing arguments is the exact inverse of encoding.
 
 `Notation` contains a codec's keywords, quotes and separators for grammars, instructions and exports. `encode_value` encodes values.
 Analysis uses `encode_value` to find the codec that reproduces the template's text.
@@ -55,7 +55,7 @@ class Lexicon:
     """True if white space is allowed around every bracket and separator."""
     bare_keys: bool = False
     keys_like_repr: bool = False
-    """True if keys are quoted like `repr` does. If JSON is also allowed, keys in other quotes are parsed as JSON."""
+    """True if keys have the quotes that `repr` would choose. If JSON is also allowed, keys in other quotes are parsed as JSON."""
 
 
 JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)

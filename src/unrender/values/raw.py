@@ -4,11 +4,11 @@ Strategy: text that can only be a string is escaped and released immediately. Li
 on the text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
 
 Models that generate code quote their strings, but some raw strings also start with a quotation mark. A value is quoted if the call can
-continue after the closing quote. Otherwise the value is raw text that includes the quotes.
+continue after the closing quote. All other values are raw text that includes the quotes.
 
 In tags named after the argument, text streams if the schema requires a string. Other values are held until the argument's own closing tag.
 If lists and objects are nested tags, held values are parsed as trees. Elements that are all items form a list, other elements an object.
-Otherwise the text is one value.
+Text that contains no elements is one value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RawScanner(Scanner):
     ) -> None:
         self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
         self.doubt: ValueMarks | None = doubt
-        """Marks other than the end marker that may end the value. None if only the end marker can."""
+        """Marks other than the end marker that may end the value. None if only the end marker can end the value."""
         self.torn: int | None = None
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
         """Maps escaped forms to characters, e.g. `&lt;` to `<`. The finder also matches these forms."""
@@ -230,7 +230,7 @@ class RawScanner(Scanner):
             self._hold(piece)
             if self._may_be_other():
                 return ""
-            # The value can only be a string, e.g. because the held `4` is followed by ` apples`. Release everything.
+            # Release all held text, because the value can only be a string. For example, ` apples` follows the held `4`.
             self.is_string = True
             piece = "".join(self.held)
         quote = "" if self.begun else '"'

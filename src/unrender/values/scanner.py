@@ -488,7 +488,10 @@ class _Inside:
 
 
 def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
-    """Decode plain text or one escape. Returns its end and the decoded text. If the escape is incomplete, the end is `at`."""
+    """Decode plain text or one escape. Returns the end of the decoded part, and the decoded text.
+
+    The end is `at` if the escape is incomplete.
+    """
     end = end_of(_UNESCAPED, text, at)
     if end > at:
         return end, text[at:end]

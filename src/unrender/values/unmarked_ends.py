@@ -215,7 +215,7 @@ class Follow:
 
     @property
     def _after_value(self) -> tuple[Part, ...]:
-        """The parts of an argument after its value. None of them is a marker, because a marker would end the value."""
+        """The parts of an argument after its value. If one of the parts were a marker, the value would have an end marker."""
         entry = self.entry
         return entry[entry.index(Slot.VALUE) + 1 :]
 
@@ -226,7 +226,7 @@ class Follow:
     def _before_end(self, end: str) -> list[list[str]]:
         """Return the ends of the last value in a turn.
 
-        Each consists of the white space after the argument and before the end of the turn, followed by `end`.
+        An end consists of the white space after the argument and before the end of the turn, followed by `end`.
         """
         # If the format ends a turn with `city: on\n` and `\t<end>`, engines strip `<end>` and leave `\n\t`.
         layouts = dict.fromkeys((self._layout_after + self.trail, self._layout_after))
@@ -243,7 +243,7 @@ class Follow:
         # White space that separates the key from the value is required. Otherwise any word in the value might be a name.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
-        # White space between arguments must be complete, because a value may itself contain one of two line breaks.
+        # If two line breaks separate arguments, both are required, because a value may contain single line breaks.
         if not between.strip():
             return [[*between, *pieces] for pieces in following]
         return [found for pieces in following for found in _after_layout(between, pieces)]
