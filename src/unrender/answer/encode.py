@@ -60,7 +60,7 @@ def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -
 
 
 def run_of(calls: Calls, written: Sequence[str]) -> str:
-    """Return a sequence of calls with all markers around and between them. Returns "" if there are no calls."""
+    """Return the text of a sequence of calls with all markers around and between them. Returns "" if there are no calls."""
     each = (calls.call_open.text + call + calls.call_close.text for call in written)
     return calls.open.text + calls.separator.text.join(each) + calls.close.text if written else ""
 

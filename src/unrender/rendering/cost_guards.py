@@ -334,7 +334,7 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
 # Methods.
 
 
-# Codecs that take linear time. Others take quadratic time, e.g. `"punycode"` and `"idna"`.
+# Codecs that take linear time. `"punycode"` and `"idna"`, for example, take quadratic time.
 _CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
 _CODEC_ERRORS = ("strict", "ignore", "replace")
 _FEW_PIECES = 1000
@@ -434,7 +434,7 @@ def _split_lines(budget: CostBudget, asked: Operands) -> None:
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
     """Return the number of matches in `text`, or an upper bound if `text` is short."""
-    # For short text, counting the matches would cost more than a lower bound saves.
+    # Counting the matches in short text would cost more than a lower bound saves.
     if len(text) <= _FEW_PIECES or not isinstance(text, str):
         return len(text)
     return sum(1 for _ in islice(pattern.finditer(text), 1_000_000))

@@ -61,7 +61,7 @@ class LoadedTemplates:
     response_template: Mapping[str, Any] | None = None
     """The unchanged response template from the tokenizer's configuration."""
     renderer: Callable[..., str] | None = None
-    """A function that renders conversations and replaces the sources."""
+    """A function that renders conversations and is used instead of the sources."""
     variables: tuple[str, ...] = ()
     """Variables that the renderer accepts as `**keywords`."""
     origin: str = field(default="", compare=False)
@@ -290,7 +290,7 @@ def _download(name: str) -> Path:
         ) from None
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(_HUB_FILES)))
-    except Exception as error:  # The hub client raises many types of exceptions, from HTTP errors to file system errors.
+    except Exception as error:  # The hub client raises many types of exceptions, from HTTP to file system errors.
         said = " ".join(str(error).split())[:MAX_SHOWN]
         raise TemplateError(f"{name}: no such file or directory, and not readable from the hub: {said}") from error
 

@@ -118,8 +118,7 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getattr(obj, attribute))
 
     def _found(self, owner: Any, value: Any) -> Any:
-        """Measure a container that is an attribute of an opaque value, since the weight of an opaque value doesn't include its attributes.
-        """
+        """Measure a container that is an attribute of an opaque value. The weight of an opaque value excludes its attributes."""
         if isinstance(value, _CONTAINERS) and is_opaque(owner):
             self.budget.weigh(value)
         return value

@@ -66,7 +66,7 @@ class VariableFinder(CodeGenerator):
         """Record the variables of a scope that come from outside the template."""
         super().enter_frame(frame)
         environment: Any = self.environment
-        # `{{ tools }}` comes from the caller. In `{% set n = 0 %}{{ n }}`, the variable is local.
+        # `{{ tools }}` comes from the caller. In `{% set n = 0 %}{{ n }}`, `n` is a local variable.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
         for name in {*outside} - environment.globals.keys():
             # A variable that is set in a loop is local: `{% for m in messages %}{% if last %}…{% endif %}{% set last = m %}{% endfor %}`.
@@ -127,7 +127,7 @@ def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
             case nodes.Call(node=nodes.Getattr(attr="get"), args=[nodes.Const(value=str(name)), *_]):
                 yield name
             case nodes.Compare(expr=nodes.Const(value=str(name)), ops=[nodes.Operand(op="in" | "notin")]):
-                # `'reasoning' in message` usually looks up a key. An additional name is harmless if `message` is a string.
+                # `'reasoning' in message` usually looks up a key. If `message` is a string, the additional name does no harm.
                 yield name
 
 

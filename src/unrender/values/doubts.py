@@ -1,4 +1,4 @@
-"""Detects damaged markers around a value from the text of the value.
+"""Detects damaged markers around a value by examining the value's text.
 
 If a marker is damaged, the value contains adjacent text of the call:
 

@@ -94,7 +94,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
             if _CLOSES[text[end - 1]] != stack[-1]:
                 break
             stack, state = stack[:-1], NEXT
-        elif len(stack) < depth:  # The list or object is too long, incomplete or too deep for a single step, so read only the bracket.
+        elif len(stack) < depth:  # Read only the bracket of a list or object that is long, incomplete or deep.
             bracket, state = _OPENED[str(kind)]
             stack += bracket
         else:

@@ -78,7 +78,7 @@ class ValueMark:
     doubtful: bool = False
     """True if the value may not end at this mark."""
     idle: bool = False
-    """True for an opener of an argument that can't follow. An idle opener is text unless it has a closer."""
+    """True for an opener of an argument that can't occur here. An idle opener is text unless it has a closer."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ class Lexicon:
     """Tokens of JSON and of similar notations."""
 
     name: str
-    """Prefix that distinguishes this lexicon's grammar rules from those of other lexicons."""
+    """Name that distinguishes this lexicon's grammar rules from those of other lexicons."""
     quotes: tuple[Quotes, ...]
     null: str = "null"
     true: str = "true"

@@ -66,7 +66,7 @@ class Follow:
 
     @cached_property
     def begins(self) -> Finder:
-        """Finds the start of a call, which no value contains. Finds nothing if calls may start like prose."""
+        """Finds the start of a call, which no value contains. Finds nothing if the start of a call may occur in prose."""
         heads = [text.strip() for text in map(text_of, self.further[1:3]) if text.strip()][:1]
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
@@ -85,7 +85,7 @@ class Follow:
         return self._named[wanted]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
-        """Return the end of the value in the complete `text`, and the text that ends the value.
+        """Return the end of the value and the text that ends it, assuming that `text` is complete.
 
         Returns (-1, "") if the value doesn't end.
         """
