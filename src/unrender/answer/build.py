@@ -421,7 +421,7 @@ class _Order:
                 closed = in_sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
                 (inside if text.startswith(start) else others).append(closed)
         # If the prompt already contains the start of reasoning, the grammar for the rest of the answer drops `start`. Reasoning without a
-        # start marker may start with words from the prompt, which are optional.
+        # start marker starts with the prefill, which is optional.
         opened = Literal(start) if markers.start else Optional(Literal(start))
         return Choice((in_sequence(opened, Choice(tuple(inside))), *others))
 

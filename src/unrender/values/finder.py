@@ -32,7 +32,7 @@ class Flow:
     __slots__ = ("_made_of", "_whole", "search")
 
     search: Callable[[str], re.Match[str] | None]
-    """Finds text that ends the free text, or an incomplete match at the end of the chunk."""
+    """Finds text that ends the free text, or a prefix of such text at the end of the chunk."""
     _whole: Callable[[str], re.Match[str] | None]
     """Finds one of the characters, or the first `MAX_HEAD` characters of a literal."""
 

@@ -67,7 +67,7 @@ _FOLLOWING: dict[str | None, int] = {
     "key_text": KEY_STRING,
 }
 _KEYED = (FIRST_KEY, KEY, KEY_STRING)
-"""States that read a key."""
+"""States in which a key is parsed."""
 _OPENED = {"list": ("[", FIRST_ITEM), "object": ("{", FIRST_KEY)}
 _CLOSES = {"]": "[", "}": "{"}
 

@@ -467,7 +467,7 @@ def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape
     """Return "array" or "object" for elements with the given names, or "" for text.
 
     Several items form a list, because the keys of an object are unique. If tags look like HTML and the schema allows a string, elements are
-    text. Exceptions are a list of items, and an object whose keys are in the schema.
+    text. However, a list of items and an object with known keys take precedence if the schema allows them.
     """
     if not names:
         return ""
