@@ -1,7 +1,7 @@
-"""The Answer tree describes all possible answers of one turn as frozen data. The parser and the grammars are built from it.
+"""Describes all possible answers of one turn as frozen data, from which the parser and the grammars are built.
 
-Input: a Format and a Request. Output: an `Answer`. Start with `nodes`, which defines all nodes. `build` makes the tree. `follow` finds the
-texts that can start a call or follow each of its parts. `encode` writes messages, and `literals` splits markers into pieces.
+`build` creates an `Answer` from a Format and a Request. `nodes` defines the nodes of an `Answer`. `follow` finds the text that can start a
+call or follow a part of a call. `encode` encodes messages, and `literals` splits markers into pieces.
 
-Rule: Only this package interprets the fields of a call syntax.
+Rule: only this package interprets the fields of a call syntax.
 """

@@ -1,9 +1,9 @@
-"""Build the Answer tree of one turn from a Format and a Request, and interpret the fields of a call syntax.
+"""Builds the Answer tree of one turn from a Format and a Request, and interprets the fields of a call syntax.
 
-Strategy: Calls depend only on the format, except for the tools that may be called. Calls, reasoning and content are the `parts`. They are
-parsed in any order. `written` has the same parts in the order in which a model generates them.
+Strategy: calls depend only on the format, except for the tools that may be called. An answer's `parts` are its calls, reasoning and
+content, which are parsed in any order. `written` contains the parts in the order in which a model generates them.
 
-Rule: Every generated answer is parsed into the message that it represents.
+Rule: every generated answer is parsed into the message that it represents.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from unrender.messages.wire import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"
-"""White space after reasoning with unknown markers. Most models write a blank line."""
+"""White space after reasoning whose markers the format doesn't define. Most models generate a blank line."""
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
-"""A special token at the end of a text."""
+"""Matches a special token at the end of a string."""
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 
 
@@ -34,11 +34,11 @@ def answer_of(
 ) -> Answer:
     """Return the tree of one answer, from the end of the assistant's header to the end of the turn.
 
-    `known` are reasoning markers that are also parsed at the start of an answer if the format doesn't define them. `siblings` are call
-    syntaxes of other formats that are also parsed.
+    `known` contains reasoning markers that are also parsed at the start of an answer if the format doesn't define them. `siblings` contains
+    call syntaxes of other formats that are also parsed.
     """
     calls = calls_of(format, request)
-    # Text between content markers is always content. To call a tool, the model has to close the content first.
+    # Text between content markers is always content, so the model has to close the content before it calls a tool.
     foreign = siblings if calls and format.content.mode is ContentMode.PLAIN else ()
     others = (calls_in_syntax(format, syntax) for syntax in foreign if syntax not in format.syntaxes)
     calls += [replace(found, tools=offered(request), sibling=True, whole=True) for found in others]
@@ -54,11 +54,11 @@ def answer_of(
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
-    """Yield generated text between parts that isn't a known marker. There should be none."""
+    """Yield generated text between parts that isn't a known marker. There is no unknown text in a correct tree."""
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
-    # Prefills may contain ordinary words, when they open reasoning and after empty reasoning.
+    # Prefills may contain ordinary words when they open reasoning, and after empty reasoning.
     empty, end = (format.reasoning.empty, format.turn.prefill_no_thinking), format.reasoning.end.strip()
     behind = (text.partition(end)[2].strip() for text in empty if end)
     texts = {format._opening.strip(), *behind, *(marker.core for marker in markers)} - {""}
@@ -69,7 +69,7 @@ def _unread(format: Format, answer: Answer) -> Iterator[str]:
         for marker in known if text else ():
             text = text.replace(marker, "")
         yield from [text] if text.strip() else []
-        # Text inside a Tag is reasoning or content.
+        # The text inside a Tag is reasoning or content.
         waiting += () if isinstance(node, Tag) else children(node)
 
 
@@ -87,7 +87,7 @@ def _parts(
 
 
 def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
-    """Return reasoning between these markers, and the white space after it."""
+    """Return reasoning between the given markers, and the white space after it."""
     declared = markers is format.reasoning
     return ReasoningPart(
         open=_marker(format, markers.start) if markers.start.strip() else Marker(),
@@ -99,31 +99,31 @@ def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
 
 
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
-    """Return the reasoning that may start an answer although the format doesn't define it."""
+    """Return the known reasoning markers that may start an answer although the format doesn't define them."""
     own = format.reasoning
-    # Skip openers that the format uses for its parts or between them.
+    # Skip markers that the format itself uses.
     openers = [wrapper.start for wrapper in format._wrappers]
     openers += [marker.text for calls in calls_in(format) for marker in calls.openers]
     taken = {own.start.strip(), *(text.split()[0] for text in openers if text.strip())}
     taken |= {marker.core for marker in _frame(format).between}
-    # If the format defines `<think>`, `<thought>` is also parsed, but only if it ends with `</think>` too.
+    # If the format defines `<think>`, `<thought>` is also parsed, provided that both end with `</think>`.
     others = [other for other in known if other.start.strip() not in taken]
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
 
 def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
-    """Return texts that free text can't contain, because the parser would treat them as markers."""
-    # The parser would read "<tool_call>" in free text as a call, although the model didn't mean one.
+    """Return the strings that free text can't contain, because the parser would treat them as markers."""
+    # For example, the parser would treat `<tool_call>` in free text as the start of a call.
     parts = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     parts += [format._opening, format.reasoning.end]
     frame = _frame(format)
-    # If no prompt writes the header, an answer that starts with it is parsed as the text after the header.
+    # An answer may start with the header if prompts don't contain the header.
     headers = (header for header in frame.headers if header.core in format.turn.unasked)
     texts = [marker.text for marker in (*frame.ends, *frame.dropped, *headers, *frame.joints)]
     texts += [text for part in parts for text in _spellings(format, part)]
     texts += [sign for found in calls for sign in call_signs(found)]
     stops = dict.fromkeys(text.strip() for text in texts if text.strip())
-    # Text ends at the first stop, so a stop inside another one makes the longer one redundant.
+    # A stop that contains another stop is redundant, because text ends at the first stop.
     return tuple(stop for stop in stops if not any(other in stop[:-1] for other in stops if other != stop))
 
 
@@ -139,7 +139,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
 
 
 def offered(request: Request) -> tuple[Tool, ...] | None:
-    """Return the tools that may be called in this turn, or None if any name is allowed."""
+    """Return the tools that may be called in this turn. Returns None if the request doesn't restrict tool names."""
     if request.tool_choice == "named" and request.tools is not None:
         return tuple(tool for tool in request.tools if tool.name == request.named_tool)
     return request.tools
@@ -147,7 +147,7 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 
 @kept(10_000)
 def calls_in(format: Format) -> tuple[Calls, ...]:
-    """Return the calls that the parser recognizes, with the format's own syntax first. They allow any tool name."""
+    """Return the calls that the parser recognizes, with any tool name. The format's own syntax comes first."""
     closing = {marker.core for marker in (*_frame(format).ends, *_frame(format).dropped)}
     return tuple(calls_in_syntax(format, syntax, closing) for syntax in format.syntaxes)
 
@@ -158,22 +158,25 @@ def own_calls(format: Format) -> Calls | None:
 
 
 def _empty_calls(format: Format) -> Iterator[Calls]:
-    """Yield the calls whose empty blocks are parsed even if calls are forbidden. Their markers are special tokens with brackets."""
+    """Yield the calls whose markers consist of special tokens and brackets.
+
+    Empty blocks of these calls are parsed even if calls are forbidden.
+    """
     special = {"", *format.preserved_tokens}
     for calls in calls_in(format):
-        # Models write an empty block, such as `<calls>[]</calls>`, if they don't call a tool.
+        # Models generate an empty block, such as `<calls>[]</calls>`, if they don't call a tool.
         markers = (calls.open, calls.close, calls.call_open, calls.call_close)
         if all(marker.core.strip("[]").strip() in special for marker in markers):
             yield replace(calls, forbidden=True)
 
 
 def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str] = ()) -> Calls:
-    """Return the calls in one syntax. `closing` are markers that end a turn or are dropped."""
+    """Return the calls in one syntax. `closing` contains markers that end a turn or are dropped."""
     turn, own, split = format.turn, syntax is format.tools, _splitter(syntax)
-    # In `Hi <call>` and `</think>\n\n<call>`, white space may be missing.
+    # The white space before a call may be missing, e.g. in `Hi <call>` and `</think>\n\n<call>`.
     joints = _before_calls(turn)
     leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
-    # In `to=f {…}`, only the ` to=` that the template writes after content marks the start of a call.
+    # If calls have no start marker, a call starts at the words between content and call, e.g. ` to=` in `to=f {…}`.
     unmarked = not syntax.openers
     shown = dict.fromkeys(joint for joint in joints[:2] if unmarked and joint.strip())
     opened = _marker(format, syntax.section_start, split)
@@ -195,24 +198,24 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
         cleans=format.cleans_content,
         ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
         leads=tuple(lead for at, lead in enumerate(leads) if not any(longer.endswith(lead) for longer in leads[:at])),
-        # In `weather\n{"city": "Paris"}`, only the line with a tool's name marks the start of a call.
+        # If calls look like `weather\n{"city": "Paris"}`, only a line with a tool's name marks the start of a call.
         on_lines=unmarked and not syntax.arguments.entry and "\n" in _layout(turn.content_to_tools),
         maximum=None if syntax.parallel else 1,
     )
 
 
 def names_matter(format: Format) -> bool:
-    """Return whether the names of tools determine the start of a call.
+    """Return whether calls are recognized by the names of tools.
 
-    This is the case if a call has no marker and starts with a name on its own line.
+    Returns True if a call has no marker and starts with a name on its own line.
     """
     return any(calls.on_lines for calls in calls_in(format))
 
 
 def _takes_commas(syntax: CallSyntax) -> bool:
-    """Return whether calls are a list in code, and commas are needed although the template doesn't show them.
+    """Return whether calls are a list in code, so that commas are accepted even if the template doesn't use them.
 
-    Some templates drop commas (`[f(a="x"b=3)]`) or show only one call. Models write valid code: `[f(a="x", b=3), g()]`.
+    Some templates omit commas (`[f(a="x"b=3)]`) or show only one call. Models generate valid code: `[f(a="x", b=3), g()]`.
     """
     arguments = syntax.arguments
     listed = syntax.section_start.strip()[-1:] == "[" and not syntax.call_start.strip()
@@ -257,34 +260,34 @@ def _marker(format: Format, text: str, split: _Splitter = tokens) -> Marker:
 
 
 def _closer(text: str, split: _Splitter, ends: Collection[str]) -> Marker:
-    """Return the closing marker of calls. If it contains an end of turn, that is a separate piece."""
-    # In `</call><|end|>`, if `<|end|>` ends the turn, engines strip it and return only `</call>`.
+    """Return the closing marker of calls. An end-of-turn marker at its end becomes a separate piece."""
+    # If the closer is `</call><|end|>` and `<|end|>` ends the turn, engines strip `<|end|>` and return only `</call>`.
     core = text.rstrip()
     end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
     apart = f"{text.removesuffix(end)} {end}" if end and text == core else text
     return Marker(text, tuple(split(apart)))
 
 
-# Between parts.
+# Text between parts.
 
 
 def repeated(turn: TurnTexts) -> list[str]:
-    """Return the last token of each header, since models and templates repeat it."""
+    """Return the last token of each header, which models and templates may repeat."""
     return [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
 
 
 @kept(10_000)
 def _frame(format: Format) -> Answer:
-    """Return an answer without parts; the text between parts depends only on the format.
+    """Return an answer without parts. The text between parts depends only on the format.
 
-    A marker with a special token counts anywhere, because text doesn't contain special tokens. A marker made of words counts only at its
-    own position; elsewhere, the same words are text.
+    A marker that contains a special token is recognized everywhere, because text doesn't contain special tokens. A marker that consists of
+    words is recognized only at its own position, and is text elsewhere.
     """
     turn, reasoning, trail = format.turn, format.reasoning, Marker(format.turn.end).lead
-    # Engines strip the stop token, so "<end>" has to end the turn if the model writes "<end><stop>".
+    # If the model generates `<end><stop>`, engines strip the stop token, so `<end>` alone has to end the turn.
     ends = (turn.end, *(trail + end.lstrip() for end in turn.ends))
     others = [getattr(turn, joint) for joint in _JOINTS]
-    # An unmatched `</think>` means nothing if reasoning has a start marker. Without a start marker, it ends reasoning.
+    # An unmatched `</think>` is ignored if reasoning has a start marker, and ends reasoning otherwise.
     if reasoning.mode is not ReasoningMode.DELIMITER and not reasoning.ends_within_start:
         others = [*(end + _after_reasoning(turn) for end in _spellings(format, reasoning.end)), *others]
     dropped = [
@@ -299,7 +302,7 @@ def _frame(format: Format) -> Answer:
         headers=tuple(it for it in _markers(turn.headers) if not holds_token(it.text)),
         joints=tuple(joints),
         call_joints=tuple(joint for joint in joints if joint.text in _before_calls(turn)),
-        # Special tokens are dropped everywhere.
+        # Special tokens are dropped everywhere, so a header that is a special token isn't needed here.
         header=Marker(turn.unasked if turn.unasked.strip() not in ("", *(it.core for it in dropped)) else ""),
         lead=_layout(turn.unasked) + turn.start_to_content,
         trail=trail,
@@ -309,12 +312,12 @@ def _frame(format: Format) -> Answer:
 
 
 def _before_calls(turn: TurnTexts) -> tuple[str, ...]:
-    """Return the joints that may come immediately before calls."""
+    """Return the joints that may immediately precede calls."""
     return turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools
 
 
 def _markers(texts: Iterable[str]) -> Iterator[Marker]:
-    """Yield the texts that are distinctive enough for markers: `∎` is, but `$` occurs in prose."""
+    """Yield a marker for each distinctive string. `∎` is distinctive, but `$` also occurs in prose."""
     for text in dict.fromkeys(texts):
         marker = text.strip()
         if len(marker) > 1 or (not marker.isascii() and unicodedata.category(marker)[0] in "SC"):
@@ -322,7 +325,7 @@ def _markers(texts: Iterable[str]) -> Iterator[Marker]:
 
 
 def names_in_openers(format: Format, blocks: Iterable[Reasoning]) -> Iterator[tuple[str, Reasoning]]:
-    """Yield each tool name for which a call would start like a reasoning block, and that block.
+    """Yield each tool name whose calls would start like a reasoning block, together with that block.
 
     If calls are `<NAME>…</NAME>`, `<think>` starts a call of the tool `think`.
     """
@@ -338,30 +341,30 @@ def names_in_openers(format: Format, blocks: Iterable[Reasoning]) -> Iterator[tu
 
 
 def _spellings(format: Format, marker: str) -> list[str]:
-    """Return all spellings of a marker, the format's own first."""
-    # For example, a format may define that models also write `<tool-call>` for `<tool_call>`.
+    """Return all spellings of a marker, starting with the format's own."""
+    # For example, a format may define `<tool-call>` as another spelling of `<tool_call>`.
     others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
     return [marker, *others] if marker else others
 
 
 def _after_reasoning(turn: TurnTexts) -> str:
-    """Return the longest white space between reasoning and content. White space before calls belongs to the calls."""
-    # In `</think> Hi` and `</think>\n\n<call>`, the space isn't the start of the line breaks.
+    """Return the longest white space between reasoning and content. White space before calls is part of the calls."""
+    # Include the longer white space of `</think>\n\n<call>` only if it starts with the white space of `</think> Hi`.
     to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
     return to_tools if to_tools.startswith(to_content) else to_content
 
 
 def _layout(joint: str) -> str:
-    """Return the joint if it is only white space, else ""."""
+    """Return the joint if it consists of white space, else ""."""
     return "" if joint.strip() else joint
 
 
-# The order in which parts are written.
+# Order of the generated parts.
 
 
 def ending(format: Format) -> Node:
-    """Return the white space between a closing marker and the token that ends the turn, which may be truncated."""
-    # Before "\n<end>", the model writes "\n", or nothing if the engine strips both.
+    """Return the possibly truncated white space between a closing marker and the token that ends the turn."""
+    # An answer before `\n<end>` ends with `\n`, unless the engine strips this line break together with `<end>`.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
     return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if before else EMPTY
@@ -369,22 +372,22 @@ def ending(format: Format) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Arranges the parts of an answer in the order in which a model writes them."""
+    """Arranges the parts of an answer in the order in which a model generates them."""
 
     format: Format
     request: Request
     calls: Calls | None
     """Calls in the format's own syntax, if calls are allowed."""
     stops: tuple[str, ...]
-    """Texts that can't occur in free text."""
+    """Strings that can't occur in free text."""
 
     def whole_answer(self) -> Node:
-        """Return the complete answer. It starts with the header if no prompt writes it."""
+        """Return the complete answer. The answer starts with the header if prompts don't contain the header."""
         unasked = self.format.turn.unasked
         return in_sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
 
     def answer(self) -> Node:
-        """Return the answer after its header: optional reasoning, and the other parts."""
+        """Return the answer after its header: optional reasoning, followed by the other parts."""
         turn, markers = self.format.turn, self.format.reasoning
         if markers.holds_calls and turn.tools_first and self.calls is not None:
             return self.calls_or_answer(self.calls)
@@ -394,9 +397,9 @@ class _Order:
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, Until(self.stops))
         start, end = self.format._opening, markers.end
-        # Text for empty reasoning, e.g. `<think></think>`, with or without the joint after it. It may be part of the prompt.
+        # Empty reasoning, e.g. `<think></think>`, may be part of the prompt. The joint after empty reasoning is optional.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
-        # If the end marker is a word, only white space separates it from the next word.
+        # Skip text that ends with a word, because the next word would become part of it.
         joints = [
             text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
         ]
@@ -405,10 +408,10 @@ class _Order:
         inside = [in_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None:
             inside.append(in_sequence(thought, Literal(turn.reasoning_to_tools), self.calls))
-        # Without a start marker, all text before the end marker is reasoning.
+        # Reasoning without a start marker is all text before the end marker.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
-        if markers.unseen and shown:  # The history may have dropped reasoning before the answer.
+        if markers.unseen and shown:  # The template may have dropped reasoning that precedes the answer.
             others.append(
                 self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format._wrapper_alone)
             )
@@ -417,21 +420,22 @@ class _Order:
                 following = Choice((answer, direct)) if _ends_apart(text) else answer
                 closed = in_sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
                 (inside if text.startswith(start) else others).append(closed)
-        # If the prompt has opened reasoning, the grammar for the rest drops `start`.
-        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words in the prompt aren't a marker.
+        # If the prompt already contains the start of reasoning, the grammar for the rest of the answer drops `start`. Reasoning without a
+        # start marker starts with the prefill, which is optional.
+        opened = Literal(start) if markers.start else Optional(Literal(start))
         return Choice((in_sequence(opened, Choice(tuple(inside))), *others))
 
     def direct(self) -> Node:
         """Return the answer without reasoning."""
         turn, wrapper, beside = self.format.turn, self.format._wrapper_alone, self.format.content_with_calls
         answer = self.content_and_calls(turn.start_to_content, turn.start_to_tools, wrapper)
-        # A wrapper that only separates content from calls may be missing if no calls are possible.
+        # A wrapper that only separates content from calls is optional if no calls are possible.
         missing = wrapper.start and not self.request.tools and beside is not None and not beside.start
         return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
 
     def calls_or_answer(self, calls: Calls) -> Node:
-        """Return calls, after reasoning or alone, or an answer without calls. No call follows the end of reasoning."""
-        # `Thought: …\nAction: f` or `Thought: …\nFinal Answer: Hi`, but not `Final Answer:\nAction: f`.
+        """Return an answer that consists of calls or of content. Calls may follow reasoning, but not the end marker of reasoning."""
+        # `Thought: …\nAction: f` and `Thought: …\nFinal Answer: Hi` are allowed, but `Final Answer:\nAction: f` isn't.
         turn = self.format.turn
         start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
@@ -440,10 +444,13 @@ class _Order:
         return called if self.request._call_required else Choice((replace(self, calls=None).answer(), called))
 
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
-        """Return content and calls, each after its joint."""
+        """Return content and calls.
+
+        `to_content` and `to_tools` are the joints before content and calls. `wrapper` contains the markers around content.
+        """
         turn = self.format.turn
         content = self.content(to_content, wrapper)
-        # Free text includes white space before the end of the turn. JSON and content with a closing marker don't.
+        # Free text includes the white space before the end of the turn, but JSON and content with a closing marker don't.
         closed = wrapper.end.strip() or self.request.response_schema is not None
         ended = ending(self.format) if closed else EMPTY
         if self.calls is None:
@@ -457,24 +464,24 @@ class _Order:
         if beside is not wrapper and beside.wraps_empty:
             only_calls = in_sequence(Literal(to_content + beside.start + beside.end), followed)
         shown = self.calls.openers or turn.content_to_tools.strip()
-        # If the prompt has opened the content's wrapper, it has to be closed before the calls.
+        # If the prompt has opened the content, the content has to be closed before the calls.
         if self.request._call_required:
             opened = in_sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls
         if self.request.response_schema is not None:
             return Choice((in_sequence(content, ended), only_calls))  # The answer is either JSON or a call.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
-            return Choice((content, only_calls))  # After content, the start of a call wouldn't be recognizable.
+            return Choice((content, only_calls))  # The start of a call can't be recognized after content.
         if not turn.tools_first and beside is wrapper:
             return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:
             spoken = in_sequence(self.content(to_content, beside), followed)
             return Choice((in_sequence(content, ended), spoken, only_calls))
         if turn.tools_to_content.strip():
-            return Choice((content, only_calls))  # Text after the calls is a separate turn.
+            return Choice((content, only_calls))  # Text after the calls belongs to a separate turn.
         calls_first = in_sequence(only_calls, self.content(turn.tools_to_content, wrapper))
         if not turn.tools_to_content + wrapper.start + wrapper.end:
-            return Choice((content, calls_first))  # Content may be empty.
+            return Choice((content, calls_first))  # Content after the calls may be empty.
         return Choice((content, only_calls, calls_first))
 
     def content(self, joint: str, wrapper: Content) -> Node:
@@ -484,8 +491,8 @@ class _Order:
 
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:
-    """Return the text for empty reasoning, without the start marker. Some formats use words for it."""
-    # The words in `<think>I need not think.</think>` are the reasoning, so the parser returns them.
+    """Return the text for empty reasoning, without the start marker. Some formats put words between the markers."""
+    # The words in `<think>I need not think.</think>` are reasoning, so the parser returns them.
     words, closer, rest = text.partition(end.strip())
     if words.strip() in ("", start.strip()):
         return Literal(text)
@@ -493,5 +500,5 @@ def _write_words_for_none(text: str, start: str, end: str) -> Node:
 
 
 def _ends_apart(text: str) -> bool:
-    """Return whether a word can follow `text` without becoming part of it."""
+    """Return whether a word may immediately follow `text`, because `text` doesn't end in a letter or digit."""
     return not text[-1].isalnum()

@@ -1,6 +1,6 @@
-"""Write messages in a format: a call, a run of calls, or an entire answer.
+"""Encodes messages in a format: one call, a sequence of calls, or a complete answer.
 
-Analysis uses it to reproduce a template's rendering. Instructions, histories and verification use it to write calls.
+Analysis uses this module to reproduce a template's rendering. Instructions, histories and verification encode calls with this module.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Call = tuple[str, Mapping[str, Any], str]
 
 
 def encode_answer(format: Format, *, content: str = "", reasoning: str = "", calls: Sequence[Call] = ()) -> str:
-    """Return an entire answer, without its header and the end of the turn."""
+    """Return a complete answer, without its header and the end of the turn."""
     turn, markers = format.turn, format.reasoning
     called = encode_calls(own_calls(format), calls)
-    # Without reasoning, calls may still follow its start marker, which isn't closed before them.
+    # If there is no reasoning, calls may still follow the start marker of reasoning, without an end marker.
     inside = markers.holds_calls and calls and (turn.tools_first or not content)
     opened = inside and not content and turn.start_to_tools.strip() == markers.start.strip()
     before = "" if opened else markers.empty
@@ -42,9 +42,9 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
 
 
 def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -> str:
-    """Return the text of calls with all markers; empty if the format has none.
+    """Return the text of calls with all markers. Returns "" if the format has no calls.
 
-    Counters start at `first`, the number of earlier calls.
+    Counters start at `first`, which is the number of earlier calls.
     """
     written: list[str] = []
     if calls is None:
@@ -52,7 +52,7 @@ def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -
     for index, (name, values, call_id) in enumerate(said, start=calls.index_start + first):
         texts = {Slot.NAME: name, Slot.ID: call_id, Slot.INDEX: str(index)}
         before = calls.function[: (*calls.function, Slot.ARGUMENTS).index(Slot.ARGUMENTS)]
-        # Pretty-printed JSON has the indentation of its first line.
+        # Pretty-printed JSON is indented like its first line.
         line = filled(before, texts).rpartition("\n")[2]
         arguments = encode_arguments(values, calls.arguments, margin=line[: len(line) - len(line.lstrip(" "))])
         written.append(filled(calls.function, {**texts, Slot.ARGUMENTS: arguments}))
@@ -60,18 +60,18 @@ def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -
 
 
 def run_of(calls: Calls, written: Sequence[str]) -> str:
-    """Return a run of calls with all markers around and between them; empty if there are no calls."""
+    """Return the text of a sequence of calls with all markers around and between them. Returns "" if there are no calls."""
     each = (calls.call_open.text + call + calls.call_close.text for call in written)
     return calls.open.text + calls.separator.text.join(each) + calls.close.text if written else ""
 
 
 def filled(pieces: Iterable[Element], texts: Mapping[Slot, str]) -> str:
-    """Return the text of markers, with `texts` in the slots between them."""
+    """Return the text of the given markers and slots. `texts` contains the text for each slot."""
     return "".join(piece.text if isinstance(piece, Marker) else texts.get(piece, "") for piece in pieces)
 
 
 def encode_arguments(values: Mapping[str, Any], arguments: ArgumentsPart, *, margin: str = "") -> str:
-    """Return the text of a call's arguments, with the literals around and between them."""
+    """Return the text of a call's arguments, including the literals around and between them."""
     if not values and arguments.empty is not None:
         return arguments.empty
     codec = arguments.codec
@@ -81,6 +81,6 @@ def encode_arguments(values: Mapping[str, Any], arguments: ArgumentsPart, *, mar
         inside = arguments.separator.text.join(encode_entry(key, value, codec, entry) for key, value in kept.items())
     else:
         inside = encode_value(values, codec, margin=margin)
-        if codec.escapes:  # The object is inside a string: `"{\"city\": …}"`.
+        if codec.escapes:  # The object is encoded inside a string: `"{\"city\": …}"`.
             inside = f'"{inside if codec.strings.unquoted else raw_alphabet(codec).written(inside)}"'
     return arguments.open.text + inside + arguments.close.text

@@ -1,7 +1,7 @@
-"""Compute the FOLLOW sets of calls: the texts that may come after a name, after a value, and after all arguments.
+"""Computes the FOLLOW sets of calls: the text that may come after a name, after a value, and after all arguments.
 
-Rule: The parser accepts more than the grammar generates. A generated raw value contains none of the `written_stops`. The parser matches the
-end of a value in pieces, with any white space between them.
+Rule: the parser accepts more than the grammar generates. A generated raw value contains none of the `written_stops`. The parser matches the
+end of a value in pieces, with optional white space between them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 
 
 def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the texts that end a raw value in arguments with one of these schemas."""
-    # In `<a>1</a>`, the value ends at `</a>`. In `a=1, b=2`, it ends before the next argument or the end of the call.
+    """Return the strings that end a raw value in arguments with one of the schemas `objects`."""
+    # In `<a>1</a>`, the value ends at `</a>`. In `a=1, b=2`, a value ends before the next argument or at the end of the call.
     closer = calls.arguments.closer
     own = (closer.text, closer.core, *(other.text for other in closer.others))
     return tuple(dict.fromkeys(own if closer else (*_next_arguments(calls.arguments, objects), *_written_after(calls))))
 
 
 def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[str, ...]:
-    """Return the closing tag of the argument `key`, or nothing if its name isn't in such a tag.
+    """Return the closing tag of the argument `key`. Returns nothing if the tag doesn't contain the argument's name.
 
-    In `<html><b>so</b></html>`, only its own tag ends a value, unless lists and objects are tags too. With `counted`, nested tags of the
-    same name are counted.
+    A value such as `<html><b>so</b></html>` ends only at the argument's own tag, unless lists and objects are tags too. If `counted` is
+    True, the opening tag is returned too, so that nested tags with the same name can be counted.
     """
     entry, codec = arguments.entry, arguments.codec
     at = entry.index(Slot.VALUE)
@@ -48,7 +48,7 @@ def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[s
 
 
 def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the texts that may start another argument. They include its name if `objects` define all names."""
+    """Return the strings that may start another argument. If `objects` define all names, the strings include the name."""
     between = arguments.between if arguments.open_ended else arguments.separator.text
     apart = between.strip() or between
     objects = list(objects)
@@ -56,15 +56,16 @@ def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tupl
     known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
     if not known or not 0 < len(names) <= MAX_SMALL:
         return (apart,) if apart else ()
-    # In `<a>1<b>2`, the first value ends at `<b>`, since `<` could be part of raw text.
+    # Raw text may contain `<`, so the names are needed: in `<a>1<b>2`, the first value ends at `<b>`.
     after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
     return tuple(f"{between.lstrip() or between}{name}{literal_of(after)}" for name in names)
 
 
 def _written_after(calls: Calls) -> tuple[str, ...]:
-    """Return the texts that may follow the last argument of a call, stripped of white space."""
-    # `f(a=1)` ends at `)`. Without a closing marker, arguments end at the end of the call. Without an end of the call, they end at the next
-    # call or at the end of all calls. White space alone isn't enough, since text may contain line breaks.
+    """Return the strings that may follow the last argument of a call, stripped of white space."""
+    # `f(a=1)` ends at `)`. If the arguments have no closing marker, they end at the end of the call. If the call has no end marker either,
+    # its arguments end at the next call or at the end of all calls. White space alone doesn't end arguments, since text may contain line
+    # breaks.
     function = calls.function
     further = calls.separator.text + calls.call_open.text + literal_of(function[0])
     ways = (
@@ -80,7 +81,10 @@ def _written_after(calls: Calls) -> tuple[str, ...]:
 
 
 def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow:
-    """Return a finder for the ends of values without an end marker. `ends` are ends of turn, which may follow white space `trail`."""
+    """Return a finder for the ends of values that have no end marker.
+
+    `ends` contains the end-of-turn markers. `trail` is white space that may precede an end-of-turn marker.
+    """
     arguments, function = calls.arguments, calls.function
     name, at = function.index(Slot.NAME), function.index(Slot.ARGUMENTS)
     after_name: Elements = (arguments.open,) if at == name + 1 else function[name + 1 : name + 2]
@@ -96,28 +100,28 @@ def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow
 
 
 def as_skeleton(pieces: Iterable[Element]) -> tuple[str | Slot, ...]:
-    """Return the text of each marker, and slots unchanged."""
+    """Convert markers to text, and leave slots unchanged."""
     return tuple(piece.text if isinstance(piece, Marker) else piece for piece in pieces)
 
 
 def after_arguments(calls: Calls) -> list[str]:
-    """Return the texts that may follow a call's last argument: the end of the call or of all calls, or the next call."""
+    """Return the strings that may follow a call's last argument: the end of the call or of all calls, or the next call."""
     begins = calls.call_open.pieces or first_pieces(calls.function[0])
-    # In `<|end|>calls<|sep|>`, `<|sep|>` alone closes nothing if it also occurs in the markers of arguments.
+    # If `<|end|>calls<|sep|>` closes calls, but `<|sep|>` also occurs in the markers of arguments, `<|sep|>` alone isn't a closer.
     inside = [literal_of(piece).strip() for piece in (*calls.arguments.entry, *calls.function[: calls.last_slot])]
     closers = [it for it in calls.all_closers if len(it) < 2 or not any(it in text != it for text in inside)]
-    # If `</|x| call>` and `</|x| value>` start the same, use the complete marker.
+    # If `</|x| call>` and `</|x| value>` start with the same piece, use the complete marker.
     whole = [marker.core for marker in (*calls.closing, calls.close) if marker and marker.pieces[0] not in closers]
     return [*closers, *without_fences(whole), *without_fences(begins)]
 
 
 def first_pieces(*parts: Element) -> tuple[str, ...]:
-    """Return the first piece of the first part, if it's a marker."""
+    """Return the first piece of the first part if that part is a marker."""
     return next((part.pieces[:1] for part in parts[:1] if isinstance(part, Marker)), ())
 
 
 def after_part(calls: Calls, i: int) -> list[str]:
-    """Return the texts that may follow slot `i` of a call. Arguments and words without meaning may be missing."""
+    """Return the strings that may follow slot `i` of a call. Arguments and meaningless words may be missing."""
     arguments = calls.arguments
     found: list[str] = []
     for part in calls.function[i + 1 :]:
@@ -126,7 +130,7 @@ def after_part(calls: Calls, i: int) -> list[str]:
             found += tokens(arguments.empty or "")[:1]
         else:
             found += tokens(literal_of(part))[:1]
-        # A call may be only `now`. If arguments are optional, the text after them also ends the name.
+        # A call may consist of just a tool's name. If arguments are optional, the text after the arguments also ends the name.
         left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.empty == "")
         if literal_of(part).strip() or (isinstance(part, Slot) and part is not Slot.ANY and not left_out):
             return found
@@ -134,8 +138,8 @@ def after_part(calls: Calls, i: int) -> list[str]:
 
 
 def after_entries(calls: Calls) -> list[str]:
-    """Return the texts that may follow the last argument, if arguments have their own markers."""
-    # Without a marker that closes the arguments, the end of the call or the start of the next one does.
+    """Return the strings that may follow the last argument if arguments have their own markers."""
+    # If no marker closes the arguments, they end at the end of the call or at the start of the next call.
     at = calls.function.index(Slot.ARGUMENTS) + 1
     inside = first_pieces(calls.function[at]) if at < calls.last_slot else ()
     ends = calls.arguments.close.pieces[:1] or (*inside, *after_arguments(calls))
@@ -148,24 +152,24 @@ def after_entries(calls: Calls) -> list[str]:
 
 
 def after_value(calls: Calls) -> list[str]:
-    """Return the texts that end a raw value, each with all, some or none of its leading white space."""
+    """Return the strings that end a raw value, with all, some or none of their leading white space."""
     arguments, closer = calls.arguments, calls.arguments.closer
     if closer:
         texts = [closer.lead + text for text in (*(it.core for it in closer.spelled), *after_closer(calls))]
     else:
-        # In `|>a<x>true|>b<x>1`, there is no separator, so the text before the next key ends a value.
+        # If there is no separator, as in `|>a<x>true|>b<x>1`, a value ends at the text before the next key.
         between = (
             arguments.separator.text if arguments.separator else literal_of(arguments.entry[0]),
             arguments.close.text,
         )
         texts = [*(closer.text + text.rstrip() for text in between if text.strip()), *after_arguments(calls)]
-    # In `\n</v>`, the line break before the closer isn't part of the value. It is optional: `</v>`.
+    # White space before the closer, e.g. the line break in `\n</v>`, isn't part of the value and is optional.
     variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
     return [*variants, *(form for _, form in arguments.codec.escapes)]
 
 
 def after_closer(calls: Calls) -> tuple[str, ...]:
-    """Return the end of the function and of the call as one text, which is too long to be part of a value by chance."""
+    """Return the end of the function and of the call as one string, which is too long to occur in a value by chance."""
     function = literal_of(calls.function[-1]).strip()
     whole = (function + calls.call_close.text).strip()
     return (whole,) if function and whole != function else ()
@@ -175,7 +179,7 @@ def after_closer(calls: Calls) -> tuple[str, ...]:
 
 
 def call_signs(calls: Calls) -> Iterator[str]:
-    """Yield the markers that identify a call, alone or together with a tool's name."""
+    """Yield the strings that identify a call: markers, or markers together with a tool's name."""
     chain, names = calls.openers, [tool.name for tool in calls.tools or ()]
     if not chain:
         after_name = literal_of(calls.function[1]) + _begins_arguments(calls)
@@ -186,22 +190,22 @@ def call_signs(calls: Calls) -> Iterator[str]:
     for marker in (marker for marker, alone in zip(chain, shown, strict=True) if alone):
         yield from (spelling.pieces[0].rstrip("[{") for spelling in marker.spelled)
     if all(alone or (at and not is_distinctive(heads[at])) for at, alone in enumerate(shown)):
-        return  # No other marker starts a call.
+        return  # No other marker can start a call.
     hidden = dict.fromkeys(head for head, alone in zip(heads, shown, strict=True) if not alone)
     said = [head for head in hidden if is_distinctive(head) and not head.startswith("```")]
-    # `Action:\n[` is specific to the format. `{"name": "` and `Action:` also occur in prose, but not with a tool's name.
+    # `Action:\n[` occurs only in this format. `{"name": "` and `Action:` also occur in prose, but not together with a tool's name.
     if calls.own and not shown[0] and is_phrase(chain[0].core):
         yield chain[0].core
     elif not said or not calls.envelope:
         yield from _named(calls, chain, names)
-    # Models may write white space before the JSON in `[TOOL_CALLS][{...}`.
+    # White space is allowed before the JSON in `[TOOL_CALLS][{...}`.
     if calls.envelope:
         yield from (head + space + bracket for head in said for space in ("", " ", "\n") for bracket in "[{")
 
 
 def _named(calls: Calls, chain: list[Marker], names: list[str]) -> Iterator[str]:
-    """Yield the text immediately before a tool's name, together with the name: `<function=now`, `{"name": "now"`."""
-    # Limit the total length of all names, since an automaton has a state for each character.
+    """Yield the text immediately before a tool's name, together with the name, e.g. `<function=now` or `{"name": "now"`."""
+    # Limit the total length of all names, since the automaton has a state for each character.
     cut = MAX_SMALL // max(1, len(names))
     at = calls.function.index(Slot.NAME) if Slot.NAME in calls.function else 0
     before = literal_of(calls.function[at - 1]) if at else ""
@@ -215,9 +219,9 @@ def _named(calls: Calls, chain: list[Marker], names: list[str]) -> Iterator[str]
 
 
 def _begins_arguments(calls: Calls) -> str:
-    """Return the text at the start of the arguments; "" if a call has more than two parts before them."""
+    """Return the text at the start of the arguments. Returns "" if more than two parts of a call precede the arguments."""
     arguments = calls.arguments
-    # `f({` and `f(a=` start a call. A parenthesis alone also occurs in prose about f.
+    # A call starts with a name and the start of its arguments, as in `f({` or `f(a=`. In prose, a parenthesis may follow the name `f`.
     if Slot.ARGUMENTS not in calls.function[:3]:
         return ""
     return arguments.open.text if arguments.entry or arguments.open.text else "{"

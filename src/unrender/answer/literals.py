@@ -1,4 +1,4 @@
-"""Split literals into pieces that may be separated by white space, and recognize those that don't occur in prose."""
+"""Splits literals into pieces that may be separated by white space, and recognizes literals that don't occur in prose."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable
 
 TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]|\[\|[^\[\]\s]+\|\]")
-"""A special token in one of the common spellings."""
+"""Matches a special token in one of the common spellings."""
 _PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
-"""A word of prose with punctuation, or the start of a code block, such as ` ```json ` and ` ```tool_code `."""
+"""Matches a word of prose with punctuation, or the start of a code block, such as ` ```json ` or ` ```tool_code `."""
 _FENCED = re.compile(r"```\w*")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
-"""Edges of pieces that aren't separated by white space: at a fence, between two tags, and between a token and a list."""
+"""Matches at boundaries that contain no white space: at a fence, between two tags, and between a token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
 _KEYED_EDGE = re.compile(r'(?<=>)(?=\{)|(?<=\{)(?=")|(?<=":)(?=.)|(?<=",)(?=")|(?<=\})(?=<)')
-"""Positions where white space may be added: between the JSON tokens around a name, and between that JSON and its markers."""
+"""Matches where white space may be inserted: between the JSON tokens around a name, and between JSON and its markers."""
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 
@@ -26,22 +26,22 @@ def tokens(text: str) -> list[str]:
 
 
 def json_tokens(text: str) -> list[str]:
-    """Split a literal around JSON. Like `tokens`, but each bracket and key of the JSON is a separate piece."""
+    """Split a literal that contains JSON. Each bracket and key of the JSON becomes a separate piece."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
-    # `<call>{"name": ` becomes `<call>`, `{`, `"name"`, `:`. White space may be between any two pieces.
+    # White space may be inserted between the pieces. For example, `<call>{"name": ` is split into `<call>`, `{`, `"name"` and `:`.
     tail = _JSON_TAIL.search(text, start)
     end = tail.start() if tail else len(text)
     return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
 
 
 def keyed_tokens(text: str) -> list[str]:
-    """Split a literal of a call with the name both in JSON and before it: `f<args>{"name":"f","args":{…}}`."""
+    """Split a literal of a call that contains the name twice, before the JSON and inside it: `f<args>{"name":"f","args":{…}}`."""
     return [piece for token in tokens(text) for piece in _KEYED_EDGE.split(token)]
 
 
 def without_fences(pieces: Iterable[str]) -> list[str]:
-    """Return the pieces without Markdown fences, because a fence may be missing."""
+    """Return the pieces except Markdown fences, because a fence may be missing."""
     return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
 
 
@@ -60,7 +60,7 @@ def is_distinctive(opener: str) -> bool:
 
 
 def is_sign(piece: str) -> bool:
-    """Return whether a piece is distinctive, and neither a word of prose nor the start of a code block."""
+    """Return whether a piece is distinctive, but neither a word of prose nor the start of a code block."""
     return is_distinctive(piece) and not _PROSE_WORD.fullmatch(piece)
 
 

@@ -1,9 +1,10 @@
 """Loads declared formats: data files for syntax that no template shows, each with a reason.
 
 `declared_formats` reads the library's own JSON files and those in users' folders (an environment variable, a configuration folder,
-installed packages). A file contains the fields `name`, `why` and `format`. If it also contains the field `evidence`, the file completes
-derived formats: the template's source must contain all texts of `all`, one text of `any`, and none of `none`. Empty evidence matches every
-template. `markers/reasoning.json` lists reasoning markers that are always parsed, each with a reason.
+installed packages). A file contains the fields `name`, `why` and `format`. A file with the additional field `evidence` completes derived
+formats whose template matches the evidence. The template's source must contain all strings in `all`, one of those in `any`, and none of
+those in `none`. Empty evidence matches every template. `markers/reasoning.json` lists reasoning markers that are always parsed, each with a
+reason.
 
 Rules: evidence and code refer to markers, never to model names. All files pass the same checks, and errors name the file and the field.
 """
@@ -34,7 +35,7 @@ __all__ = ["Declared", "Signs", "declared_formats", "read_declared", "read_decla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """Evidence for a declared format: texts that the template's source must contain, and texts that it must not."""
+    """Evidence for a declared format: strings that the template's source must contain, and strings that it must not contain."""
 
     all: tuple[str, ...] = ()
     any: tuple[str, ...] = ()
@@ -45,21 +46,21 @@ class Signs:
             raise FormatError("expected texts, found an empty one", "evidence")
 
     def found_in(self, source: str) -> bool:
-        """Return True if the source contains all required texts and none of the forbidden ones."""
+        """Return True if `source` contains all required strings and none of the forbidden ones."""
         some = not self.any or any(text in source for text in self.any)
         return some and all(text in source for text in self.all) and not any(text in source for text in self.none)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A complete or partial format that is written by hand as data, with the reason. No rendering shows its syntax."""
+    """A complete or partial format for syntax that no rendering shows. It is written by hand as data, with the reason."""
 
     name: str
     why: str
     format: Format
     evidence: Signs | None = None
     origin: str = ""
-    """Path of the file; "" for the library's own formats."""
+    """Path of the file. Empty for the library's own formats."""
 
     def __post_init__(self) -> None:
         for field, text in (("name", self.name), ("why", self.why)):
@@ -68,7 +69,7 @@ class Declared:
 
 
 def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
-    """Parse a declared format from JSON. Raises `FormatError` with `where` and the field if it's malformed."""
+    """Parse a declared format from JSON. Raises `FormatError` with `where` and the field if the format is malformed."""
     try:
         declared: Declared = decode(Declared, json.loads(text), where="")
     except FormatError as error:
@@ -79,12 +80,12 @@ def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
 
 
 def read_declared_file(path: Path) -> Declared:
-    """Return the declared format in a user's file. Raises `FormatError` with the path if it's malformed."""
+    """Return the declared format in a user's file. Raises `FormatError` with the path if the format is malformed."""
     return read_declared(read_text_of(path), where=str(path), origin=str(path))
 
 
 def read_text_of(path: Path) -> str:
-    """Return the contents of a user's file. Raises `FormatError` with the path if it can't be read."""
+    """Return the contents of a user's file. Raises `FormatError` with the path if the file can't be read."""
     try:
         return read_regular(path, most=MAX_DOCUMENT).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -93,7 +94,7 @@ def read_text_of(path: Path) -> str:
 
 @cache
 def known_reasoning() -> tuple[Reasoning, ...]:
-    """Return the well-known reasoning markers, each pair as a `Reasoning`. The data file gives the reason for each pair."""
+    """Return the well-known reasoning markers, each pair as a `Reasoning`."""
     data = json.loads((resources.files(__name__) / "markers" / "reasoning.json").read_text("utf-8"))
     pairs = [(pair["start"], pair["end"]) for pair in data["markers"]]
     return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)
@@ -101,7 +102,7 @@ def known_reasoning() -> tuple[Reasoning, ...]:
 
 @cache
 def known_calls() -> tuple[Declared, ...]:
-    """Return call syntaxes that models write regardless of their template, each as a format."""
+    """Return call syntaxes that models generate regardless of their template, each as a format."""
     return _listed("calls.json")
 
 
@@ -121,13 +122,13 @@ def _listed(file: str) -> tuple[Declared, ...]:
 GROUP = "unrender.formats"
 """Entry point group. Each entry point is a package with JSON files, or the path of a folder."""
 FORMATS_VARIABLE = "UNRENDER_FORMATS"
-"""Environment variable with a list of folders, separated as in PATH."""
+"""Environment variable that contains a list of folders, separated as in `PATH`."""
 
 
 def folders() -> tuple[Path, ...]:
-    """Return the existing folders in order: from packages, the environment variable, and the user's configuration.
+    """Return the existing folders: first those from packages, then the environment variable, then the user's configuration.
 
-    Raises `FormatError`, naming the source of the path, if a folder doesn't exist.
+    If a folder doesn't exist, raises `FormatError` with the source of its path.
     """
     found = [*_installed()]
     for name in filter(None, os.environ.get(FORMATS_VARIABLE, "").split(os.pathsep)):
@@ -165,7 +166,7 @@ def _folder(point: EntryPoint) -> Path:
 
 
 def declared_formats() -> tuple[Declared, ...]:
-    """Return all declared formats. The library's own are sorted by name, and the users' by folder and file.
+    """Return all declared formats: the library's own, sorted by name, and the users', sorted by folder and file.
 
     Files are read once per process. Raises `FormatError` with the path if a file is malformed or reuses a name.
     """
@@ -173,7 +174,7 @@ def declared_formats() -> tuple[Declared, ...]:
 
 
 def texts_of_users() -> tuple[tuple[Path, str], ...]:
-    """Return the contents of the users' files as read by this process, from which `declared_formats` is built.
+    """Return the contents of the users' files for `declared_formats`, as read by this process.
 
     Raises `FormatError` with the path if a file can't be read.
     """
@@ -223,6 +224,6 @@ def _own() -> tuple[Declared, ...]:
 
 
 def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
-    """Return True if both syntaxes parse the same calls, i.e. if they differ only in white space around markers."""
+    """Return True if both syntaxes parse the same calls and differ at most in white space around markers."""
     shapes = [(*tools.markers[:2], *tools.function, *tools.arguments.entry) for tools in (one, other)]
     return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1

@@ -130,8 +130,8 @@ def check_references(grammar: Grammar) -> None:
 def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsupported, ...]]:
     """Return the grammar for generating one turn, and the schema keywords that it can't enforce.
 
-    If the request doesn't restrict tool names, the calls in the grammar aren't changed. Raises `GrammarError` if `check_request` or
-    `check_references` does, if no answer contains the required number of calls, or if an `End` isn't last.
+    If the request doesn't restrict tool names, the grammar's calls aren't changed. Raises `GrammarError` if `check_request` or
+    `check_references` fails, if no answer can contain the required number of calls, or if text may follow an `End`.
     """
     check_request(request)
     check_references(grammar)
@@ -460,7 +460,10 @@ def _is_silent(node: Node, rules: frozenset[str]) -> bool:
 
 
 def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
-    """Return whether `node` can match. If `calls` is False, only matches without calls count. `rules` contains the rules that can match."""
+    """Return whether `node` can match any text.
+
+    `rules` contains the rules that can match. If `calls` is False, matches that contain calls are ignored.
+    """
     match node:
         case Tag(role=Role.CALL) if not calls:
             return False

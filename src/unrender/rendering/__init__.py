@@ -1,11 +1,11 @@
 """Loads templates and renders them in a sandbox with limits.
 
-A template is loaded from a path, a hub id, a source or a function. It renders conversations to text, or returns the reason for an error.
+A template is loaded from a path, a hub id, a source or a function. Rendering a conversation returns text, or the reason for an error.
 
-Open `template` first: it compiles a source once for many renderings. `loading` finds the source. `sandbox` is Jinja with a cost for every
-operation: `template_ast` rewrites operations that Jinja doesn't report, `cost_guards` measures operations in advance, `cost` sums up their
-cost, and `printing` keeps memory addresses out of the text.
+`template` compiles a source once for many renderings, and `loading` finds the source. `sandbox` is Jinja with a cost for every operation:
+`template_ast` rewrites operations that Jinja doesn't report, `cost_guards` measures operations in advance, `cost` sums up their cost, and
+`printing` removes memory addresses from text.
 
-Rule: anything that can grow is measured before it's created. Templates are untrusted programs, and Python can't be interrupted from
+Rule: everything that can grow is measured before it's created. Templates are untrusted programs, and Python code can't be interrupted from
 outside.
 """

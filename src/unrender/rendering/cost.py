@@ -1,8 +1,8 @@
 """Counts the cost of a rendering, and raises an error before a malicious template exceeds its limits.
 
-Strategy: Python can't be interrupted from outside. So every operation (a loop iteration, a call, a filter, an operator) is counted *before*
-it runs, and everything that can grow (text, lists) is measured before it's created. No single step takes long, and the clock is checked
-after a fixed amount of work.
+Strategy: Python code can't be interrupted from outside. Every operation (a loop iteration, a call, a filter, an operator) is therefore
+counted *before* it runs, and everything that can grow (text, lists) is measured before it's created. No single step takes long, and the
+clock is checked after a fixed amount of work.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from unrender.rendering.printing import values_inside
 _BULK = 50_000
 """Number of characters copied, searched or compared between two clock checks."""
 _STEP = _BULK // 64
-"""Cost of a step in characters. The clock is checked every 64 steps."""
+"""Cost of a step, in characters. The clock is checked every 64 steps."""
 _ITEM = 8
-"""Cost of a list item in characters."""
+"""Cost of a list item, in characters."""
 _NODE = 12
-"""Cost of a nested value in characters, in addition to its text."""
+"""Cost of a nested value, in characters, without the cost of its text."""
 
-# WebAssembly has no thread clock, so it uses the wall clock.
+# The thread clock is missing in WebAssembly, which uses the wall clock instead.
 now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 
 class Exhausted(Exception):
-    """A rendering exceeded a limit, which is named in the message."""
+    """Raised if a rendering exceeds a limit. The message names the limit."""
 
 
 class CostBudget:
-    """The remaining part of a rendering's `Limits`. All methods raise `Exhausted` if a limit is exceeded."""
+    """Counts the cost of a rendering against its `Limits`. All methods raise `Exhausted` if a limit is exceeded."""
 
     __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
 
@@ -52,7 +52,7 @@ class CostBudget:
             self.check()
 
     def check(self) -> None:
-        """Compare steps and time with the limits."""
+        """Raise `Exhausted` if the number of steps or the elapsed time exceeds its limit."""
         self._unseen = 0
         if self._steps > self._limits.rendering_steps:
             raise Exhausted(f"the template needs more than {self._limits.rendering_steps} steps")
@@ -60,17 +60,17 @@ class CostBudget:
             raise Exhausted(f"the template needs more than {self._limits.rendering_seconds} seconds")
 
     def text(self, characters: int) -> None:
-        """Count a text of `characters`, before or after it's created."""
+        """Count text of the given length, before or after the text is created."""
         if characters > self._limits.rendering_characters:
             raise Exhausted(f"the template makes a text of more than {self._limits.rendering_characters} characters")
-        # `{% for i in range(9999) %}{% set _ = kept.append(long ~ i) %}{% endfor %}`: each text is allowed, but not all together.
+        # The total length is limited too, because a loop may keep many pieces of text: `{% set _ = kept.append(long ~ i) %}`.
         self._made += characters
         if self._made > 10 * self._limits.rendering_characters:
             raise Exhausted(f"the template makes more than {10 * self._limits.rendering_characters} characters of text")
         self._work(characters)
 
     def read(self, characters: int) -> None:
-        """Count a search or copy of a text of `characters`, even if no new text is created."""
+        """Count a search in text of the given length, or a copy of the text."""
         self.step()
         self._work(characters)
 
@@ -84,13 +84,14 @@ class CostBudget:
         self._work(_ITEM * count)
 
     def weigh(self, value: Any) -> int:
-        """Return the approximate length of `value` as text. Shared parts are counted each time.
+        """Return the approximate length of `value` as text. Shared parts are counted each time they occur.
 
         Nested lists can be small in memory but huge as text, so they're measured before they're printed, compared or hashed.
         """
         if isinstance(value, str | bytes):
             return len(value)
-        # `x = [x, x]`, repeated sixty times, is 60 lists in memory, but 2 ** 60 as text. Going level by level reaches the limit quickly.
+        # If `x = [x, x]` is repeated sixty times, there are 60 lists in memory, but 2 ** 60 as text. Counting one level at a time reaches
+        # the limit quickly.
         total, depth, level, limit = 0, 0, [value], self._limits.rendering_characters
         while level:
             deeper: list[Any] = []
@@ -99,7 +100,7 @@ class CostBudget:
                 if kind is str:
                     total += len(item) + 4
                     continue
-                if kind is dict:  # fast path for most containers
+                if kind is dict:  # Fast path for most containers.
                     deeper += item
                     deeper += item.values()
                 elif isinstance(item, str | bytes):

@@ -1,11 +1,11 @@
-"""Guards for the operators, filters, methods and format strings of a template. Guards measure the cost before an operation runs.
+"""Guards for the operators, filters, methods and format strings of a template. Guards measure the cost of an operation before it runs.
 
 Rules:
 - Guards never change values. They raise `Exhausted` if an operation is too expensive, and `TypeError` if it makes no sense in a template.
-- Expensive operations are listed in the tables. An unlisted filter is cheap, and its result isn't larger than its input.
+- Expensive operations are listed in tables. An unlisted filter is cheap, and its result isn't larger than its input.
 - Templates can't use unlisted methods of built-in values.
-- `%` format strings are scanned like in Python, and all widths and precisions are summed up in advance.
-- `str.format` is done by Jinja's sandboxed formatter. Each field is measured before it's written, after nested fields are resolved.
+- `%` format strings are scanned as in Python. The sum of all widths and precisions is counted in advance.
+- `str.format` uses Jinja's sandboxed formatter. Nested fields are resolved first, and then each field is measured before it's formatted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Operands:
         return self.value if isinstance(self.value, TEXT) else str(self.value)
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
-        """Return the argument at this position or with this name."""
+        """Return the argument with the given position or name."""
         return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
 
 
@@ -57,20 +57,21 @@ Guard = Callable[[CostBudget, Operands], None]
 
 
 def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> None:
-    """Count the result of `left operator right` in advance. `operator` is one of `+ - * ** %`."""
+    """Count the result of `left operator right` in advance. `operator` is one of `+`, `-`, `*`, `**` and `%`."""
     if isinstance(left, int) and isinstance(right, int):
         bits, more = left.bit_length(), right.bit_length()
-        # The size of a product or power is known in advance: `2 ** 10` has at most 2 * 10 bits.
+        # The maximum size of a product or power is known in advance: `2 ** 10` needs at most 2 * 10 bits.
         if {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more)) > limits.MAX_INTEGER_BITS:
             raise Exhausted(_INTEGER_ERROR)
     elif operator == "+":
-        # `[1] + "a"` has no size. Python raises an error, which is reported as the template's own.
+        # Operands of different types, as in `[1] + "a"`, have no common size. Python raises an error, which is reported as an error of the
+        # template.
         if any(isinstance(left, kinds) and isinstance(right, kinds) for kinds in (TEXT, (list, tuple))):
             _guard_size(budget, left, len(left) + len(right))
     elif operator == "%" and isinstance(left, TEXT):
         guard_percent(budget, Operands(left, (right,)))
     elif operator == "*":
-        # Either operand may be the number: `"ab" * 9999999` and `9999999 * "ab"` are equal.
+        # Either operand may be the number: `"ab" * 9999999` and `9999999 * "ab"` are equivalent.
         for value, times in ((left, right), (right, left)):
             if isinstance(times, int) and isinstance(value, (*TEXT, list, tuple)):
                 _guard_size(budget, value, max(0, len(value) * times))
@@ -78,7 +79,7 @@ def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> 
 
 def guard_result(budget: CostBudget, result: Any) -> None:
     """Count the result of a filter or a call."""
-    # Methods of a caller's objects aren't listed, so only their results can be measured.
+    # The methods of a caller's objects aren't listed, so only their results can be measured.
     if isinstance(result, (*TEXT, list, tuple)):
         _guard_size(budget, result, len(result))
     elif isinstance(result, int):
@@ -86,14 +87,15 @@ def guard_result(budget: CostBudget, result: Any) -> None:
 
 
 def guard_integer(value: int) -> None:
-    """Raise `Exhausted` for integers that are too large to calculate with."""
+    """Raise `Exhausted` for integers that are too large for further calculations."""
     if value.bit_length() > limits.MAX_INTEGER_BITS:
         raise Exhausted(_INTEGER_ERROR)
 
 
 def guard_keys(budget: CostBudget, asked: Operands) -> None:
-    """Guard `dict(…)`, `namespace(…)` and `update`, which use their arguments as keys."""
-    # String hashes are randomized. But numbers and tuples can be chosen to collide, which makes a dict quadratic.
+    """Guard `dict(…)`, `namespace(…)` and `update`, which use parts of their arguments as keys."""
+    # Hashes of strings are randomized. But a template can choose numbers and tuples whose hashes collide, so that building a dict takes
+    # quadratic time.
     odd = 0
     for items in asked.given:
         budget.weigh(items)
@@ -106,8 +108,8 @@ def guard_keys(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_padding(budget: CostBudget, asked: Operands) -> None:
-    """Guard `center`, `indent` and `expandtabs`, which may pad each line or tab."""
-    # `"a\nb" | indent(9)` adds spaces to each line, and `indent("> ")` adds the text itself. Both count as widths.
+    """Guard `center`, `indent` and `expandtabs`, which may pad each line or replace each tab."""
+    # The widths are numbers, as in `"a\nb" | indent(9)`, or the lengths of strings, as in `indent("> ")`.
     widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
     text = asked.text
     budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
@@ -115,22 +117,22 @@ def guard_padding(budget: CostBudget, asked: Operands) -> None:
 
 def guard_replace(budget: CostBudget, asked: Operands) -> None:
     """Guard the filter and method `replace`."""
-    # The result is largest if a short text is replaced: `"aaaa" | replace("a", x * 1000)`.
+    # The result may be much larger than the input if the replaced text is short: `"aaaa" | replace("a", x * 1000)`.
     old, new, *_ = (*asked.given, "", "")
     budget.text(len(asked.text) + count_of(asked.text, old) * budget.weigh(new))
 
 
 def guard_join(budget: CostBudget, asked: Operands) -> None:
-    """Guard the filter `join`. Its input contains the items, and its argument is the separator."""
+    """Guard the filter `join`. The input contains the items, and the argument is the separator."""
     count = len(asked.value) if isinstance(asked.value, Sized) else 0
     budget.items(count)
     budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
 
 
 def guard_percent(budget: CostBudget, asked: Operands) -> None:
-    """Guard `%`. Each field may print all arguments, padded to the widths in the format string."""
+    """Guard `%`. Each field may print all arguments, padded to the width in the format string."""
     text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
-    # In `"%*d" % (9999999, 1)` the width is an argument. For each `*`, all integer arguments are added up.
+    # A width may be an argument, as in `"%*d" % (9999999, 1)`. For each `*`, the sum of all integer arguments is counted.
     given = [*asked.given, *(item for value in asked.given if isinstance(value, tuple) for item in value)]
     from_arguments = sum(abs(item) for item in given if isinstance(item, int))
     widths = sum(from_arguments if width is None else width for width in percent_widths(text))
@@ -142,12 +144,12 @@ def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
     size = budget.weigh(asked.value)
     if size > limits.MAX_SLOW_TEXT:
         raise Exhausted(f"the template searches a text of more than {limits.MAX_SLOW_TEXT} characters")
-    # `text | wordwrap(1, wrapstring=long)` inserts an argument after each letter.
+    # `text | wordwrap(1, wrapstring=long)` inserts the argument after each character.
     budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
 
 def guard_numeric(_: Any, value: Any) -> None:
-    """Raise `TypeError` for strings, since `%` would format and `*` would repeat them."""
+    """Raise `TypeError` for strings, since `%` would format strings and `*` would repeat them."""
     if not isinstance(value, int | float):
         raise TypeError(f"expected a number, found {type(value).__name__}")
 
@@ -160,13 +162,13 @@ def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
 
 
 def count_of(text: Any, part: Any) -> int:
-    """Return the number of occurrences of `part`, or an upper bound if the types differ."""
+    """Return the number of occurrences of `part` in `text`. If the types differ, return an upper bound."""
     kinds = str if isinstance(text, str) else (bytes, bytearray)
     return text.count(part) if isinstance(part, kinds) else len(text) + 1
 
 
 def _guard_size(budget: CostBudget, value: Any, size: int) -> None:
-    """Count a string or list of this size, built from `value`."""
+    """Count a string or list of the given size that is created from `value`."""
     if isinstance(value, TEXT):
         budget.text(size)
     else:
@@ -178,7 +180,7 @@ def _guard_text(budget: CostBudget, asked: Operands) -> None:
 
 
 def _guard_items(budget: CostBudget, asked: Operands) -> None:
-    """Guard operations that iterate over all items, or split an attribute's name."""
+    """Guard operations that iterate over all items, or split the name of an attribute."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
     if any(isinstance(item, str) and len(item) > limits.MAX_SLOW_TEXT for item in asked.given):
@@ -187,7 +189,7 @@ def _guard_items(budget: CostBudget, asked: Operands) -> None:
 
 def _guard_unique(budget: CostBudget, asked: Operands) -> None:
     guard_slow_list(budget, asked)
-    # `items | unique` hashes each item like a dict key.
+    # `items | unique` hashes each item, like a key of a dict.
     if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
         guard_keys(budget, Operands(None, ([(item,) for item in asked.value],)))
 
@@ -200,7 +202,7 @@ def _guard_batches(budget: CostBudget, asked: Operands) -> None:
 def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(budget, asked.value)
     budget.step()
-    # `1 | round(400000000)` computes `10 ** 400000000`.
+    # Rounding computes a power: `1 | round(400000000)` would compute `10 ** 400000000`.
     if any(isinstance(item, int) and abs(item) > limits.MAX_REPETITIONS for item in asked.given):
         raise Exhausted(f"the template rounds to more than {limits.MAX_REPETITIONS} digits")
 
@@ -228,14 +230,14 @@ FILTERS: Mapping[str, Guard] = MappingProxyType(
     }
 )
 LISTING_FILTERS = frozenset(FILTERS) - {"map", "reject", "rejectattr", "select", "selectattr"}
-"""Filters whose guard needs all items. Other filters iterate lazily."""
+"""Filters whose guard needs all items. All other filters iterate lazily."""
 
 
 # Format strings.
 
 _NUMBER = re.compile(r"\d+")
 _DIGITS = 12
-"""Number of digits of a width that are read. Longer widths exceed the limits anyway."""
+"""Maximum number of digits that are parsed in a width. Longer widths exceed the limits anyway."""
 _CONVERSION = re.compile(r"[-+ #0]*(\*|\d*)(?:\.(\*|\d*))?")
 _PARENTHESIS = re.compile(r"[()]")
 
@@ -250,7 +252,7 @@ class Formatting:
         self._method = method
 
     def __call__(self, *args: Any, **kwargs: Any) -> str:
-        """Return the formatted text, with the type of the format string."""
+        """Return the formatted text as a string of the format string's type."""
         text: str = self._method.__self__
         environment, fields = self._environment, cast("Mapping[str, Any]", kwargs)
         environment.budget.read(len(text))
@@ -258,7 +260,7 @@ class Formatting:
             if kwargs or len(args) != 1 or not isinstance(args[0], Mapping):
                 raise TypeError("format_map() takes exactly one mapping")
             fields, args = args[0], ()
-        # `("<b>{}</b>" | safe).format(x)` escapes x, like `format` in markupsafe.
+        # As in markupsafe, `("<b>{}</b>" | safe).format(x)` escapes `x`.
         escapes = {"escape": text.escape} if isinstance(text, Markup) else {}
         formatter = (_EscapeFormatter if escapes else _Formatter)(environment, **escapes)
         formatter.budget = environment.budget
@@ -275,10 +277,10 @@ def is_format_method(value: Any) -> bool:
 
 
 def percent_widths(text: str) -> Iterator[int | None]:
-    """Yield every width and precision in a `%` format string; None for `*`, which refers to an argument."""
+    """Yield each width and precision in a `%` format string. Yields None for `*`, which refers to an argument."""
     at = text.find("%")
     while at >= 0:
-        # In `"%(a(b))5d"`, the name contains parentheses, and the width follows it.
+        # The name in parentheses may contain parentheses. In `"%(a(b))5d"`, the width follows the name.
         conversion = _CONVERSION.match(text, _end_of_name(text, at + 1))
         assert conversion is not None
         yield from (None if part == "*" else int(part[:_DIGITS]) for part in conversion.groups() if part)
@@ -286,7 +288,7 @@ def percent_widths(text: str) -> Iterator[int | None]:
 
 
 def _end_of_name(text: str, at: int) -> int:
-    """Return the end of the `(name)` that starts at `at`. Nested parentheses are counted, as in Python."""
+    """Return the end of the `(name)` at `at`. Nested parentheses are matched, as in Python."""
     if not text.startswith("(", at):
         return at
     depth = 0
@@ -298,7 +300,7 @@ def _end_of_name(text: str, at: int) -> int:
 
 
 class _Measured:
-    """Formatter mixin that measures each field before it's written."""
+    """Formatter mixin that measures each field before it's formatted."""
 
     budget: CostBudget
 
@@ -306,7 +308,7 @@ class _Measured:
         return super().convert_field(self._printable(value), conversion)  # type: ignore[misc]
 
     def format_field(self, value: Any, format_spec: str) -> Any:
-        # `"{:>9999999}"`, or `"{:{w}}"` with `w` already resolved. Any number in the specification may be a width.
+        # Any number in the specification may be a width, as in `"{:>9999999}"`. In `"{:{w}}"`, the nested field is already resolved.
         widths = sum(int(digits[:_DIGITS]) for digits in _NUMBER.findall(format_spec))
         self.budget.text(widths)
         written = super().format_field(self._printable(value), format_spec)  # type: ignore[misc]
@@ -332,7 +334,7 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
 # Methods.
 
 
-# These codecs take linear time. `"punycode"` and `"idna"` take quadratic time.
+# Codecs that take linear time. `"punycode"` and `"idna"`, for example, take quadratic time.
 _CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
 _CODEC_ERRORS = ("strict", "ignore", "replace")
 _FEW_PIECES = 1000
@@ -342,23 +344,23 @@ _LONG_NUMBER = re.compile(r"\d{4}")
 
 
 def is_listed(value: Any, name: str) -> bool:
-    """Return whether a template may use this attribute.
+    """Return whether a template may use the attribute `name`.
 
-    Attributes of types that aren't built into Python are always allowed.
+    All attributes are allowed for types that aren't built into Python.
     """
     methods = _methods_of(value)
     return methods is None or name in methods or (isinstance(value, tuple) and name in getattr(value, "_fields", ()))
 
 
 def guard_method(budget: CostBudget, name: str, asked: Operands) -> None:
-    """Count the result of calling the method `name` of `asked.value`, in advance."""
+    """Count the result of calling the method `name` of `asked.value` in advance."""
     methods = _methods_of(asked.value)
     guard = (_OF_OTHERS if methods is None else methods).get(name, _weigh_all)
     guard(budget, asked)
 
 
 def guard_date_format(pattern: str) -> None:
-    """Raise `Exhausted` for `strftime` patterns with large widths. Some C libraries pad `%1000000d`."""
+    """Raise `Exhausted` for `strftime` patterns with large widths, because some C libraries pad `%1000000d`."""
     if len(pattern) > 1000 or _LONG_NUMBER.search(pattern):
         raise Exhausted("strftime: expected a format of at most 1000 characters without large widths")
 
@@ -382,7 +384,7 @@ def _weigh_owner(budget: CostBudget, asked: Operands) -> None:
 
 
 def _sort(budget: CostBudget, asked: Operands) -> None:
-    # With `messages.sort(key=f)`, Python would call `f` outside the sandbox.
+    # Python would call the function `f` in `messages.sort(key=f)` outside the sandbox.
     if asked.kwargs.get("key") is not None:
         raise exceptions.SecurityError("sort: expected no key function")
     _weigh_owner(budget, asked)
@@ -395,13 +397,13 @@ def _extend(budget: CostBudget, asked: Operands) -> None:
 
 
 def _hash_key(budget: CostBudget, asked: Operands) -> None:
-    # `known.get(((x, x), (x, x)))` hashes nested tuples, and shared parts each time.
+    # Hashing a nested tuple, as in `known.get(((x, x), (x, x)))`, hashes shared parts each time they occur.
     if asked.args and not isinstance(asked.args[0], str):
         budget.weigh(asked.args[0])
 
 
 def _read(budget: CostBudget, asked: Operands) -> None:
-    # `text.startswith((a, b, …))` tries all strings of a tuple.
+    # An argument may be a tuple of strings, as in `text.startswith((a, b, …))`, and all of them are tried.
     budget.read(len(asked.value) + sum(len(item) for item in asked.given if isinstance(item, TEXT)))
     for item in asked.given:
         if isinstance(item, tuple):
@@ -410,7 +412,7 @@ def _read(budget: CostBudget, asked: Operands) -> None:
 
 def _compare(budget: CostBudget, asked: Operands) -> None:
     _read(budget, asked)
-    # `"aaa…a".find("aa…ab")` compares almost all characters at every position.
+    # A search such as `"aaa…a".find("aa…ab")` compares almost all characters at every position.
     if any(
         isinstance(item, TEXT) and len(asked.value) * len(item) > limits.MAX_TEXT_COMPARISONS for item in asked.given
     ):
@@ -419,7 +421,7 @@ def _compare(budget: CostBudget, asked: Operands) -> None:
 
 def _split(budget: CostBudget, asked: Operands) -> None:
     _compare(budget, asked)
-    # Count the pieces in advance, since `"a,a,a,…".split(",")` creates them all at once.
+    # Count the pieces in advance, since `"a,a,a,…".split(",")` creates all pieces at once.
     separator, most = asked.argument(0, "sep"), asked.argument(1, "maxsplit", -1)
     pieces = _count_of_matches(_WORD, asked.value) if separator is None else count_of(asked.value, separator)
     budget.items(1 + (min(most, pieces) if isinstance(most, int) and most >= 0 else pieces))
@@ -431,8 +433,8 @@ def _split_lines(budget: CostBudget, asked: Operands) -> None:
 
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
-    """Return the number of matches, or an upper bound if the text is short."""
-    # For short texts, the search would cost more than the better bound is worth.
+    """Return the number of matches in `text`, or an upper bound if `text` is short."""
+    # Counting the matches in short text would cost more than a lower bound saves.
     if len(text) <= _FEW_PIECES or not isinstance(text, str):
         return len(text)
     return sum(1 for _ in islice(pattern.finditer(text), 1_000_000))
@@ -453,7 +455,7 @@ def _code(budget: CostBudget, asked: Operands) -> None:
 
 
 def _translate(budget: CostBudget, asked: Operands) -> None:
-    # `("a" * 1000).translate({97: long})`: each letter may become the longest text in the table.
+    # Each character may be replaced by the longest text in the table: `("a" * 1000).translate({97: long})`.
     budget.text(len(asked.value) * budget.weigh(asked.given))
 
 
@@ -490,8 +492,8 @@ _BYTES: Mapping[str, Guard] = MappingProxyType(
 _STR: Mapping[str, Guard] = MappingProxyType(
     {name: guard for name, guard in _BYTES.items() if name not in ("decode", "hex")}
     | {"encode": _code, "maketrans": _translation, "translate": _translate}
-    | {"format": _free, "format_map": _free}  # Measured field by field by `Formatting`.
-    | {"striptags": guard_slow_text, "unescape": _read}  # Methods of escaped text.
+    | {"format": _free, "format_map": _free}  # `Formatting` measures each field.
+    | {"striptags": guard_slow_text, "unescape": _read}  # Additional methods of escaped text.
 )
 _NUMBERS = (
     *("bit_count", "bit_length", "real", "imag", "numerator", "denominator"),
@@ -517,12 +519,12 @@ METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
     ),
     ((range,), {"start": _free, "stop": _free, "step": _free, "count": _weigh_all, "index": _weigh_all}),
     ((KeysView, ValuesView, ItemsView), {}),
-    # `joiner.mro()` would give access to all classes, so code has no attributes in templates.
+    # Functions and classes have no attributes in templates, because `joiner.mro()` would give access to all classes.
     ((type, FunctionType, BuiltinFunctionType, MethodType, MethodWrapperType), {}),
 )
-"""Maps types of values to their attributes and the guards of these."""
+"""Maps types of values to their allowed attributes, with a guard for each attribute."""
 
-# Values of the caller, e.g. dates, keep all attributes that Jinja's sandbox allows.
+# Values of the caller, e.g. dates, have all attributes that Jinja's sandbox allows.
 _OF_OTHERS: Mapping[str, Guard] = MappingProxyType(
     {"strftime": lambda _budget, asked: guard_date_format(str(asked.argument(0, "format", "")))}
 )

@@ -4,7 +4,7 @@ Rules:
 - Files are read, never executed.
 - If several files contain a template, the one that transformers prefers is used. Later files in `_PLACES` take precedence.
 - Every error is a `TemplateError` with the path and the expected content.
-- Only the metadata of a GGUF file is read, no tensors. Every length in the metadata is checked against the file's size.
+- Only the metadata of a GGUF file is read, not its tensors. Every length in the metadata is checked against the file's size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONFIG = "tokenizer_config.json"
 _TOKENS = "special_tokens_map.json"
 _JINJA = "chat_template.jinja"
 _ADAPTER = "adapter_config.json"
-"""Written by PEFT next to the weights of an adapter."""
+"""File that PEFT writes next to the weights of an adapter."""
 _MORE = "additional_chat_templates"
 _PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
 _HUB_FILES = (*_PLACES, _TOKENS, _ADAPTER, _JINJA, f"{_MORE}/*.jinja")
@@ -44,31 +44,31 @@ _GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
 _MORE_TOKENS = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _LISTED_TOKENS = "additional_special_tokens"
 _GGUF_NAMES = ("unknown", "seperator", "padding", "cls", "mask")
-"""GGUF's names of `_MORE_TOKENS`, in the same order. The misspelling is GGUF's own."""
+"""GGUF's names for `_MORE_TOKENS`, in the same order. The misspelling is GGUF's own."""
 _GGUF_MORE = {token: f"tokenizer.ggml.{name}_token_id" for token, name in zip(_MORE_TOKENS, _GGUF_NAMES, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTemplates:
-    """The named sources of a template, at least one, and its special tokens."""
+    """The named sources of a template and its special tokens. There is at least one source."""
 
     sources: Mapping[str, str]
-    """Maps a name, e.g. `default`, `tool_use` or `rag`, to a source."""
+    """Maps names, e.g. `default`, `tool_use` or `rag`, to sources."""
     bos_token: str = ""
     eos_token: str = ""
     special_tokens: Mapping[str, Any] = field(default_factory=dict)
-    """Other special tokens, by variable name, e.g. `sep_token`."""
+    """Other special tokens, keyed by variable name, e.g. `sep_token`."""
     response_template: Mapping[str, Any] | None = None
     """The unchanged response template from the tokenizer's configuration."""
     renderer: Callable[..., str] | None = None
-    """A function that renders conversations, instead of the sources."""
+    """A function that renders conversations and is used instead of the sources."""
     variables: tuple[str, ...] = ()
-    """Variables that the renderer accepts in `**keywords`."""
+    """Variables that the renderer accepts as `**keywords`."""
     origin: str = field(default="", compare=False)
     """Path or hub id of the template, for error messages."""
 
     def named(self, name: str | None) -> LoadedTemplates:
-        """Return only the source with this name, for requests with and without tools. None selects all sources.
+        """Return only the source with the given name, for requests with and without tools. If `name` is None, return all sources.
 
         Raises `TemplateError` if there is no source with this name.
         """
@@ -99,8 +99,7 @@ class LoadedTemplates:
 def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     """Load from a model directory, a single file, or a hub id such as `organisation/model`.
 
-    A hub id needs the `hub` extra and downloads a few small files. Raises `TemplateError` if nothing is found, or if it contains no chat
-    template.
+    A hub id requires the `hub` extra and downloads a few small files. Raises `TemplateError` if the model or its chat template isn't found.
     """
     path = Path(path_or_id)
     with _reading(path):  # `is_dir` raises `OSError` if the name is too long.
@@ -116,9 +115,9 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
 
 
 def load_file(path: str | PathLike[str]) -> LoadedTemplates:
-    """Load a GGUF file, a `.json` file with a `chat_template`, or a template's source.
+    """Load a GGUF file, a `.json` file with a `chat_template`, or a file that contains a template's source.
 
-    Raises `TemplateError` if the file is missing, unreadable, or contains no chat template.
+    Raises `TemplateError` if the file is missing or unreadable, or contains no chat template.
     """
     path = Path(path)
     with _reading(path):
@@ -136,7 +135,7 @@ def load_file(path: str | PathLike[str]) -> LoadedTemplates:
 
 
 def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
-    """Load a downloaded model directory. Raises `TemplateError` if it contains no chat template."""
+    """Load a downloaded model directory. Raises `TemplateError` if the directory contains no chat template."""
     path = Path(path)
     sources: dict[str, str] = {}
     with _reading(path):
@@ -155,7 +154,7 @@ def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
 
 
 def _base_model(path: Path) -> str:
-    """Return a hint to load the base model if the directory contains an adapter; "" otherwise."""
+    """Return a hint to load the base model if the directory contains an adapter. Returns "" otherwise."""
     if not (path / _ADAPTER).is_file():
         return ""
     base = _read_json(path / _ADAPTER).get("base_model_name_or_path")
@@ -194,7 +193,7 @@ def _named(template: Any, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _token(value: Any) -> str:
-    """Return a token given as a string or as an object with `content`."""
+    """Return a token that is given as a string or as an object with `content`."""
     if isinstance(value, dict):
         value = value.get("content")
     return value if isinstance(value, str) else ""
@@ -234,7 +233,7 @@ def _token_of_id(metadata: Mapping[str, Any], key: str) -> str:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Convert exceptions from reading files into a `TemplateError` with the path."""
+    """Convert exceptions that occur while files are read into a `TemplateError` with the path."""
     try:
         yield
     except (OSError, RecursionError, ValueError) as error:
@@ -259,17 +258,17 @@ def _read(path: Path) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; an empty one if the file doesn't exist."""
+    """Return the object in a JSON file. Returns an empty object if the file doesn't exist."""
     if not path.is_file():
         return {}
     text = _read(path)
     try:
         data = json.loads(text)
-    except ValueError as error:  # Includes numbers with too many digits.
+    except ValueError as error:  # `ValueError` is also raised for numbers with too many digits.
         raise TemplateError(f"{path}: expected JSON: {error}") from None
     except RecursionError:
         raise TemplateError(f"{path}: expected JSON, found lists or objects nested too deeply") from None
-    if isinstance(data, str):  # A `chat_template.json` may contain just the template, as a JSON string.
+    if isinstance(data, str):  # A `chat_template.json` may consist of a JSON string that contains the template.
         return {"chat_template": data}
     if not isinstance(data, dict):
         raise TemplateError(f"{path}: expected a JSON object, found {type(data).__name__}")
@@ -327,14 +326,14 @@ class _Reader:
         if self._take(4) != MAGIC:
             raise TemplateError(f"{path}: expected a GGUF file, found no {MAGIC.decode()!r} at its start")
         version = self._take(4)
-        # The file doesn't state its byte order, so use the one in which the version is valid.
+        # The byte order isn't specified in the file, so try both byte orders. The version number is valid in only one of them.
         self._order = next((order for order in "<>" if struct.unpack(order + "I", version)[0] in _VERSIONS), "")
         if not self._order:
             found = struct.unpack("<I", version)[0]
             raise TemplateError(f"{path}: expected GGUF version 2 or 3, found version {found}")
 
     def pairs(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
-        self._number("Q")  # Number of tensors.
+        self._number("Q")  # Skip the number of tensors.
         found = {}
         for _ in range(self._number("Q")):
             key, kind = self._string(), self._number("I")
@@ -354,7 +353,7 @@ class _Reader:
             return self._string() if keep else self._pass(self._number("Q"))
         if kind == _ARRAY:
             inner, count = self._number("I"), self._number("Q")
-            # Token lists have 100,000 entries. Numbers are skipped in one step, strings one by one.
+            # Lists of tokens have 100,000 entries. Numbers are skipped in a single step, strings one at a time.
             if inner in _NUMBERS and not keep:
                 return self._pass(count * struct.calcsize(_NUMBERS[inner]))
             values = (self._value(inner, depth + 1, keep=keep) for _ in range(count))

@@ -1,7 +1,8 @@
-"""Inspects the values of a template, and makes their text the same in every process.
+"""Inspects the values of a template, and converts them to text that is the same in every process.
 
-Rules: data (strings, numbers, lists, dicts, …) is printed like in Python. Other values are *opaque*: methods, functions, iterators, and
-objects of Jinja or the caller. They're printed without memory addresses. A method is printed as its name, and other code as `<callable>`.
+Rules: data (strings, numbers, lists, dicts, …) is printed as in Python. All other values are *opaque*: methods, functions, iterators, and
+objects of Jinja or the caller. Opaque values are printed without memory addresses. A method is printed as its name, and any other code as
+`<callable>`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined
 _ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _METHODS = (MethodType, BuiltinMethodType, MethodDescriptorType)
 _CODE = (*_METHODS, FunctionType, type)
-"""Types whose text would contain the names of internal code."""
+"""Types that Python would print with the names of internal code."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 class _Shown:
-    """Replacement for an opaque value when it's printed."""
+    """Printable replacement for an opaque value."""
 
     __slots__ = ("_repr", "_text")
 
@@ -40,7 +41,7 @@ class _Shown:
 
 
 def values_inside(value: Any) -> Iterable[Any]:
-    """Return the items of a container, including keys. Empty for strings, numbers and opaque values."""
+    """Return the items of a container, including keys. Returns nothing for strings, numbers and opaque values."""
     if isinstance(value, _ATOMS):
         return ()
     if isinstance(value, _ROWS):
@@ -53,13 +54,13 @@ def values_inside(value: Any) -> Iterable[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return `value`, or a copy with its opaque parts replaced by printable ones.
+    """Return `value` with its opaque parts replaced by printable ones.
 
-    The value must have been weighed, since this never returns for a value that contains itself.
+    Weigh `value` first, since this function never returns for a value that contains itself.
     """
     if isinstance(value, _ATOMS):
         return value
-    # `{{ messages.append }}` is a common mistake. Python would print `<built-in method append of list object at 0x7f…>`.
+    # A template may contain `{{ messages.append }}` by mistake. Python would print `<built-in method append of list object at 0x7f…>`.
     if isinstance(value, _CODE):
         shown = f"<method {value.__name__}>" if isinstance(value, _METHODS) else "<callable>"
         return _Shown(shown)
@@ -69,7 +70,7 @@ def plain(value: Any) -> Any:
 
 
 def without_addresses(text: str) -> str:
-    """Return the text without memory addresses such as ` at 0x7f…`."""
+    """Return `text` without memory addresses such as ` at 0x7f…`."""
     return _ADDRESS.sub("", text)
 
 

@@ -1,8 +1,8 @@
 """Compiles a template's source into code that can't access Python internals or exceed its budget.
 
-Strategy: Jinja's sandbox, configured as in transformers, plus a `CostBudget`. Every loop iteration, call, filter, operator and output
-counts against the budget. Jinja has hooks for most of these. For the others, the syntax tree is rewritten before code is generated
-(`Rewriting`).
+Strategy: Jinja's sandbox is configured as in transformers, with an additional `CostBudget`. Every loop iteration, call, filter, operator
+and output counts against the budget. Jinja provides hooks for most operations. For other operations, the syntax tree is rewritten before
+code is generated (see `Rewriting`).
 
 Rules:
 - Templates may change lists and dicts (`ids.append(…)`), since each rendering gets its own copies.
@@ -40,13 +40,13 @@ _DICT_ATTRIBUTES = frozenset(dir(dict))
 
 
 class Sandbox(SandboxedEnvironment):
-    """The Jinja environment of one template. Each thread has its own budget."""
+    """The Jinja environment of one template. The budget is separate for each thread."""
 
     code_generator_class = template_ast.VariableFinder
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
-        # `optimized` would compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
+        # With `optimized=True`, Jinja would compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -59,13 +59,13 @@ class Sandbox(SandboxedEnvironment):
         self.undeclared: dict[str, bool] = {}
         self._thread = threading.local()
         self._limits = limits
-        # The order matters: our `tojson` gets a guard like any other filter, but the filters for `template_ast` don't need one.
+        # The order matters: `tojson` gets a guard like any other filter, but the filters for `template_ast` don't need one.
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
         self.tests |= {name: _guarded_test(self.tests[name], _weighed) for name in _COMPARING_TESTS}
         self.tests |= {name: _guarded_test(self.tests[name], cost_guards.guard_numeric) for name in _CALCULATING_TESTS}
-        del self.globals["lipsum"]  # Generates random text, so renderings would differ.
+        del self.globals["lipsum"]  # Remove `lipsum`, because it generates random text.
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = _strftime_with(clock)
 
@@ -86,7 +86,7 @@ class Sandbox(SandboxedEnvironment):
         return "".join(texts)
 
     def printable(self, value: Any) -> Any:
-        """Return `value` in printable form, without memory addresses. Raises `Exhausted` if it's too large."""
+        """Return `value` in printable form, without memory addresses. Raises `Exhausted` if `value` is too large."""
         if isinstance(value, str | int | float):
             return value
         self.budget.weigh(value)
@@ -101,16 +101,16 @@ class Sandbox(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """Return `obj[argument]`, or the attribute with that name."""
+        """Return `obj[argument]`, or the attribute `argument`."""
         self.budget.step()
         if isinstance(argument, tuple):
             self.budget.weigh(argument)
         return self._found(obj, super().getitem(obj, argument))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return the attribute, or else `obj[attribute]`."""
-        # `message.items` is a dict method, as usual in Jinja; `message.role` can only be an item.
-        if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # fast path for most lookups
+        """Return the attribute `attribute`, or `obj[attribute]` if there is no such attribute."""
+        # As usual in Jinja, `message.items` is a method of the dict. `message.role` can only be an item.
+        if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # Fast path for most lookups.
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
         if type(obj) is Namespace:
             variables = variables_of(obj)
@@ -118,36 +118,36 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getattr(obj, attribute))
 
     def _found(self, owner: Any, value: Any) -> Any:
-        """Measure a container that is an attribute of an opaque value, since weighing its owner doesn't include it."""
+        """Measure a container that is an attribute of an opaque value. The weight of an opaque value excludes its attributes."""
         if isinstance(value, _CONTAINERS) and is_opaque(owner):
             self.budget.weigh(value)
         return value
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Return whether a template may use this attribute."""
+        """Return whether a template may use the attribute `attr`."""
         return super().is_safe_attribute(obj, attr, value) and cost_guards.is_listed(obj, attr)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Return the replacement for the methods `format` and `format_map` of strings; None for other values."""
+        """Return a replacement for the methods `format` and `format_map` of strings. Returns None for other values."""
         return cost_guards.Formatting(self, value) if cost_guards.is_format_method(value) else None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
         """Call `__obj` if the budget allows it."""
         budget = __self.budget
         budget.step()
-        # `"{0.__class__}".format(x)` would escape the sandbox, so Jinja's formatter is used instead.
+        # Use Jinja's formatter, because `"{0.__class__}".format(x)` would escape the sandbox.
         __obj = __self.wrap_str_format(__obj) or __obj
-        # `{{ loop(item.children) }}` is a loop too, with one iteration per child.
+        # The call `{{ loop(item.children) }}` is also a loop, with one iteration per child.
         if isinstance(__obj, LoopContext):
             args = tuple(_Counted(arg, budget) for arg in args)
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
             cost_guards.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
-            # `", ".join([f])` would print the memory address of `f`.
+            # Convert the arguments, since `", ".join([f])` would print the memory address of `f`.
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
             budget.check()
-        # `dict(o)` hashes keys chosen by the template, and all multiples of 2 ** 61 - 1 have the same hash.
+        # `dict(o)` hashes keys that the template chooses, and hashes may collide: all multiples of 2 ** 61 - 1 have the same hash.
         elif __obj is dict or __obj is Namespace:
             args = tuple(_listed(arg, budget) for arg in args)
             cost_guards.guard_keys(budget, Operands(None, args, kwargs))
@@ -157,7 +157,7 @@ class Sandbox(SandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         template_ast.check_size(source, self._limits)
-        # Facts are read first, since rewriting adds filters. The variables are only known after code generation.
+        # Read the facts before rewriting, which adds filters. Variables are only known after code generation.
         facts = template_ast.read_facts(source)
         code = super()._generate(template_ast.Rewriting().visit(source), *args, **kwargs)
         local = (name for name, is_local in self.undeclared.items() if is_local)
@@ -166,7 +166,7 @@ class Sandbox(SandboxedEnvironment):
 
 
 class _Generation(Extension):
-    """`{% generation %}…{% endgeneration %}`: marks assistant text for training, and renders its content."""
+    """The tag `{% generation %}…{% endgeneration %}`, which marks assistant text for training. Only the content of the tag is rendered."""
 
     tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
 
@@ -176,7 +176,7 @@ class _Generation(Extension):
 
 
 class _Counted:
-    """An iterable that counts each item as a step. Loops need its length, so it isn't a generator."""
+    """An iterable that counts each item as a step. Loops need its length, which a generator doesn't have."""
 
     __slots__ = ("_budget", "_items")
 
@@ -234,7 +234,7 @@ def _weighed(environment: Sandbox, value: Any) -> Any:
 
 @pass_environment
 def _sized(environment: Sandbox, value: Any) -> Any:
-    """Count the cost of searching or slicing a value, and return the value."""
+    """Count the cost of searching or slicing `value`, and return `value`."""
     environment.budget.read(len(value) if isinstance(value, str | list | tuple) else 0)
     return value
 
@@ -243,7 +243,7 @@ def _sized(environment: Sandbox, value: Any) -> Any:
 def _spread(environment: Sandbox, items: Any) -> list[Any]:
     """Count the arguments that `*items` passes to a call."""
     budget = environment.budget
-    # The length of `f(*range(10 ** 9))` is known before the arguments are created.
+    # A known length, as in `f(*range(10 ** 9))`, is counted before the arguments are created.
     if isinstance(items, Sized):
         budget.items(len(items))
     return list(_Counted(items, budget))
@@ -267,7 +267,7 @@ _REWRITTEN = {
 
 @pass_context
 def _finalize(context: Context, value: Any) -> Any:
-    """Count an output. Passing the context keeps Jinja from computing constants at compile time."""
+    """Count an output. The parameter `context` keeps Jinja from computing constants at compile time."""
     environment = context.environment
     assert isinstance(environment, Sandbox)
     environment.budget.step()
@@ -279,7 +279,7 @@ def _listed(value: Any, budget: CostBudget) -> Any:
 
 
 def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that runs its guard first and counts its result.
+    """Return a filter that runs the guard before the filter and counts the filter's result.
 
     Jinja passes the context or environment to filters that request it.
     """
@@ -292,7 +292,7 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
-        # The result of `map` in `messages | map(…) | sort` has no length until it's a list.
+        # Convert a lazy filter's result to a list, such as `map` in `messages | map(…) | sort`, because it has no length.
         if name in cost_guards.LISTING_FILTERS:
             value = _listed(value, budget)
         if name in cost_guards.WRITING_FILTERS:
@@ -324,7 +324,7 @@ def _guarded_test(function: Any, guard: Callable[[Sandbox, Any], Any]) -> Callab
 
 @pass_environment
 def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
-    """Return an attribute, but never an item: `value | attr(name)`."""
+    """Return an attribute, as in `value | attr(name)`. Items are never returned."""
     name = str(environment.printable(name))
     if not hasattr(value, name):
         return environment.undefined(obj=value, name=name)
@@ -333,7 +333,7 @@ def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
 
 @pass_environment
 def _first(environment: Sandbox, items: Any) -> Any:
-    """Return the first item instead of a random one, so a conversation always has the same prompt."""
+    """Return the first item. A random item would change the prompt of a conversation."""
     return items[0] if items else environment.undefined("No random item, sequence was empty.")
 
 
@@ -346,20 +346,20 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Write JSON like transformers: without HTML escaping, and with non-ASCII characters unchanged.
+    """Encode JSON as transformers does: without HTML escaping, and with non-ASCII characters unchanged.
 
-    The results of `map` and `select`, which Python's encoder rejects, are written as lists, like in other engines.
+    The results of `map` and `select` are encoded as lists, as in other engines, because Python's encoder would reject them.
     """
     budget = environment.budget
     value = _listed(value, budget)
     size = budget.weigh(value)
     encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-    # `x | tojson(separators=(long, ":"))` writes `long` between all items.
+    # A separator may be long and is repeated for each item: `x | tojson(separators=(long, ":"))`.
     if separators is not None:
         budget.text(size + size * budget.weigh(separators))
     if indent is None:
         return encoder.encode(value)
-    # `indent=9999`: each level adds more spaces, so the text is counted while it's written.
+    # Each level adds more spaces, e.g. with `indent=9999`, so the text is counted while it's encoded.
     budget.text(max(0, indent) if isinstance(indent, int) else len(indent))
     return environment.concat(_counted_text(encoder.iterencode(value), budget))
 

@@ -1,4 +1,4 @@
-r"""Renders chat templates, which are Jinja sources or functions, with copies of the input and within limits.
+r"""Renders chat templates within limits, with copies of the input. Templates are Jinja sources or functions.
 
 >>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
 >>> template.render([{"role": "user", "content": "Hello"}]).text
@@ -8,9 +8,9 @@ r"""Renders chat templates, which are Jinja sources or functions, with copies of
 'no system role, please'
 
 Rules:
-- A rendering gets copies of its input, since templates may change lists and dicts.
-- Errors are values (`Rendering.error`), since the analysis renders many conversations that templates reject.
-- A function is the caller's own code, so it runs without time limits.
+- Each rendering gets its own copies of the input, since templates may change lists and dicts.
+- Errors are returned in `Rendering.error`, since the analysis renders many conversations that templates reject.
+- Functions run without time limits, since they are the caller's own code.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from unrender.rendering.sandbox import Sandbox
 from unrender.rendering.template_ast import Facts
 
 STANDARD_VARIABLES = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
-"""Variables that every rendering has."""
+"""Variables that are defined in every rendering."""
 _TOO_DEEP = "the template is nested or recurses too deeply"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendering:
-    """The result of rendering one conversation: a text, or an error."""
+    """The result of rendering one conversation: text or an error."""
 
     text: str = ""
-    """The rendered text. Empty if rendering failed or the template writes nothing."""
+    """The rendered text. Empty if rendering failed or the template has no output."""
     error: str | None = None
-    """The reason for a failed rendering, or None. For `raise_exception`, it's the template's own message."""
+    """The reason why rendering failed, or None. For `raise_exception`, the reason is the template's own message."""
     line: int | None = None
-    """The line of the template that failed, starting at 1, if known."""
+    """The line of the template that caused the error, starting at 1. None if the line is unknown."""
     exhausted: bool = False
     """True if a limit was exceeded. Rendering again would be just as expensive."""
 
@@ -87,7 +87,7 @@ class Template:
         self._clock = clock
         self._sandbox = Sandbox(clock, limits)
         self._compiled = _compile(self._sandbox, source, limits)
-        # Tokens that the template doesn't use are dropped, so that equal templates compare equal.
+        # Tokens that the template doesn't use are dropped, so that equivalent templates compare equal.
         read = self._sandbox.facts.variables
         self.special_tokens: dict[str, Any] = {
             name: special_tokens[name] for name in sorted(read & special_tokens.keys())
@@ -103,8 +103,8 @@ class Template:
     ) -> Rendering:
         """Render a conversation.
 
-        `context` contains further variables, which override the special tokens. Errors of the template are returned in the result. Raises
-        `RequestError` with the variable's name for values that are nested too deeply, contain themselves, or can't be copied.
+        `context` contains additional variables, which override the special tokens. Errors in the template are returned in the result.
+        Raises `RequestError` with the variable's name for values that are nested too deeply, contain themselves, or can't be copied.
         """
         variables = {
             "documents": None,
@@ -112,7 +112,7 @@ class Template:
             "eos_token": self.eos_token,
             **{name: copied(value, name) for name, value in (self.special_tokens | context).items()},
             "messages": copied(messages, "messages"),
-            # Tools are the largest variable, so they're only copied for templates that use them.
+            # Tools are the largest variable, so they're copied only for templates that use them.
             "tools": copied(tools, "tools") if "tools" in self.reads else tools,
             "add_generation_prompt": add_generation_prompt,
         }
@@ -139,7 +139,7 @@ class Template:
         return other
 
     def stopped(self) -> Template:
-        """Return the same template with a stopped clock, so that time doesn't affect renderings."""
+        """Return the same template with a fixed time, so that renderings don't depend on the current time."""
         if "strftime_now" not in self.source:
             return self
         now = self._clock()
@@ -154,17 +154,17 @@ class Template:
 
     @property
     def today(self) -> str:
-        """The current date of the template's clock, e.g. `2026-01-31`."""
+        """The current date according to the template's clock, e.g. `2026-01-31`."""
         return self._clock().date().isoformat()
 
     @property
     def variables(self) -> frozenset[str]:
-        """Variables that a caller may set, e.g. `enable_thinking`. Variables that the template sets before reading them aren't included."""
+        """Variables that a caller may set, e.g. `enable_thinking`. Excludes variables that the template sets before it reads them."""
         return self.facts.variables - (self.facts.own - STANDARD_VARIABLES)
 
     @property
     def reads(self) -> frozenset[str]:
-        """All variables that may come from the caller, even by accident: `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
+        """All variables whose value may come from the caller, even by accident: `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
         return self.facts.variables
 
     @property
@@ -213,7 +213,7 @@ class Template:
 
 
 _GO = re.compile(r"\{\{-?\s*+(?:\.[A-Z]\w*|\$\w*|(?:if|range|with)\s[^}]*[.$]\w*)[^}]*\}\}")
-"""Go template syntax, e.g. `{{ .Prompt }}`, `{{- range .Messages }}`, `{{ $last }}`."""
+"""Matches Go template syntax, e.g. `{{ .Prompt }}`, `{{- range .Messages }}` or `{{ $last }}`."""
 _NO_GO = "use the model's own template, from its tokenizer_config.json or its GGUF file"
 
 
@@ -239,7 +239,7 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def copied(value: Any, where: str) -> Any:
-    """Return a copy that consists of plain lists and dicts, since templates may append to lists and index dicts.
+    """Return a copy that consists of plain lists and dicts. Templates may append to lists and look up keys in dicts.
 
     Raises `RequestError` with `where` for values that are nested too deeply, contain themselves, or can't be copied.
     """
@@ -248,7 +248,7 @@ def copied(value: Any, where: str) -> Any:
     count = 0
     while waiting:
         holder, depth = waiting.pop()
-        # Replacing the value of an existing key is safe during iteration.
+        # It's safe to replace the value of an existing key during iteration.
         for key, item in holder.items() if type(holder) is dict else enumerate(holder):
             kind = type(item)
             if kind in _ATOMS:
@@ -257,7 +257,7 @@ def copied(value: Any, where: str) -> Any:
             if type(own) is dict or type(own) is list:
                 waiting.append((own, depth + 1))
                 count += 1
-                # This limit also stops `a = []; a.append(a)`, which has no deepest level.
+                # The limit also rejects endless nesting, such as `a = []; a.append(a)`.
                 if depth > MAX_DEPTH:
                     levels = f"{MAX_DEPTH} levels of lists and objects"
                     raise RequestError(f"{where}: expected at most {levels}, found more")
@@ -267,7 +267,7 @@ def copied(value: Any, where: str) -> Any:
 
 
 def _copied_alone(item: Any, where: str) -> Any:
-    """Copy a list or mapping without its items. Other values are deep-copied."""
+    """Copy a list or mapping, but not its items. Other values are deep-copied."""
     if isinstance(item, Mapping):
         return dict(item)
     if isinstance(item, list | tuple):
@@ -278,19 +278,19 @@ def _copied_alone(item: Any, where: str) -> Any:
         raise RequestError(f"{where}: expected a value that can be copied, found {type(item).__name__}") from error
 
 
-# Function templates.
+# Templates that are functions.
 
 Renderer = Callable[..., str]
-"""Called with the messages, and with further variables as keyword arguments: `tools`, `add_generation_prompt`, and others."""
+"""A function that renders messages. Other variables, such as `tools` and `add_generation_prompt`, are passed as keyword arguments."""
 _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
-"""Fields of messages that contain reasoning."""
+"""Fields of messages that may contain reasoning."""
 
 
 class FunctionTemplate(Template):
-    """A template that is a function. Two are equal if they have the same function, variables, tokens and limits.
+    """A template that is a function. Two templates are equal if they have the same function, variables, tokens and limits.
 
-    `variables` are names that the function accepts in its `**keywords`. Raises `TemplateError` if `renderer` isn't a function, takes no
-    messages, or doesn't accept one of the variables.
+    `variables` contains names that the function accepts in its `**keywords`. Raises `TemplateError` if `renderer` isn't a function, doesn't
+    take messages, or doesn't accept one of the variables.
     """
 
     def __init__(
@@ -316,9 +316,9 @@ class FunctionTemplate(Template):
         add_generation_prompt: bool = False,
         **context: Any,
     ) -> Rendering:
-        """Call the function with copies of the variables that it has parameters for.
+        """Call the function with copies of the variables for which it has parameters.
 
-        Exceptions of the function are returned in the result.
+        Exceptions that the function raises are returned in the result.
         """
         given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **context}
         variables = {name: copied(value, name) for name, value in given.items() if name in self.reads}
@@ -344,7 +344,7 @@ class FunctionTemplate(Template):
 
     @property
     def facts(self) -> Facts:
-        """Names of the function's parameters, and their defaults."""
+        """The names and defaults of the function's parameters."""
         return self._known
 
     @property
@@ -360,7 +360,7 @@ class FunctionTemplate(Template):
 
 
 def _parameters(renderer: Renderer, variables: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:
-    """Return the names and defaults of a function's parameters after the messages."""
+    """Return the names and defaults of a function's parameters, except the parameter for the messages."""
     if not callable(renderer):
         raise TemplateError(f"renderer: expected a function, found {type(renderer).__name__}")
     try:

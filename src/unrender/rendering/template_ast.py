@@ -1,7 +1,7 @@
-"""Reads a template's syntax tree, and rewrites it before it's compiled.
+"""Reads and rewrites a template's syntax tree before it's compiled.
 
-Variables, constants and attribute names (`Facts`) are read without a rendering. Operations that Jinja doesn't report are rewritten into
-filters that count their cost. The names of these filters contain a space, so templates can't call them.
+Variables, constants and attribute names (`Facts`) are determined without rendering. Operations that Jinja doesn't report are replaced by
+filters that count their cost. The names of these filters contain a space, so templates can't use them.
 """
 
 from __future__ import annotations
@@ -28,24 +28,21 @@ class Facts:
     """Static facts about a template."""
 
     variables: frozenset[str] = frozenset()
-    """Variables that may come from the caller. See `Template.reads`."""
+    """Variables whose value may come from the caller. See `Template.reads`."""
     own: frozenset[str] = frozenset()
-    """Variables that the template sets before it reads them, or that only loops read and set."""
+    """Variables that the template sets before it reads them, or that are both set and read only in loops."""
     sets: frozenset[str] = frozenset()
-    """All variables that the template sets, e.g. `message` in a loop."""
+    """All variables that the template sets, including loop variables such as `message`."""
     string_constants: tuple[str, ...] = ()
     """String constants in expressions, in source order, e.g. `</think>`."""
     attribute_names: frozenset[str] = frozenset()
-    """Names used as attributes, as constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
+    """Names that are used as attributes, as constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Default values of variables that are constants in the source."""
+    """Constant default values of variables."""
 
 
 def read_facts(tree: nodes.Template) -> Facts:
-    """Return the facts about a template's tree, except its variables.
-
-    Variables are only known during code generation.
-    """
+    """Return the facts about a template, except its variables, which are only known after code generation."""
     found = list(_depth_first(tree))
     return Facts(
         string_constants=tuple(
@@ -61,24 +58,24 @@ def read_facts(tree: nodes.Template) -> Facts:
 class VariableFinder(CodeGenerator):
     """Generates a template's code, and finds its undeclared variables.
 
-    The variables are added to the environment's `undeclared`. The value is True if all scopes that read the variable are loops that also
-    set it.
+    Each undeclared variable is a key in `environment.undeclared`. The value is True if each scope that reads the variable is a loop that
+    also sets it.
     """
 
     def enter_frame(self, frame: Frame) -> None:
         """Record the variables of a scope that come from outside the template."""
         super().enter_frame(frame)
         environment: Any = self.environment
-        # `{{ tools }}` comes from the caller; in `{% set n = 0 %}{{ n }}` the variable is local.
+        # `{{ tools }}` comes from the caller. In `{% set n = 0 %}{{ n }}`, `n` is a local variable.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
         for name in {*outside} - environment.globals.keys():
-            # A variable set in a loop is local: `{% for m in messages %}{% if last %}…{% endif %}{% set last = m %}{% endfor %}`.
+            # A variable that is set in a loop is local: `{% for m in messages %}{% if last %}…{% endif %}{% set last = m %}{% endfor %}`.
             is_local = frame.loop_frame and name in frame.symbols.stores
             environment.undeclared[name] = environment.undeclared.get(name, True) and is_local
 
 
 def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
-    """Yield the default values of variables: `x | default(0)`, `x if x is defined else 0`, and so on."""
+    """Yield the default values of variables, as in `x | default(0)` or `x if x is defined else 0`."""
     for node in found:
         match node:
             case nodes.Filter(node=nodes.Name(name=name), name="default" | "d", args=[value, *_]):
@@ -88,7 +85,7 @@ def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
             ):
                 yield from _constant(name, value)
             case nodes.If(
-                # `{% if x is not defined %}{% set x = 0 %}{% endif %}`
+                # Matches `{% if x is not defined %}{% set x = 0 %}{% endif %}`.
                 test=nodes.Not(node=nodes.Test(node=nodes.Name(name=name), name="defined")),
                 body=[*_, nodes.Assign(target=nodes.Name(name=target), node=nodes.Expr() as value)],
             ) if name == target:
@@ -107,9 +104,9 @@ def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
 
 
 def _set_first(tree: nodes.Template) -> Iterator[str]:
-    """Yield the variables that the template sets before it reads them. Callers aren't meant to set these."""
-    # `{% if x is not defined %}{% set x = 0 %}{% endif %}` reads x first. Macros are last, since they're called after the assignments
-    # around them.
+    """Yield the variables that the template sets before it reads them, which callers aren't supposed to set."""
+    # Macros are visited last, since they're called after the assignments around them. In `{% if x is not defined %}{% set x = 0 %}{% endif
+    # %}`, `x` is read first, so callers may set it.
     ordered = nodes.Template(sorted(tree.body, key=lambda node: isinstance(node, nodes.Macro)))
     names = [node for node in _depth_first(ordered) if isinstance(node, nodes.Name)]
     first = {name.name: name for name in reversed(names)}
@@ -130,12 +127,12 @@ def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
             case nodes.Call(node=nodes.Getattr(attr="get"), args=[nodes.Const(value=str(name)), *_]):
                 yield name
             case nodes.Compare(expr=nodes.Const(value=str(name)), ops=[nodes.Operand(op="in" | "notin")]):
-                # `'reasoning' in message` looks up a key. It may also search a string, but a wrong name is harmless.
+                # `'reasoning' in message` usually looks up a key. If `message` is a string, the additional name does no harm.
                 yield name
 
 
 def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
-    """Yield a node and all its descendants, parents first. Assignment targets come after the assigned values."""
+    """Yield a node and all its descendants, parents first. The assigned values come before the assignment targets."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -149,9 +146,9 @@ def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
 COUNTED, JOINED, WEIGHED, SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
 SPREAD, CHECKED = "arguments spread", "large literal checked"
 _LARGE = 100
-"""Literals with more items than this check the clock."""
+"""Maximum number of items in a literal that doesn't check the clock."""
 
-# For these nodes, the compiler copies or writes all known names. 1,000 names in 1,000 branches would take minutes.
+# The compiler copies or writes all known names for each of the following nodes. 1,000 names in 1,000 branches would take minutes.
 _SCOPES = (
     *(nodes.AssignBlock, nodes.Block, nodes.CallBlock, nodes.FilterBlock, nodes.For, nodes.FromImport, nodes.If),
     *(nodes.Import, nodes.Include, nodes.Macro, nodes.Scope, nodes.With),
@@ -170,13 +167,13 @@ def check_size(tree: nodes.Template, limits: Limits) -> None:
 
 
 class Rewriting(NodeTransformer):
-    """Rewrites loops, `~`, slices, searches and comparisons of two variables into filters that count their cost."""
+    """Rewrites loops, `~`, slices, searches and comparisons of two variables so that filters count their cost."""
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
         """Rewrite the child nodes, and then the node itself."""
         self.generic_visit(node, *args, **kwargs)
         match node:
-            # Jinja doesn't report the iterations of `{% for i in range(100000) %}{% endfor %}`.
+            # Jinja doesn't report the iterations of a loop such as `{% for i in range(100000) %}{% endfor %}`.
             case nodes.For():
                 node.iter = _filtered(node.iter, COUNTED)
             case nodes.Concat():
@@ -185,28 +182,28 @@ class Rewriting(NodeTransformer):
             case nodes.Compare():
                 _rewrite_comparison(node)
             case nodes.Getitem(arg=nodes.Slice()):
-                # `text[::-1]` copies the complete text.
+                # A slice such as `text[::-1]` may copy the complete text.
                 node.node = _filtered(node.node, SIZED)
             case nodes.Call() | nodes.Filter() | nodes.Test() if node.dyn_args is not None:
                 node.dyn_args = _filtered(node.dyn_args, SPREAD)
             case nodes.List() | nodes.Dict() if len(node.items) > _LARGE:
                 return _filtered(node, CHECKED)
             case nodes.Const(value=int()):
-                # `{% set n = 999…9 %}` is a literal, so no operator guard measures it.
+                # An integer in `{% set n = 999…9 %}` is a literal, so no operator guard measures it.
                 guard_integer(node.value)
             case nodes.Pair() if not _is_constant(node.key):
-                # `{pair: 1}` hashes the complete key.
+                # A key such as `pair` in `{pair: 1}` is hashed completely.
                 node.key = _filtered(node.key, WEIGHED)
         return node
 
 
 def _rewrite_comparison(node: nodes.Compare) -> None:
-    # `x == "a"` is cheap, since constants are short, but `x == y` may compare two long lists.
+    # Comparing with a constant, as in `x == "a"`, is cheap because constants are short. `x == y` may compare two long lists.
     if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
         node.expr = _filtered(node.expr, WEIGHED)
         for op in node.ops:
             op.expr = _filtered(op.expr, WEIGHED)
-    # `"</think>" in content` may search all of `content`.
+    # A test such as `"</think>" in content` may search all of `content`.
     for op in node.ops:
         if op.op in ("in", "notin") and not _is_constant(op.expr):
             op.expr = _filtered(op.expr, SIZED)
@@ -216,7 +213,7 @@ def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     assert isinstance(node, nodes.Expr)
     made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
     made.set_environment(node.environment)  # type: ignore[arg-type]
-    # The list for a `~` is new, and the compiler needs the environment of every node.
+    # Set the environment of the new list for `~`, because the compiler needs the environment of every node.
     if isinstance(node, nodes.List) and node.items:
         node.set_environment(node.items[0].environment)  # type: ignore[arg-type]
     return made

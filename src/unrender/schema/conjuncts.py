@@ -1,10 +1,10 @@
-"""Rewrites subschemas to use fewer keywords: references, `allOf`, dependencies and simple `not`s are eliminated.
+"""Eliminates references, `allOf`, dependencies and simple `not`s from subschemas.
 
-A rewritten keyword becomes a separate subschema. For example `dependentRequired` becomes an `anyOf`: either the property is absent
+A rewritten keyword becomes a separate subschema. For example, `dependentRequired` becomes an `anyOf`: either the property is absent
 (`ABSENT`, an internal keyword), or the other properties are required.
 
-Rewriting `not` needs a complement: schemas for exactly the values that violate a schema. Each keyword can be violated separately, so `not
-{"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
+Eliminating `not` requires the complement of a schema: schemas that match exactly the values that violate it. Each keyword can be violated
+separately, so `not {"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Converts raw arguments to JSON text, by the types in the tool's schema.
+"""Converts raw arguments to JSON text, based on the types in the tool's schema.
 
-Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema decides. If it allows several types, they are
-tried from the narrowest to the widest, and text comes last.
+Raw text is ambiguous: `02134` is a number in Python, but a postal code for the tool. If the schema allows several types, they are tried
+from the narrowest to the widest, ending with strings.
 
-Rules: no text is rejected. Text that matches no type is converted by its appearance.
+Rules: no text is rejected. Text that matches none of the allowed types is converted according to its appearance.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _BYTES = 1_500
-"""Estimated size of a tool's cached argument types, in bytes, without its schema."""
+"""Estimated size in bytes of a tool's cached argument types, without the schema."""
 ANY: frozenset[str] = frozenset()
-"""No restriction of the type."""
+"""Any type is allowed."""
 STRING = frozenset(("string",))
 
 
 class Kinds(frozenset[str]):
-    """JSON types allowed for a value (empty: any). `shape` restricts the values further.
+    """The JSON types allowed for a value (empty: any). `shape` restricts the values further.
 
-    It equals the plain set of its types, so `types == STRING` is true for every shape of strings.
+    Compares equal to the plain set of its types, so `types == STRING` is true for any string shape.
     """
 
     shape: Shape
@@ -44,9 +44,9 @@ class Kinds(frozenset[str]):
 
     @classmethod
     def of(cls, shape: Shape, reading: Reading) -> Kinds:
-        """Return the types of values that match `shape`, a part of `reading`."""
+        """Return the types of the values that match `shape`, which is a part of `reading`."""
         types = kinds_of(shape, reading.definitions)
-        # A schema that allows every type gives an empty set, like an unknown argument.
+        # A schema that allows every type is treated like an unknown argument: the set is empty.
         kinds = cls(ANY if types == TYPES else types)
         kinds.shape, kinds.definitions = shape, reading.definitions
         return kinds
@@ -57,9 +57,9 @@ class Kinds(frozenset[str]):
 
 
 class ArgumentTypes:
-    """JSON types of one tool's arguments. Without a tool, every argument is a string.
+    """The JSON types of one tool's arguments. Without a tool, every argument is a string.
 
-    The tool's schema is parsed on first use. Schemas never raise errors: an argument with an invalid schema may have any type.
+    The tool's schema is parsed on first use. Invalid schemas don't raise errors: an argument with an invalid schema may have any type.
     """
 
     def __init__(self, tool: Tool | None) -> None:
@@ -84,7 +84,7 @@ class ArgumentTypes:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of all arguments of the tool; empty if the schema allows additional ones."""
+        """Names of all arguments of the tool; empty if the schema allows additional properties."""
         options = shapes.alternatives(_followed(self._reading))
         closed = all(isinstance(option, shapes.Object) and not option.extra for option in options)
         return self.declared if closed else ()
@@ -100,11 +100,11 @@ class ArgumentTypes:
         return OddNames(self.declared)
 
     def knows(self, key: str) -> bool:
-        """Return whether the schema contains the argument `key`. Also true if the schema contains no arguments."""
+        """Return whether the schema contains the argument `key`. Returns True for every `key` if the schema lists no arguments."""
         return key in self.declared or not self.declared
 
     def fit(self, arguments: str) -> bool:
-        """Return whether a JSON object has all required arguments, and each argument has an allowed type."""
+        """Return whether `arguments` is a JSON object with all required arguments, each of an allowed type."""
         if self._tool is None:
             return True
         given = _value(arguments or "{}")
@@ -120,10 +120,10 @@ class ArgumentTypes:
         return shapes.Text() if self._tool is None else _unless_free(found)
 
     def types(self, key: str) -> frozenset[str]:
-        """Return the JSON types that the argument `key` may have; empty for any."""
+        """Return the JSON types that the argument `key` may have; empty if it may have any type."""
         if self._tool is None:
             return STRING
-        if len(self._types) > MAX_OPTIONS:  # A model may invent any number of names.
+        if len(self._types) > MAX_OPTIONS:  # A model may invent any number of names, so the cache is limited.
             self._types.clear()
         if key not in self._types:
             shape = self.schema(key)
@@ -131,7 +131,7 @@ class ArgumentTypes:
         return self._types[key]
 
     def admit(self, arguments: str) -> bool:
-        """Return whether each argument of a JSON object has a type that its schema allows, regardless of bounds."""
+        """Return whether each argument in a JSON object has an allowed type. Other constraints, such as bounds, are ignored."""
         return self._admitted(json.loads(arguments or "{}"))
 
     def _admitted(self, given: Mapping[str, Any]) -> bool:
@@ -139,7 +139,7 @@ class ArgumentTypes:
         return all(not (types := self.types(key)) or not types.isdisjoint(_types(value)) for key, value in found)
 
     def types_of(self, shape: Shape | None) -> frozenset[str]:
-        """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty for any."""
+        """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty if it allows any type."""
         return ANY if shape is None else Kinds.of(shape, self._reading)
 
     def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
@@ -147,23 +147,24 @@ class ArgumentTypes:
         return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
     def _reading_of(self, key: str) -> Reading:
-        """Return the schema that contains `key`. If the tool's schema is invalid, this is the schema of the property alone."""
+        """Return the schema that contains `key`. If the tool's schema is invalid, return the schema of the property `key` alone."""
         if self._tool is None or self._reading is not _UNKNOWN:
             return self._reading
-        # In `{"a": {"type": "string"}, "b": {"type": 5}}`, the invalid type of `b` must not affect `a`.
+        # An invalid type, such as that of `b` in `{"a": {"type": "string"}, "b": {"type": 5}}`, must not affect other arguments.
         part = _read(self._tool, f"#/properties{step_text(key)}")
         named = shapes.Object(properties=(shapes.Property(key, part.shape),))
         return Reading(shape=named, definitions=part.definitions, unsupported=())
 
 
 def agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return the possible types of a value whose type is written in the call (`named`), given the types that its schema allows.
+    """Return the possible types of a value whose type is given in the call (`named`) and in the schema (`allowed`).
 
     Models often name the wrong type. A value marked as a string may have another type if the schema allows no strings. If the schema allows
-    only strings, the value is always a string. Without a schema, the named type is used.
+    only strings, the value is always a string. Without a schema, `named` is returned.
     """
     known = isinstance(allowed, Kinds) and bool(allowed)
-    # For `type="string"` on `3`, a schema that requires a number wins. If the schema allows a string, `3` is a string.
+    # If `3` is marked with `type="string"`, but the schema requires a number, the schema takes precedence. If the schema allows a string,
+    # `3` is a string.
     if "string" in named:
         return STRING | allowed if known and "string" not in allowed else STRING
     return STRING if known and allowed == STRING else named or ANY
@@ -197,43 +198,43 @@ def _unless_free(shape: Shape) -> Shape | None:
 
 
 _KINDS = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
-"""JSON types, by the first character of their values."""
+"""JSON types, keyed by the first character of a value."""
 
 
 def read_literal(text: str) -> tuple[str, str]:
-    """Read `text` as one JSON or Python value; return its JSON type and JSON text, or ("", "") if it isn't one."""
+    """Parse `text` as one JSON or Python value. Returns the JSON type and the JSON text, or ("", "") if `text` isn't a single value."""
     scanner = LiteralScanner(LiteralStyle())
     at, result, status = scanner.scan(text, 0, final=True)
     if status is not Status.DONE or text[at:].strip():
         return "", ""
     kind = _KINDS.get(result[0]) or ("number" if set(result) & set(".eE") else "integer")
-    # Loose spellings of numbers (leading zeros, a plus sign) are text unless they are inside a list or object.
+    # Numbers with leading zeros or a plus sign are strings, unless they are inside a list or object.
     if kind in ("integer", "number") and result != text.strip():
         return "", ""
     return kind, result
 
 
 def coerce(text: str, types: frozenset[str]) -> str:
-    """Return raw `text` as the JSON text of a value of one of `types` (empty: any).
+    """Convert raw `text` to the JSON text of a value of one of the given types (empty: any).
 
     Returns the first interpretation that the schema allows, or the most natural one if the schema allows none.
     """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)
     kind, value = read_literal(text)
-    # The quotes of `"Paris"` are part of the raw text, because this format writes strings without quotes.
+    # The quotes of `"Paris"` are part of the raw text, because raw strings are encoded without quotes.
     kind = "" if kind == "string" else kind
     if isinstance(types, Kinds):
-        # For `{"enum": ["1", 2]}`, `1` is tried as a number, which the enum rejects, and then as text, which it accepts.
+        # With `{"enum": ["1", 2]}`, the number `1` is tried first and rejected by the enum. Then the string `"1"` is accepted.
         readings = (value if kind else "", _other_word(text, types), json.dumps(text, ensure_ascii=False))
         for found in filter(None, readings):
             if types.admits(_value(found)):
                 return found
-    # The schema allows none of these values. For an integer below 5, `7` is still a number rather than text.
+    # If the schema allows none of the interpretations, a matching type is sufficient. For an integer below 5, `7` is still a number.
     if kind and _fits(kind, value, types):
         return value
-    # `yes` for a boolean stays text, and so does `12` for a string. But `12` for an object stays a number, so that a validator reports a
-    # wrong type rather than an unexpected string.
+    # A boolean argument `yes` stays a string. An object argument `12` becomes a number, so that a validator reports a wrong type rather
+    # than an unexpected string.
     if "string" in types or not kind:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
     return value
@@ -242,12 +243,12 @@ def coerce(text: str, types: frozenset[str]) -> str:
 def _value(json_text: str) -> Any:
     try:
         return json.loads(json_text)
-    except (ValueError, RecursionError):  # Numbers with thousands of digits, or very deep lists.
+    except (ValueError, RecursionError):  # A number has thousands of digits, or lists are nested very deeply.
         return _NO_VALUE
 
 
 _NO_VALUE = object()
-"""A value without a JSON type, which only `Anything` admits."""
+"""Placeholder for JSON text that can't be decoded. Only `Anything` admits this value, because it has no JSON type."""
 
 
 def _fits(kind: str, value: str, types: frozenset[str]) -> bool:
@@ -255,7 +256,7 @@ def _fits(kind: str, value: str, types: frozenset[str]) -> bool:
         return True
     if kind == "integer":
         return "number" in types
-    # `3.0` is an integer in JSON Schema, unlike in most languages.
+    # Unlike in most languages, `3.0` is an integer in JSON Schema.
     return kind == "number" and "integer" in types and float(value).is_integer()
 
 
@@ -263,6 +264,6 @@ def _other_word(text: str, types: frozenset[str]) -> str:
     word = text.strip().lower()
     if "boolean" in types and word in ("true", "false"):
         return word
-    # Some templates write null as empty text. If strings are allowed, empty text is the empty string.
+    # Some templates render null as empty text. If strings are allowed, empty text is the empty string instead.
     nulls = ("null", "none") if "string" in types else ("null", "none", "")
     return "null" if "null" in types and word in nulls else ""

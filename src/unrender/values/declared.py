@@ -1,7 +1,7 @@
 """Finds declared names that are not plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
 
-An undeclared word ends at white space, a bracket or a quotation mark. A declared name may contain all of these, and even the start of a
-marker. So declared names are tried first: the longest match followed by a marker counts.
+An undeclared name ends at white space, a bracket or a quotation mark. A declared name may contain any character, and even the start of a
+marker. Declared names are therefore tried first. The longest name that is followed by a marker is used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from unrender.values.finder import Finder, end_of
 _PLAIN = re.compile(r"[^\W\d][\w.\-]*")
 _SPACE = re.compile(r"\s*")
 NOT_HERE = -1
-"""Result if there is no declared name at the position."""
+"""Returned by `OddNames.end_at` if there is no declared name at the position."""
 
 
 class OddNames:
-    """The declared names in one place that are not plain words. Immutable.
+    """The declared names of the tools, or of one tool's arguments, that are not plain words. Immutable.
 
     >>> OddNames(("city", "page[size]", "a.b", "$filter")).names
     ('page[size]', '$filter')
@@ -30,7 +30,7 @@ class OddNames:
     def __init__(self, declared: Iterable[str]) -> None:
         found = {name for name in declared if 0 < len(name) <= MAX_NAME and not _PLAIN.fullmatch(name)}
         self.names: tuple[str, ...] = tuple(sorted(found, key=lambda name: (-len(name), name)))
-        """Longest names first."""
+        """The names, longest first."""
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -44,7 +44,7 @@ class OddNames:
     ) -> int | None:
         """Return the end of the longest name at `at` that is followed by one of `stops` or by a match of `ends`.
 
-        Returns `NOT_HERE` if there is none, and None if more text is needed. White space is allowed before a stop.
+        Returns `NOT_HERE` if no name matches, and None if more text is needed. White space is allowed before a stop.
         """
         if not final and (at >= len(text) or self._finder.may_grow(text, at)):
             return None
@@ -66,5 +66,5 @@ NO_NAMES = OddNames(())
 
 @kept(1_000)
 def odd_names(declared: tuple[str, ...]) -> OddNames:
-    """Return the declared names that are not plain words. Equal arguments return the same object."""
+    """Return the declared names that are not plain words. Instances are cached."""
     return OddNames(declared)

@@ -1,14 +1,14 @@
-"""Decides from the text of a value whether a marker around it was damaged.
+"""Detects damaged markers around a value by examining the value's text.
 
-Such a value contains a part of its surroundings:
+If a marker is damaged, the value contains adjacent text of the call:
 
-- the last part of its opener, at its start
-- the first part of its closer, at its end
+- the end of the opener, at the start of the value
+- the start of the closer, at the end of the value
 - the start of another argument or call
 
-A value that looks like this by chance is rejected too.
+Values that contain parts of markers by chance are rejected too.
 
-Rules: only markers that don't occur in prose count. A quoted value is checked with its quotes.
+Rules: markers that may occur in prose are ignored. Quoted values are checked with their quotes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _LEAST = 3
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Texts that don't occur in the values of one call syntax."""
+    """Text that shouldn't occur in the values of one call syntax."""
 
     heads: tuple[str, ...]
-    """Suffixes of the text before a value."""
+    """Suffixes of the text before a value. A value that starts with such a suffix has a damaged opener."""
     tails: tuple[str, ...]
-    """Prefixes of the text after a value."""
+    """Prefixes of the text after a value. A value that ends with such a prefix has a damaged closer."""
     call: str
-    """Start of a call. A value that ends without its closer must not contain it."""
+    """Start of a call. A value that ends without its closer must not contain the start of a call."""
     again: re.Pattern[str] | None
-    """Matches a closer followed by the first word of a damaged opener."""
+    """Matches a closer that is followed by the first word of a damaged opener."""
     between: str
-    """Text between two arguments in code; empty for other notations."""
+    """Text between two arguments in code. Empty for other notations."""
     equals: str
     """Text between a name and a value in code."""
 
@@ -58,7 +58,7 @@ class Doubts:
     ) -> Doubts:
         """Return an instance for values between `before` and `after`, in an argument that starts with `opener`.
 
-        `nested` means that lists and objects are written as tags of the same kind.
+        `nested` is True if lists and objects are encoded as tags of the same kind.
         """
         before, after = before.strip()[-MAX_BLANK:], after.strip()[:MAX_BLANK]
         heads = (before[at:] for at in range(len(before)) if not before[at].isalnum())
@@ -66,14 +66,15 @@ class Doubts:
         block = (CDATA_START, CDATA_END) if cdata else ("", "")
         found = _telling((*tails, block[1]))
         again = None if nested else _again(opener.strip(), after)
-        if nested and found:  # A closer whose first part is repeated.
+        if nested and found:  # Match a closer whose first part is repeated.
             again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
         return cls(_telling((*heads, block[0])), found, call, again, between, equals)
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
-        """Return whether the text of a value contains other markers or parts of them.
+        """Return whether `text`, a value, contains other markers or parts of markers.
 
-        `closed` means that its own closer ends the value. `missing` are arguments that may still come, and `tools` the names of tools.
+        `closed` is True if the value ends with its own closer. `missing` contains the arguments that may still follow, and `tools` the
+        names of tools.
         """
         text = text.strip("\n")
         if text.startswith(self.heads) or text.endswith(self.tails):
@@ -82,15 +83,15 @@ class Doubts:
             return True
         if not self.between:
             return False
-        # In `'Paris, note='Zed'`, a quotation mark is missing.
+        # A value such as `'Paris, note='Zed'` lacks a quotation mark and therefore contains the start of the next argument.
         if self.equals in text and any(self.between + name + self.equals in text for name in missing):
             return True
-        # In `x, f(a=1`, the closer of this value's call is missing.
+        # A value such as `x, f(a=1` lacks the closer of its call and therefore contains the start of another call.
         begun = (text.find(f"{self.between}{tool}(") for tool in tools)
         return any(at >= 0 and leaves_open(text[at:]) for at in begun)
 
     def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
-        """Return whether a value in code contains the end of its call, and `after` starts the next call without its bracket."""
+        """Return whether `text`, a value in code, contains the end of its call, and `after` starts the next call without its bracket."""
         closed = text.endswith(")") and text.count(")") > text.count("(")
         known = (self.between + name for name in missing)
         return bool(self.between) and closed and after.startswith(self.between) and not after.startswith(tuple(known))
@@ -110,7 +111,7 @@ def _telling(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def leaves_open(text: str) -> bool:
-    """Return whether a text has more opening than closing brackets.
+    """Return whether `text` contains more opening than closing parentheses.
 
     >>> leaves_open("if (a")
     True

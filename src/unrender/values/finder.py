@@ -1,14 +1,14 @@
-r"""Finds the first of several literals in chunked text, and releases the text before them.
+r"""Finds the first of several literals in chunked text, and releases the text before it.
 
-Strategy: one compiled alternation finds complete literals. A sorted list of them shows how much of the text's tail may still become one.
-The cost of a call depends on the new text, plus the longest literal. If all literals have the same first character after their leading
-white space, long text is searched for that character, which is ten times as fast.
+Strategy: a compiled alternation finds complete literals. A sorted list of the literals shows how many characters at the end of the text may
+become one. The cost of a search depends on the length of the new text and of the longest literal. If all literals start with the same
+character after their leading white space, long text is searched for that character, which is ten times as fast.
 
-A `Flow` is a fast path that bypasses the machine. When the machine suspends in free text or in a value, it knows the literals and
-characters that could end or change it. Most chunks contain none of them. Such a chunk becomes one event, without running any instructions.
-The result is the same.
+A `Flow` is a fast path that bypasses the machine. A machine that suspends in free text or in a value knows which literals and characters
+could end the text or value. Chunks that contain none of these literals and characters, like most, become one event without running any
+instructions.
 
-Rules: a guarded literal counts only if no letter or digit follows. `>>>all` is not found in `>>>allocate`.
+Rules: a guarded literal matches only if no letter or digit follows. `>>>all` is not found in `>>>allocate`.
 
 >>> flow = Flow(["</think>"])
 >>> [flow.take(chunk) for chunk in ("a < b", "a </th", "</think> b")]
@@ -27,17 +27,20 @@ from unrender.limits import MAX_HEAD
 
 
 class Flow:
-    """Free text up to certain literals or characters. Immutable; each place has its own instance."""
+    """A fast path for free text up to certain literals or characters. Immutable after creation."""
 
     __slots__ = ("_made_of", "_whole", "search")
 
     search: Callable[[str], re.Match[str] | None]
-    """Finds text that ends the free text, or a prefix of such text."""
+    """Finds text that ends the free text, or a prefix of such text at the end of the chunk."""
     _whole: Callable[[str], re.Match[str] | None]
     """Finds one of the characters, or the first `MAX_HEAD` characters of a literal."""
 
     def __init__(self, literals: Iterable[str] = (), characters: str = "", last: str = "") -> None:
-        """Create the fast path; `last` is a literal that counts only at the end of a chunk."""
+        """Create a fast path for text before `literals` and `characters`.
+
+        `last` is a literal of which only a prefix at the end of a chunk is detected.
+        """
         self._made_of = (tuple(literals), characters, last)
         self.search = self._first_search
 
@@ -59,9 +62,13 @@ class Flow:
         return Flow, self._made_of
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Return the text before a possible start of a literal; None if `text` contains a complete literal."""
+        """Return the text before a possible start of a literal, and the length of that text.
+
+        Returns None if `text` contains a complete literal.
+        """
         found = self.search(text)
-        # `a < b` passes completely, the last two characters of `a </` are undecided, and `</think>` is left to the machine.
+        # With `</think>` as the literal, all of `a < b` is consumed, the last two characters of `a </` are undecided, and `</think>` is
+        # left to the machine.
         if found is None:
             return text, len(text)
         if self._whole(text):
@@ -71,7 +78,7 @@ class Flow:
 
 
 def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
-    """Add a literal to a tree of characters. The key "" marks the end of a complete literal."""
+    """Add a literal to a prefix tree. The key "" marks the end of a complete literal."""
     node = heads
     for character in literal[:MAX_HEAD]:
         node = node.setdefault(character, {})
@@ -80,7 +87,7 @@ def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
 
 
 def _branches(node: dict[str, Any]) -> list[str]:
-    # After the `<` of `</a`, match the end of the text, or `/` and so on. A prefix counts only at the end of the text.
+    # After the `<` of `</a`, match either `/` or the end of the text. A prefix matches only at the end of the text.
     return [
         re.escape(character) + ("" if "" in below else f"(?:{'|'.join([chr(92) + 'Z', *_branches(below)])})")
         for character, below in sorted(node.items())
@@ -94,7 +101,7 @@ JSON_STRING = Flow(characters=ESCAPED)
 
 
 _LONG = 64
-"""Minimum length of text for which a search for the first character is faster."""
+"""Minimum length of text for which searching for the first character is faster."""
 
 
 def end_of(pattern: re.Pattern[str], text: str, start: int, limit: int = sys.maxsize) -> int:
@@ -104,17 +111,17 @@ def end_of(pattern: re.Pattern[str], text: str, start: int, limit: int = sys.max
 
 
 class Finder:
-    """Searches for any of several literals. If several match at one position, the longest counts. Immutable."""
+    """Searches for any of several literals. If several match at one position, the longest is returned. Immutable."""
 
     __slots__ = ("_cores", "_flows", "_leads", "first", "guarded", "literals", "longest", "pattern", "sorted")
 
     def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
-        # Longest first: an alternation takes the first option that matches, and `<t>\n` must win over `<t>`.
+        # Longest first: an alternation takes the first option that matches, and `<t>\n` must take precedence over `<t>`.
         self.literals: tuple[str, ...] = tuple(
             sorted({text for text in literals if text}, key=lambda text: (-len(text), text))
         )
         self.guarded: frozenset[str] = frozenset(guarded)
-        # Distinguishing a guarded `final` from `finally` takes one more character.
+        # One more character is needed to distinguish a guarded `final` from `finally`.
         self.longest: int = max(map(len, self.literals), default=0) + bool(self.guarded)
         self.sorted: tuple[str, ...] = tuple(sorted(self.literals))
         never = r"(?!)"
@@ -137,18 +144,19 @@ class Finder:
         return Finder, (self.literals, self.guarded)
 
     def flow(self, characters: str) -> Flow:
-        """Return the fast path for text before the literals and `characters`. It is created once."""
+        """Return the fast path for text before any of the literals or `characters`. Instances are cached."""
         if characters not in self._flows:
             self._flows[characters] = Flow(self.literals, characters)
         return self._flows[characters]
 
     def find(self, text: str, start: int, end: int = sys.maxsize) -> tuple[int, str]:
-        """Return the position of the first literal between `start` and `end`, and the literal; (-1, "") if there is none."""
+        """Find the first literal between `start` and `end`. Returns the position and the literal, or (-1, "") if no literal is found."""
         if min(len(text), end) - start >= _LONG and (cores := self._cores or self._searched_for()) is not self.pattern:
             core = cores.search(text, start, end)
             if core is None:
                 return -1, ""
-            # The core of `\n</call>` is `</call>`. The longest matching white space before it belongs to the literal.
+            # The search finds `</call>`, the core of `\n</call>`. The literal also includes the longest matching white space before its
+            # core.
             for lead in self._leads:
                 at = core.start() - len(lead)
                 if at >= start and (found := self.pattern.match(text, at, end)):
@@ -157,7 +165,10 @@ class Finder:
         return (found.start(), found.group()) if found else (-1, "")
 
     def _searched_for(self) -> re.Pattern[str]:
-        """Return a pattern for the literals without their leading white space, or `pattern` if they differ too much."""
+        """Return a pattern for the literals without their leading white space.
+
+        Returns `pattern` if the literals differ in their first character after it.
+        """
         self._cores = self.pattern
         split = [(literal[: len(literal) - len(literal.lstrip())], literal.lstrip()) for literal in self.literals]
         heads = {core[:1] for _, core in split}
@@ -168,17 +179,17 @@ class Finder:
         return self._cores
 
     def decided(self, text: str, start: int, *, whole: bool = False) -> tuple[int, str]:
-        """Return the result of `find` that holds for every continuation of `text`.
+        """Return the result of `find` if it is the same for every continuation of `text`.
 
-        Returns (n, "") if there is no literal, or if an earlier one may still be completed. The text before n is then certain. With
-        `whole`, the literal itself is certain too: no longer literal can start at its position.
+        Returns (n, "") if no literal is found, or if an earlier one may still be completed. The text before position n is then final. If
+        `whole` is True, a literal that may become a longer one isn't returned.
         """
         at, literal = self.find(text, start)
-        # The rest of the text is as long as the longest literal, so a longer one at this position would have been found.
+        # If the rest of the text is at least as long as the longest literal, no longer literal can start at this position.
         if literal and len(text) - at >= self.longest:
             return at, literal
-        # With literals `</a>` and `</a>\n`, `x</a>` contains the first and may become the second. With `whole`, a literal at `limit` may
-        # still become the longer one.
+        # With literals `</a>` and `</a>\n`, the `</a>` in `x</a>` may become the longer literal. If `whole` is True, `</a>` is not returned
+        # yet.
         limit = self.undecided_from(text, start)
         return (at, literal) if literal and at < limit + (not whole) else (limit, "")
 
@@ -188,10 +199,13 @@ class Finder:
         return found.group() if found else ""
 
     def undecided_from(self, text: str, start: int) -> int:
-        """Return the start of a possible incomplete literal at the end of `text`; the length of `text` if there is none."""
+        """Return the start of a possible incomplete literal at the end of `text`.
+
+        Returns the length of `text` if no literal can start there.
+        """
         size = len(text)
         tail = size - self.longest + 1
-        # Only this many characters at the end can be an incomplete literal.
+        # An incomplete literal starts at `tail` or later, because it is shorter than the longest literal.
         head = self.first.search(text, max(start, tail))
         while head:
             at = head.start()
@@ -201,17 +215,17 @@ class Finder:
         return size
 
     def absent(self, text: str, start: int) -> bool:
-        """Return whether `text` from `start` on contains no first character of a literal."""
+        """Return whether no character in `text[start:]` can start a literal."""
         return self.first.search(text, start) is None
 
     def may_grow(self, text: str, start: int) -> bool:
-        """Return whether `text` from `start` on may become a longer literal, or is a guarded one."""
+        """Return whether `text[start:]` may become a longer literal, or is a guarded literal."""
         return 0 < len(text) - start < self.longest and self._begins(text[start:])
 
     def _begins(self, tail: str) -> bool:
-        """Return whether `tail` is a prefix of a longer literal, or a guarded one."""
+        """Return whether `tail` is a proper prefix of a literal, or a guarded literal."""
         literals = self.sorted
-        # In sorted order, all literals that start with `tail` come directly after its insertion point.
+        # In sorted order, the literals that start with `tail` immediately follow its insertion point.
         index = bisect_left(literals, tail)
         if index == len(literals) or not literals[index].startswith(tail):
             return False

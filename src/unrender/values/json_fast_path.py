@@ -1,9 +1,10 @@
-"""Reads well-formed JSON in big steps.
+"""Parses well-formed JSON in large steps.
 
-Strategy: in each state, one compiled regex takes the next step. A step is a complete value, if it is available and not nested too deep.
-Otherwise it is one bracket, comma or key. Text that doesn't match may be an incomplete word or invalid JSON; the caller decides.
+Strategy: each state has one compiled regex that matches the next step. A step is a complete value, if one is available and not nested too
+deeply. Otherwise the step is a single bracket, comma or key. Parsing stops at text that doesn't match, which may be an incomplete word or
+invalid JSON.
 
-Rules: quantifiers are possessive, so matches never backtrack, and the work is linear.
+Rules: quantifiers are possessive, so matching never backtracks and takes linear time.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 import re
 
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, KEY_STRING, END = range(10)
-"""States, named after the next part. `FIRST_…` also allows the end of the list or object, `NEXT` is a comma or the end, and `…STRING` is
-the rest of a string.
+"""States of the parser, named after the next part. `FIRST_…` also allows the end of the list or object, `NEXT` is a comma or a closing
+bracket, and `…STRING` is the rest of a string.
 """
 LEVELS = 3
-"""Maximum nesting of lists and objects that are read in one step. Each level doubles the regex."""
+"""Maximum nesting of lists and objects that one step can match. Each level doubles the size of the regex."""
 
 _GAP = r"[ \t\n\r]*+"
 _INSIDE = r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'
@@ -27,7 +28,8 @@ def _whole(levels: int) -> str:
     if levels == 0:
         return f"(?:{_TEXT}|{_ATOM})"
     inner = _whole(levels - 1)
-    # A comma must be followed by another item, and an item without a comma by the bracket. So `1, ]` and `1 2` don't match.
+    # A comma must be followed by another item, and an item without a comma must be followed by the bracket. So `1, ]` and `1 2` don't
+    # match.
     items = rf"\[{_GAP}(?:{inner}{_GAP}(?:,{_GAP}(?!\])|(?=\])))*+\]"
     members = rf"\{{{_GAP}(?:{_TEXT}{_GAP}:{_GAP}{inner}{_GAP}(?:,{_GAP}(?!\}})|(?=\}})))*+\}}"
     return f"(?:{_TEXT}|{_ATOM}|{items}|{members})"
@@ -49,7 +51,7 @@ _PATTERNS = {
 
 
 class _Steps(dict[int, re.Pattern[str]]):
-    """Regex of each state, compiled on first use: compiling all of them takes longer than the rest of an import."""
+    """The regex of each state, compiled on first use. Compiling all regexes takes longer than the rest of the import."""
 
     def __missing__(self, state: int) -> re.Pattern[str]:
         step = self[state] = re.compile(_PATTERNS[state])
@@ -65,22 +67,23 @@ _FOLLOWING: dict[str | None, int] = {
     "key_text": KEY_STRING,
 }
 _KEYED = (FIRST_KEY, KEY, KEY_STRING)
-"""States that read a key."""
+"""States in which a key is parsed."""
 _OPENED = {"list": ("[", FIRST_ITEM), "object": ("{", FIRST_KEY)}
 _CLOSES = {"]": "[", "}": "{"}
 
 
 def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int, str]:
-    """Continue from `at` as long as the text is well-formed JSON.
+    """Parse `text` from `at` on as far as it is well-formed JSON.
 
-    `stack` contains the open brackets, at most `depth`. Returns the end of the well-formed text, and the state and open brackets there. The
-    other results are the position of a trailing comma (-1 for none), and the keys of the outermost object without their opening quotes.
+    `stack` contains the open brackets, and `depth` is their maximum number. Returns a tuple: the end of the well-formed text, the state and
+    the open brackets at that position, the position of a trailing comma or -1, and the keys of the outermost object. The keys are returned
+    as written, without their opening quotes.
     """
     comma, size, keys = -1, len(text), ""
     while at < size and (found := _STEPS[state].match(text, at)):
         kind, end = found.lastgroup, found.end()
         if kind in _FOLLOWING:
-            # Keep the argument names, because duplicates are reported.
+            # Keep the names of the arguments, because duplicates are reported.
             if state in _KEYED and len(stack) == 1:
                 keys += text[at:end] if state == KEY_STRING else found.group(str(kind))[1:].rstrip(": \t\n\r")
             state = _FOLLOWING[kind]
@@ -91,13 +94,13 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
             if _CLOSES[text[end - 1]] != stack[-1]:
                 break
             stack, state = stack[:-1], NEXT
-        elif len(stack) < depth:  # Too long, incomplete or too deep for one step: read only the bracket.
+        elif len(stack) < depth:  # Read only the bracket of a list or object that is long, incomplete or deep.
             bracket, state = _OPENED[str(kind)]
             stack += bracket
         else:
             break
         at = end
-        # The outermost bracket is closed, so the following text is not part of this value.
+        # After the outermost bracket is closed, the rest of the text is not part of the value.
         if state == NEXT and not stack:
             return at, END, stack, -1, keys
     return at, state, stack, comma if state in (ITEM, KEY) else -1, keys

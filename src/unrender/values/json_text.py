@@ -1,7 +1,7 @@
-"""Reads the parts of values in any notation: keywords, numbers, escapes, ends of verbatim strings, duplicate keys.
+"""Parses the building blocks of values in any notation: keywords, numbers, escapes, ends of verbatim strings, duplicate keys.
 
-Rules: results are JSON text. A one-character delimiter may occur inside its own string (`'it's'`), so it closes the string only before text
-that may follow a value.
+Rules: results are JSON text. A one-character delimiter may occur inside its own string (`'it's'`). A delimiter therefore closes the string
+only before text that may follow a value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
 
 MAY_GO_ON = re.compile(r" {0,4}\Z")
-"""Matches at the end of the buffer, where the text may continue."""
+"""Matches if at most four spaces are left in the buffer, so the next chunk may continue the text."""
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _WORDS = ("true", "false", "null")
 _OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
@@ -33,7 +33,7 @@ def escape(text: str) -> str:
 
 
 def may_be_word(text: str) -> bool:
-    """Return whether `text` is a number or a keyword in any case, or could become one."""
+    """Return whether `text` is a number or a keyword (in upper or lower case), or a prefix of one."""
     word = text.lower()
     return len(text) <= MAX_WORD and (bool(_NUMERIC.fullmatch(text)) or any(known.startswith(word) for known in _LOWER))
 
@@ -48,9 +48,9 @@ def may_be_in_word(text: str) -> bool:
 
 
 def json_word(word: str, *, strict: bool) -> str:
-    """Return the JSON text of a bare word or number; "" if it is neither.
+    """Return the JSON text of a bare word or number. Returns "" for any other text.
 
-    With `strict`, only JSON's own keywords and numbers count.
+    If `strict` is True, only JSON's own keywords and numbers are accepted.
     """
     if word in _WORDS or _NUMBER.fullmatch(word):
         return word
@@ -60,7 +60,7 @@ def json_word(word: str, *, strict: bool) -> str:
         return _OTHER_WORDS[word]
     if not _LOOSE_NUMBER.fullmatch(word):
         return ""
-    # Numbers such as `007`, `+5`, `.5`, `1_000` and `+1e999` are valid in Python or JavaScript, but not in JSON.
+    # Convert numbers that are valid in Python or JavaScript, but not in JSON: `007`, `+5`, `.5`, `1_000` and `+1e999`.
     value = float(word) if re.search(r"[.eE]", word) else int(word)
     return repr(value) if abs(value) != float("inf") else "null"
 
@@ -69,9 +69,9 @@ _ESCAPES = {'"': '\\"', "'": "'", "\\": "\\\\", "/": "\\/", **{c: f"\\{c}" for c
 
 
 def read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
-    """Read the escape at `at`; return its end and its JSON form.
+    """Parse the escape sequence at `at`. Returns the end of the sequence, and its JSON form.
 
-    The end is `at` if the escape is incomplete.
+    The returned end is `at` if the escape sequence is incomplete.
     """
     if at + 1 >= len(text):
         return (at + 1, "\\\\") if final else (at, "")
@@ -94,9 +94,9 @@ _WORD_NAME = r"[^\W\d][\w.\-]{0,63}+"
 
 @kept(5_000)
 def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return two patterns: for the text after an argument in code, and for a prefix of it at the end of the buffer.
+    """Return patterns for text after an argument in code, and for a prefix of such text at the end of the buffer.
 
-    A bracket before a quotation mark is part of the argument. `names` are argument names that are not plain words.
+    A bracket before a quotation mark is part of the argument. `names` contains argument names that are not plain words.
     """
     known = "|".join([*map(re.escape, names), _WORD_NAME])
     cut = (re.escape(name[:size]) + r"\Z" for name in names for size in range(1, len(name)))
@@ -110,8 +110,8 @@ def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern
 def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: bool) -> int:
     """Return the position of the `close` that ends a verbatim string.
 
-    If there is none, return -(n + 1), where the text up to n is certain. A one-character delimiter may occur in the string itself. It
-    closes the string only where a value can end, or before one of `ends`.
+    Returns -(n + 1) if the string isn't closed and the text up to position n is final. A one-character delimiter may occur in the string
+    itself. A delimiter closes the string only before text that may follow a value, such as a comma or one of `ends`.
     """
     size = len(text)
     found = text.find(close, at)
@@ -119,13 +119,13 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
         after = end_of(_SPACE, text, found + 1)
         if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, after):
             return found
-        # `'it'` at the end of the buffer may continue with `s a dog'` or with a comma: wait.
+        # `'it'` at the end of the buffer may be followed by `s a dog'` or by a comma, so wait for more text.
         if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
             return found if final else -found - 1
         found = text.find(close, found + 1)
     if found >= 0:
         return found
-    # The text may end in a prefix of a longer delimiter, e.g. `<|` of `<|"|>`.
+    # The text may end with an incomplete delimiter, e.g. the `<|` of `<|"|>`.
     for keep in range(min(len(close) - 1, size - at), 0, -1):
         if close.startswith(text[size - keep :]):
             return -(size - keep) - 1
@@ -133,14 +133,16 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
 
 
 def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple[str, ...] = ()) -> int:
-    """Return the same as `closing`, for an argument in code with a one-character delimiter.
+    """Return the position of the `close` that ends an argument in code.
 
-    `names` are argument names that are not plain words.
+    The result is negative in the same cases as that of `closing`. `close` is a single character. `names` contains argument names that are
+    not plain words.
     """
     after, begun = _after_argument(names)
     found = text.find(close, at)
     while found >= 0:
-        # `f(a='it', b` may continue as `b=1` or as `b'`. In the first case, the quote before the comma closes the string.
+        # The text `f(a='it', b` may become `f(a='it', b=1` or `f(a='it', b'`. Only the former closes the string before the comma, so wait
+        # for more text.
         if not final and begun.match(text, found + 1):
             return -found - 1
         if after.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
@@ -153,7 +155,7 @@ _KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
 
 
 def duplicate_key(json_text: str) -> str:
-    """Return a key that occurs twice in one object of a JSON value; "" if there is none."""
+    """Return a key that occurs twice in one object of a JSON value. Returns "" if all keys are unique."""
     # Most values have fewer than two keys and needn't be parsed.
     if json_text.count(":") < 2:
         return ""
@@ -168,9 +170,9 @@ def duplicate_key(json_text: str) -> str:
 
 
 def duplicate_of(keys: str) -> str:
-    r"""Return a key that occurs twice in `keys`; "" if there is none.
+    r"""Return a key that occurs twice in `keys`. Returns "" if all keys are unique.
 
-    Each key is JSON text without its opening quote.
+    `keys` is a sequence of JSON strings without their opening quotes.
 
     >>> duplicate_of('city"days"c\\u0069ty"')
     'city'
@@ -182,7 +184,7 @@ def duplicate_of(keys: str) -> str:
 
 
 def _second(keys: Iterable[str]) -> str:
-    """Return the first repeated key; "" if there is none. An empty key is returned as `""`, in quotation marks."""
+    """Return the first repeated key, or "" if all keys are unique. A repeated empty key is returned as `""`, in quotation marks."""
     known: set[str] = set()
     for key in keys:
         if key in known:

@@ -1,16 +1,16 @@
 """Finds the end of a raw value that has an end marker, even if that marker is missing, damaged or quoted.
 
-Strategy: a value ends at a closer that is followed by text that the syntax allows. Other text that looks like part of the call is a mark:
-the next argument's opener, the end of the call, or a closer followed by something else. Text is held back from the first mark that may end
-the value. The marks are judged at the value's closer or at the end of the output:
+Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call:
+the next argument's opener, the end of the call, or a closer followed by something else. From the first mark that may end the value, text is
+held back. The marks are evaluated at the value's closer or at the end of the output:
 
-- A closer ends the value even if the call can't continue there; the call then fails. A closer in prose is text.
+- A closer in prose is text. Any other closer ends the value. If the call can't continue after the closer, the call fails.
 - An opener is text if its own closer is also inside the value.
-- An opener without a closer ends the value before it, if its argument may still come.
+- An opener without a closer ends the value before it, if its argument may still follow.
 - The end of a call ends the value if the output ends there, or if another call with an argument starts there.
 - If two interpretations remain, the value fails.
 
-Rule: at most `_reach` characters after a mark are examined, so decisions don't depend on chunking.
+Rule: at most `_reach` characters after a mark are examined, so decisions don't depend on the chunking.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _KEY = r"[^\n]{1,128}?"
 _PLAIN_KEY = r"[\w.\-]{1,64}"
 _WORD = r"[^\s\"'<>]{1,128}"
 _INSERTED, _REMOVED = 2, 3
-"""Maximum number of characters added to, or missing from, a damaged closer in one place, e.g. the `1` of `</a1>`."""
+"""Maximum number of characters that are added to a damaged closer, or missing from the closer. In `</a1>`, the `1` is added."""
 _REMAINS = 4
-"""Minimum length of a suffix that identifies a damaged closer."""
+"""Minimum length of a suffix by which a damaged closer is recognized."""
 _REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
-"""Maximum length of white space, names and inserted characters in the text after a mark."""
+"""Maximum combined length of white space, names and inserted characters after a mark."""
 _PROSE = frozenset(".,;:!?)'`")
 TAIL = 64
 """Number of characters kept from the end of a value to detect a damaged closer."""
 
 
 class Kind(IntEnum):
-    """The meaning of a mark inside of a value."""
+    """The kind of a mark inside a value."""
 
     TEXT = 0
     CLOSED = 1
-    """An end marker, followed by text that the syntax allows."""
+    """An end marker followed by text that the syntax allows."""
     BROKEN = 2
-    """An end marker, followed by text that the syntax doesn't allow."""
+    """An end marker followed by text that the syntax doesn't allow."""
     MENTIONED = 3
     """An end marker in prose."""
     OPENED = 4
-    """The opener of an argument."""
+    """An opener of an argument."""
     ENDED = 5
     """The end of a call, followed by text that the syntax allows."""
     BEGUN = 6
@@ -63,55 +63,55 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueMark:
-    """A mark in a value: its kind, and its end in the searched text."""
+    """A mark in a value. `end` is the position after the mark in the searched text."""
 
     kind: Kind
     end: int
     key: str = ""
-    """Argument name of an opener."""
+    """Name of the argument that an opener starts."""
     torn: int = 0
-    """Length of a damaged closer at the start of the mark."""
+    """Length of a damaged closer that the mark starts with."""
     at: int = 0
-    """Number of characters between the first mark and this one."""
+    """Number of characters between the first mark and this mark."""
     pieces: int = 0
     """Number of held pieces of text before the mark."""
     doubtful: bool = False
-    """True if it is uncertain that the value ends here."""
+    """True if the value may not end at this mark."""
     idle: bool = False
-    """True for an opener whose argument can't come here. Such an opener is text unless it has a closer."""
+    """True for an opener of an argument that can't occur here. An idle opener is text unless it has a closer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """The markers around the values of one call syntax, as parts with optional white space between them."""
+    """The markers around the values of one call syntax. White space is allowed between the parts of a marker."""
 
     closers: tuple[str, ...]
-    """Spellings of the end marker. With named tags, the two texts around the argument's name: `</` and `>`."""
+    """Spellings of the end marker. For named tags, the text before and after the argument's name: `</` and `>`."""
     named: bool = False
     lead: str = ""
-    """Layout before a closer."""
+    """White space before a closer."""
     trail: str = ""
-    """Layout between a closer and the next argument."""
+    """White space between a closer and the next argument."""
     opener: tuple[Part, ...] = ()
-    """An argument's markers up to its value."""
+    """The markers before an argument's value."""
     separator: str = ""
-    """Text between two arguments, unless it is only layout."""
+    """Text between two arguments. Empty if only white space separates them."""
     followers: tuple[str, ...] = ()
-    """Texts that may follow a closer."""
+    """Strings that may follow a closer."""
     call_close: tuple[Part, ...] = ()
-    """The parts that close a call."""
+    """The parts of the text that closes a call."""
     section_end: tuple[str, ...] = ()
     call_open: tuple[str, ...] = ()
-    """Texts at the start of a call, up to its name."""
+    """Strings at the start of a call, up to its name."""
     turn_ends: tuple[str, ...] = ()
     escapes: tuple[str, ...] = ()
     """Escaped forms of characters, which the finder also matches."""
     open_ended: bool = False
-    """True if no marker closes a call, so any text may follow a closer."""
+    """True if calls have no closing marker, so that any text may follow a closer."""
 
 
 class MarkedEnds:
-    """Finds and judges the marks in the values of one argument. Immutable."""
+    """Finds and classifies the marks in the values of one argument. Immutable."""
 
     def __init__(self, markers: Markers, key: str = "", names: tuple[str, ...] = ()) -> None:
         self.markers = markers
@@ -122,14 +122,14 @@ class MarkedEnds:
         layout = markers.lead + markers.trail
         named = key if markers.named else ""
         self._kinds: dict[str, Kind] = {}
-        # Layout around a closer is not part of the value if a marker follows it.
+        # White space around a closer is not part of the value if a marker follows.
         line = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
         self._line: str = line
         for head in self._openers():
             for at in range(len(layout) - len(line) + 1):
                 self._kinds[layout[at:] + head] = Kind.OPENED
             self._kinds[head] = Kind.OPENED
-        # Search is fastest if all marks share their first character, so other call markers are left out.
+        # Searching is fastest if all marks share their first character, so other call markers are left out.
         if markers.call_open and markers.call_open[0][:1] == self.closers[0][:1]:
             self._add(Kind.BEGUN, markers.call_open[:1], "")
         if markers.call_close and isinstance(markers.call_close[0], str):
@@ -148,7 +148,7 @@ class MarkedEnds:
                 self._kinds[layout[at:] + text] = kind
 
     def _openers(self) -> list[str]:
-        """Return the literals at the start of openers. With named tags, return complete openers."""
+        """Return the literals at the start of openers. If tags are named, return complete openers."""
         opener = self.markers.opener
         if not opener or isinstance(opener[0], Slot):
             return []
@@ -157,7 +157,7 @@ class MarkedEnds:
         return [self.markers.separator + opener[0]]
 
     def of(self, key: str, names: tuple[str, ...]) -> MarkedEnds:
-        """Return the instance for the argument `key`; `names` are the tool's argument names."""
+        """Return the instance for the argument `key`. `names` contains the names of the tool's arguments."""
         if not self.markers.named:
             return self
         found = self._keyed.get((key, names))
@@ -168,23 +168,23 @@ class MarkedEnds:
         return found
 
     def mark(self, text: str, at: int, literal: str, *, first: bool, final: bool) -> ValueMark | None:
-        """Classify the literal that the finder matched at `at`; return None if more text is needed.
+        """Classify the literal that the finder matched at `at`. Returns None if more text is needed.
 
-        `first` means that it is at the start of the value.
+        `first` is True if the literal is at the start of the value.
         """
         kind = self._kinds[literal]
         end = at + len(literal)
         core = end - len(literal.lstrip())
-        # If each argument is on its own line, `a <parameter=b>` is text.
+        # If the format puts each argument on its own line, an opener in the middle of a line is text, as in `a <parameter=b>`.
         if kind is Kind.OPENED and core == at and self._line and not first:
             return ValueMark(Kind.TEXT, end)
         found = self._judged(text, at, core, end, kind, final=final)
-        # No pattern matches more than `_reach` characters, so a mismatch over that length is final.
+        # After `_reach` characters, a mismatch is final, because no pattern matches more characters.
         undecided = found.kind in (Kind.TEXT, Kind.BROKEN, Kind.MENTIONED) and not final
         return None if undecided and len(text) - end < self._reach else found
 
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
-        # Another marker may start after the layout: `</x invoke>` and `</x parameter>` share `</x`.
+        # Treat the literal as text, but continue after its white space: `</x invoke>` and `</x parameter>` share `</x`.
         otherwise = ValueMark(Kind.TEXT, max(core, at + 1))
         match kind:
             case Kind.CLOSED:
@@ -206,8 +206,8 @@ class MarkedEnds:
             if not rest or (len(text) - end < self._reach and any(it.startswith(rest) for it in self._followers)):
                 return Kind.CLOSED
         after = text[end : end + 1]
-        # `</a>` is prose in `Close it with </a>, and`, but ends the value in `</a>x`. It also ends the value in `</a>\nx` if the format has
-        # a line break after closers.
+        # The closer in `Close it with </a>, and` is prose, and the closer in `</a>x` ends the value. The closer in `</a>\nx` ends the value
+        # only if the format puts a line break after closers.
         in_line = "\n" in lead and core == at
         if after in _PROSE or (after.isspace() and (in_line or not (trail and text.startswith(trail, end)))):
             return Kind.MENTIONED
@@ -227,7 +227,7 @@ class MarkedEnds:
         )
 
     def _torn(self, text: str, core: int, end: int, *, final: bool) -> ValueMark:
-        """Judge a closer that is damaged after its first word. `</a1>` counts if a marker of the call follows."""
+        """Classify a closer that is damaged after its first word. For example, `</a1>` ends the value if a marker of the call follows."""
         named = self.key if self.markers.named else ""
         closer = next(it for it in self.closers if text.startswith(torn_head(it, named) or it, core))
         for at in range(end, min(core + len(closer) + _INSERTED, len(text)) + 1):
@@ -244,15 +244,18 @@ class MarkedEnds:
         return ValueMark(Kind.TEXT, end)
 
     def breaks(self, key: str) -> bool:
-        """Return whether a name contains a complete or damaged marker of an argument."""
+        """Return whether the name `key` contains a complete or damaged marker of an argument."""
         return any(head in key for head in self._heads)
 
     def ends_torn(self, tail: str) -> bool:
-        """Return whether text ends with the remainder of a damaged closer, as in `Rome/a>`."""
+        """Return whether `tail` ends with the remainder of a damaged closer, as in `Rome/a>`."""
         return tail.rstrip().endswith(self._remains)
 
     def repeated(self, text: str, at: int, *, final: bool) -> int | None:
-        """Return the length of a repeated opener at `at`, the start of a value. Returns 0 for none, and None if more text is needed."""
+        """Return the length of a repeated opener at `at`, the start of a value.
+
+        Returns 0 if no opener is repeated, and None if more text is needed.
+        """
         if found := self._again.match(text, at):
             return found.end() - at
         rest = text[at : at + self._reach].lstrip()
@@ -292,7 +295,7 @@ class MarkedEnds:
         opener, separator = self.markers.opener, self.markers.separator.strip()
         if not opener or isinstance(opener[0], Slot):
             return re.compile(r"(?!)")
-        # After a short opener such as `"`, only a plain key counts. After `<parameter=`, a key may be any text.
+        # After a short opener such as `"`, only a plain key is allowed. After `<parameter=`, a key may be any text.
         named = _any((*self.names, self.key)) if self.markers.named else _KEY if len(opener[0]) > 2 else _PLAIN_KEY
         return re.compile(_joined((*[separator][: len(separator)], *opener), {Slot.KEY: f"(?P<key>{named})"}))
 
@@ -302,20 +305,20 @@ class MarkedEnds:
         section = f"(?:{_GAP}{_joined(markers.section_end, {})})?+" if markers.section_end else ""
         more = [_joined(markers.call_open, {})] if markers.call_open else []
         follows = "|".join([*more, *map(re.escape, markers.turn_ends)])
-        # The end marker of a section is enough, because every call is inside a section.
+        # The end marker of a section is sufficient, because every call is inside a section.
         closed = f"{_GAP}{_joined(markers.section_end, {})}" if markers.section_end else r"(?!)"
         return re.compile(f"{closed}|{section}{_GAP}(?:{follows})" if follows else closed)
 
     @cached_property
     def _heads(self) -> tuple[str, ...]:
-        """Argument markers, each cut off after its first word."""
+        """The beginnings of argument markers, up to the end of their first word."""
         pieces = [part for part in (*self.markers.opener, *self.closers) if not isinstance(part, Slot)]
         pieces += [*self.markers.closers] if self.markers.named else []
         return tuple({head for piece in pieces if len(head := torn_head(piece) or piece) > 2 or "<" in head})
 
     @cached_property
     def _remains(self) -> tuple[str, ...]:
-        """Suffixes and prefixes by which a damaged closer is recognized."""
+        """Suffixes and prefixes of closers, by which damaged closers are recognized."""
         ends = {closer[at:] for closer in self.closers for at in range(1, len(closer)) if len(closer) - at >= _REMAINS}
         heads = {closer[:size] for closer in self.closers for size in range(2, len(closer))}
         short = {closer[1:] for closer in self.closers if len(closer) > 2}
@@ -328,7 +331,7 @@ _FIRST_WORD = re.compile(r"\W*\w+")
 
 
 def torn_head(marker: str, name: str = "") -> str:
-    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`; "" if nothing follows."""
+    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`. Returns "" for a marker without further text."""
     found = _FIRST_WORD.match(marker)
     at = marker.rfind(name) if name else -1
     head = marker[: at + len(name)] if at >= 0 else found.group() if found else marker[:-1]
@@ -341,7 +344,7 @@ def _telling(parts: Collection[Part]) -> bool:
 
 
 def _alike(torn: str, closer: str) -> bool:
-    """Return whether `torn` is `closer` with a few characters added or missing in one place."""
+    """Return whether `torn` equals `closer`, except for a few characters added or missing in one place."""
     size = min(len(torn), len(closer))
     before = next((at for at in range(size) if torn[at] != closer[at]), size)
     rest = size - before
@@ -355,7 +358,7 @@ def _any(texts: Iterable[str]) -> str:
 
 
 def _joined(parts: Collection[Part], slots: dict[Slot, str]) -> str:
-    """Return a pattern for the parts, with optional white space between them."""
+    """Return a pattern for the parts, with optional white space between them. `slots` contains patterns for the slots."""
     return _GAP.join(slots.get(part, _WORD) if isinstance(part, Slot) else re.escape(part) for part in parts)
 
 
@@ -364,12 +367,12 @@ def _pattern(parts: tuple[Part, ...]) -> re.Pattern[str]:
     return re.compile(_joined(parts, {}) or r"(?!)")
 
 
-# The verdict from all marks.
+# Evaluation of all marks.
 
 
 @dataclass(frozen=True, slots=True)
 class ValueEnd:
-    """The end of a value: at `mark`, or at its closer if that is None. `failed` means that the end is ambiguous."""
+    """The end of a value: `mark`, or the value's closer if `mark` is None. `failed` is True if the end is ambiguous."""
 
     mark: ValueMark | None = None
     failed: bool = False
@@ -384,9 +387,9 @@ class ValueMarks(Resumable):
         self.ends: MarkedEnds = ends
         self.types: ArgumentTypes = types
         self.given: tuple[str, ...] = tuple(given)
-        """Arguments that already have a value, including this one."""
+        """Names of arguments that already have a value, including the current argument."""
         self.patient: bool = patient
-        """True if text after a mark can be read again. If not, the first mark is final."""
+        """True if text after a mark can be parsed again. If False, the first mark ends the value."""
         self.marks: list[ValueMark] = []
         self.held: list[str] = []
         self.size: int = 0
@@ -394,28 +397,28 @@ class ValueMarks(Resumable):
         self.tail: str = ""
         """The last characters of the value so far."""
         self.begun: bool = False
-        """True once the start of a call was found."""
+        """True once the value contains the start of a call."""
 
     def passed(self, text: str) -> None:
-        """Record text of the value."""
+        """Record `text` as part of the value."""
         if text:
             self.tail = text[-TAIL:] if len(text) >= TAIL else (self.tail + text)[-TAIL:]
             if self.marks:
                 self.size += len(text)
 
     def met(self, mark: ValueMark) -> ValueEnd | None:
-        """Add a mark inside the value; return the end of the value if it is already certain."""
+        """Add a mark inside the value. Returns the end of the value if the mark determines it."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
             return None
         opened = mark.kind is Kind.OPENED
         if mark.kind in (Kind.BROKEN, Kind.MENTIONED) and not self._opened:
-            # The closer matches no opener inside the value.
+            # The value contains no opener that the closer could belong to.
             return ValueEnd(replace(mark, at=self.size, pieces=len(self.held))) if mark.kind is Kind.BROKEN else None
         doubtful = not mark.torn and self.ends.ends_torn(self.tail)
         if opened:
             doubtful = doubtful or self.begun or not self.tail.strip()
-        # An argument that has no value yet may still come.
+        # An opener can start an argument only if the tool has this argument and it has no value yet.
         idle = opened and not doubtful and (mark.key in self.given or not self.types.knows(mark.key))
         mark = replace(mark, at=self.size, pieces=len(self.held), doubtful=doubtful, idle=idle)
         self.marks.append(mark)
@@ -423,13 +426,16 @@ class ValueMarks(Resumable):
 
     @property
     def _opened(self) -> bool:
-        """True if the value contains an opener. With named tags, only unclosed tags with the argument's own name count."""
+        """True if the value contains an opener. Named tags are included only if they are unclosed and have the argument's own name."""
         if self.ends.markers.named:
             return self.depth > 0
         return any(mark.kind is Kind.OPENED for mark in self.marks)
 
     def judged(self, *, closed: bool) -> ValueEnd | None:
-        """Judge the marks at the value's closer, or at the end of the output if not `closed`. Returns None if the value has no end."""
+        """Return the end of the value according to the marks, or None if it has no end.
+
+        `closed` is True at the value's closer and False at the end of the output.
+        """
         if not self.marks:
             return ValueEnd() if closed else None
         return self._judged_by_name(closed=closed) if self.ends.markers.named else self._judged(closed=closed)
@@ -448,7 +454,7 @@ class ValueMarks(Resumable):
                     opened = opened[:-1]
                 case Kind.ENDED if at_end is None:
                     at_end = [*opened, mark]
-        # If another call with an argument follows `…</call>`, the closer belongs to that argument.
+        # If `…</call>` is followed by another call with an argument, the closer belongs to that argument.
         if at_end is not None and (further or not closed):
             opened = at_end
         elif not closed:
@@ -461,7 +467,7 @@ class ValueMarks(Resumable):
         return ValueEnd(opened[0], failed=unclear or any(mark.doubtful for mark in opened))
 
     def _judged_by_name(self, *, closed: bool) -> ValueEnd | None:
-        """Judge the marks of a named tag, whose closer can't close another argument's value."""
+        """Evaluate the marks of a named tag, which can't be closed by the closer of another argument."""
         kinds = [mark.kind for mark in self.marks]
         at = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else -1
         again = at >= 0 and any(mark.key == self.ends.key for mark in self.marks[at + 1 :])

@@ -1,10 +1,10 @@
-"""Defines how each codec writes values, and writes them. Reading arguments is the exact inverse.
+"""Defines the notation of each codec, and encodes values. Parsing arguments is the exact inverse of encoding.
 
-`Notation` contains a codec's words, quotes and separators for grammars, instructions and exports. `encode_value` writes values. Analysis
-uses it to find the codec that reproduces the template's text.
+`Notation` contains a codec's keywords, quotes and separators for grammars, instructions and exports. `encode_value` encodes values.
+Analysis uses `encode_value` to find the codec that reproduces the template's text.
 
-Rules: every `match` on a property of a codec ends in `assert_never`, here and in other modules. So mypy reports every place that a new
-member affects (docs/dev/contributing.md).
+Rules: every `match` on a property of a codec ends in `assert_never`, here and in other modules. If an enum gets a new member, mypy reports
+every `match` that doesn't handle the member (see docs/dev/contributing.md).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from unrender.nodes.texts import JSON, JSON_CHARACTER, JSON_SINGLE, PYTHON, PYTH
 
 _JSON_OBJECT = "one JSON object"
 _SPECIAL = "<>&"
-"""Characters that make a codec with `cdata` wrap a string."""
+"""Characters for which a codec with `cdata` puts the string in a CDATA section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """A pair of quotes and the alphabet between them; None for raw text up to the closing quote."""
+    """A pair of quotes and the alphabet of quoted strings. The alphabet is None for raw text up to the closing quote."""
 
     open: str
     close: str
     alphabet: Alphabet | None
     own: bool = False
-    """True for format-specific quotes. Between them, only the characters that the codec lists are escaped."""
+    """True for format-specific quotes, which escape only the characters that the codec lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Lexicon:
     """Tokens of JSON and of similar notations."""
 
     name: str
-    """Distinguishes the grammar rules of this lexicon from those of others."""
+    """Name that distinguishes this lexicon's grammar rules from those of other lexicons."""
     quotes: tuple[Quotes, ...]
     null: str = "null"
     true: str = "true"
@@ -55,7 +55,7 @@ class Lexicon:
     """True if white space is allowed around every bracket and separator."""
     bare_keys: bool = False
     keys_like_repr: bool = False
-    """True if keys have the quotes that `repr` chooses. If JSON is also allowed, keys in other quotes are JSON."""
+    """True if keys have the quotes that `repr` would choose. If JSON is also allowed, keys in other quotes are parsed as JSON."""
 
 
 JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
@@ -72,18 +72,18 @@ PYTHON_OR_JSON = (
     replace(PYTHON_LEXICON, keys_like_repr=True),
     replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
 )
-"""Notations for places that allow both Python and JSON. Flexible white space would make them ambiguous."""
+"""Notations for places that allow both Python and JSON. With flexible white space, the two notations would be ambiguous."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
 class ExportedNotation(Enum):
-    """Description of a codec's scalar values in an exported format."""
+    """The notation of a codec's scalar values in an exported format."""
 
     JSON = auto()
     TEXT = auto()
     """Text up to the value's end marker."""
     CODE = auto()
-    """No markers: the codec's syntax delimits a value."""
+    """No markers: values are delimited by the codec's own syntax."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,36 +91,36 @@ class Loss:
     """A property of a codec that an exported format cannot express."""
 
     what: str
-    """A sentence about the loss, e.g. `lists and objects are written as tags and returned as text`."""
+    """A description of the loss, e.g. `lists and objects are written as tags and returned as text`."""
     concerns: tuple[str, ...] = ()
-    """Names of capabilities that may be lost, as in `unrender.verify`."""
+    """Names of the affected capabilities, as in `unrender.verify`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notation:
-    """Notation of one codec's values."""
+    """The notation of one codec's values."""
 
     write: Callable[[str], str]
-    """Function that returns the written form of a string."""
+    """Function that encodes a string."""
     unquoted: bool
-    """True if strings have no quotes and end at a marker of the format."""
+    """True if strings are unquoted and end at a marker of the format."""
     scalars: Lexicon
-    """Tokens of values outside lists and objects. Strings are included only if they have quotes."""
+    """Tokens of values outside lists and objects. Strings are included only if they are quoted."""
     inside: Lexicon
-    """Tokens of lists and objects, and of the values in them. Unused if lists and objects are written as tags."""
+    """Tokens of lists and objects, and of the values in them. Unused if lists and objects are encoded as tags."""
     object_kind: str
-    """Description of arguments that are one object, e.g. `one JSON object`."""
+    """Description of the arguments if they are one object, e.g. `one JSON object`."""
     sentences: tuple[str, ...]
-    """Sentences about values for the model's instructions."""
+    """Sentences that describe values in the model's instructions."""
     exported: ExportedNotation
     is_json: bool
     """True if every value is JSON."""
     losses: tuple[Loss, ...]
-    """Losses in exports, in addition to those that `exported` implies."""
+    """Losses in exports, in addition to the losses that `exported` implies."""
 
     @property
     def verbatim(self) -> Quotes | None:
-        """Format-specific quotes around raw strings; None if strings have none."""
+        """Format-specific quotes around raw strings. None if the codec has none."""
         return next((quotes for quotes in self.scalars.quotes if quotes.own), None)
 
 
@@ -157,7 +157,7 @@ def notation_of(codec: Codec) -> Notation:
 
 
 def _strings(codec: Codec) -> tuple[Callable[[str], str], Lexicon, str, ExportedNotation]:
-    """Return a function that writes strings, the tokens of values, a sentence about strings, and their exported notation."""
+    """Return a function that encodes strings, the tokens of values, a sentence about strings, and the exported notation."""
     opened, closed = codec.string_open, codec.string_close
     match codec.strings:
         case Strings.JSON:
@@ -182,7 +182,7 @@ def _strings(codec: Codec) -> tuple[Callable[[str], str], Lexicon, str, Exported
 
 
 def single_quoted(text: str, *, ascii_only: bool) -> str:
-    r"""Return a string in JSON syntax, but in single quotes.
+    r"""Encode a string as in JSON, but in single quotes.
 
     >>> print(single_quoted('say "hi", it\'s me', ascii_only=False))
     'say "hi", it\'s me'
@@ -196,7 +196,7 @@ def raw_alphabet(codec: Codec) -> Alphabet:
     """Return the alphabet of raw text."""
     general = None
     for character, form in codec.escapes:
-        # If `"` is written as `\"`, only a quotation mark without a backslash ends the value.
+        # If `"` is escaped as `\"`, the value ends at a quotation mark without a backslash.
         if form == f"\\{character}" and "\\" not in dict(codec.escapes):
             others = Chars(((character, character), ("\\", "\\")), negated=True)
             general = Choice(
@@ -207,7 +207,7 @@ def raw_alphabet(codec: Codec) -> Alphabet:
 
 @kept(1_000)
 def escaped_json(codec: Codec) -> Lexicon:
-    r"""Return the tokens of JSON with characters escaped once more, e.g. `{\"a\": 1}`."""
+    r"""Return the tokens of JSON text that is escaped again, e.g. `{\"a\": 1}`."""
     raw, escapes = Alphabet(escapes=codec.escapes), {**dict(codec.escapes), **dict(JSON.escapes)}
     alphabet = replace(
         JSON,
@@ -229,7 +229,7 @@ def _in_cdata(text: str) -> str:
 
 
 def _words(words: Words) -> tuple[str, str, str]:
-    """Return the words for true, false and null."""
+    """Return the keywords for true, false and null."""
     match words:
         case Words.JSON:
             return "true", "false", "null"
@@ -257,7 +257,7 @@ def _bare(codec: Codec) -> Lexicon:
 
 
 def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
-    """Return the quotes of strings inside lists and objects. These are JSON's if all other strings are unquoted."""
+    """Return the quotes of strings inside lists and objects. If other strings are unquoted, return JSON's quotes."""
     match codec.strings:
         case Strings.JSON | Strings.RAW:
             return JSON_LEXICON.quotes
@@ -273,7 +273,7 @@ def _quotes_inside(codec: Codec) -> tuple[Quotes, ...]:
 
 
 def _containers(codec: Codec) -> tuple[Lexicon, str, str, str]:
-    """Return the tokens inside lists and objects, a sentence about them, the description of arguments, and the loss in exports."""
+    """Return the tokens inside lists and objects, a sentence about them, a description of the arguments, and the loss in exports."""
     match codec.containers:
         case Containers.JSON:
             return JSON_LEXICON, "lists and objects as JSON", _JSON_OBJECT, ""
@@ -303,9 +303,10 @@ def _typing_losses(typing: Typing) -> tuple[Loss, ...]:
 
 
 def encode_value(value: Any, codec: Codec, entry: Skeleton = (), *, margin: str = "") -> str:
-    """Return the text of one value. `entry` is the skeleton of arguments, also used for lists and objects that are written as tags.
+    """Encode one value.
 
-    `margin` is the indentation of the line on which pretty-printed JSON starts.
+    `entry` is the skeleton of one argument, and also of lists and objects that are encoded as tags. `margin` is the indentation of the line
+    on which pretty-printed JSON starts.
 
     >>> encode_value(True, Codec(words=Words.PYTHON))
     'True'
@@ -325,7 +326,7 @@ def encode_value(value: Any, codec: Codec, entry: Skeleton = (), *, margin: str 
 
 
 def encode_entry(key: str, value: Any, codec: Codec, entry: Skeleton) -> str:
-    """Return the text of one argument."""
+    """Encode one argument."""
     texts = {
         Slot.KEY: key,
         Slot.VALUE: encode_value(value, codec, entry),

@@ -1,14 +1,14 @@
 """Converts unquoted values to JSON text as they stream: raw text up to its end marker, code, and nested tags.
 
-Strategy: text that can only be a string is escaped and released at once. Lists and objects are read as literals. If the type depends on the
-text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
+Strategy: text that can only be a string is escaped and released immediately. Lists and objects are parsed as literals. If the type depends
+on the text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
 
-Models that write code quote their strings, but some raw strings also start with a quotation mark. The text after the closing quote decides.
-If the call can continue there, the value was quoted. Otherwise it is raw text, including the quotes.
+Models that generate code quote their strings, but some raw strings also start with a quotation mark. A value is quoted if the call can
+continue after the closing quote. All other values are raw text that includes the quotes.
 
 In tags named after the argument, text streams if the schema requires a string. Other values are held until the argument's own closing tag.
-If lists and objects are nested tags, the text is then parsed as a tree: elements that are all items make a list, others an object.
-Otherwise the text is one value.
+If lists and objects are nested tags, held values are parsed as trees. Elements that are all items form a list, other elements an object.
+Text that contains no elements is one value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PUNCTUATION = frozenset('[]{},:"')
 
 
 class RawScanner(Scanner):
-    """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
+    """Reads verbatim text as a value of one of `types`, up to an end marker that is not consumed."""
 
     __slots__ = (
         *("_wants_container", "begun", "blank", "broken", "doubt", "duplicate", "escapes"),
@@ -50,32 +50,32 @@ class RawScanner(Scanner):
     ) -> None:
         self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
         self.doubt: ValueMarks | None = doubt
-        """Marks other than the end marker that may end the value; None if only the end marker ends it."""
+        """Marks other than the end marker that may end the value. None if only the end marker can end the value."""
         self.torn: int | None = None
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
-        """Characters by escaped form, e.g. `<` by `&lt;`. The finder also matches these forms."""
+        """Maps escaped forms to characters, e.g. `&lt;` to `<`. The finder also matches these forms."""
         self.types: frozenset[str] = types
         self._wants_container: bool = "string" not in types and not types.isdisjoint(_STRUCTURED)
-        """True if the schema allows a list or an object, but no string."""
+        """True if the schema allows a list or an object, but not a string."""
         self.is_string: bool = types == STRING
-        """True if the value is certain to be a string."""
+        """True once the value can only be a string."""
         self.begun: bool = False
-        """True once the string's opening quote has been returned."""
+        """True once the opening quote of the JSON string has been returned."""
         self.held: list[str] = []
-        """Pieces of the value, until it is certain to be a string."""
+        """Pieces of the value that are held back until it can only be a string."""
         self.head: str = ""
-        """The held text, stripped. Inner white space may be shortened."""
+        """The held text without surrounding white space. White space inside the text may be shortened."""
         self.blank: bool = False
         """True if the held text ends in white space."""
         self.literal: LiteralScanner | None = None
         self.duplicate: str = ""
-        """A key that occurs twice in one object of the value; "" if there is none."""
+        """A key that occurs twice in one object of the value. Empty if all keys are unique."""
         self.broken: bool = False
         """True if the value should be a list or an object, but its text is damaged."""
 
     @property
     def flow(self) -> Taker | None:
-        """Fast path for string text. It stops at characters that may end the string or that JSON escapes."""
+        """Fast path for the text of a string. The fast path stops at characters that may end the string or must be escaped in JSON."""
         if not self.begun or not isinstance(self.finder, Finder) or (self.doubt and self.doubt.marks):
             return None
         return self.finder.flow(ESCAPED)
@@ -96,14 +96,14 @@ class RawScanner(Scanner):
             end, literal = find(text, start)
         if literal:
             return self._done(end, *said, self.take(text[start:end]))
-        # A possible start of the end marker stays in the buffer.
+        # Text that may be the start of the end marker stays in the buffer.
         cut = len(text) if final else end
         return cut, "".join((*said, self.take(text[start:cut]))), MORE
 
     def _before_call(
         self, begins: Finder, text: str, start: int, found: tuple[int, str], *, final: bool
     ) -> tuple[int, str, Status]:
-        """Read up to the end that was found. If another call starts before it, the value fails."""
+        """Read up to `found`, the end of the value. If another call starts before this position, the value fails."""
         end, literal = found
         cut = end if literal or not final else len(text)
         at, begun = begins.find(text, start)
@@ -138,7 +138,7 @@ class RawScanner(Scanner):
             start = mark.end
 
     def _verdict(self, doubt: ValueMarks, mark: ValueMark | None) -> ValueEnd | None:
-        """Return the end of the value if it is certain. `mark` is None at the end of the output."""
+        """Return the end of the value, or None while the end is uncertain. `mark` is None at the end of the output."""
         if mark is None:
             return doubt.judged(closed=False)
         match mark.kind:
@@ -156,7 +156,7 @@ class RawScanner(Scanner):
         return False
 
     def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
-        """Return text of the value, or hold it after the first mark. `meaning` is the unescaped text, if it differs."""
+        """Return text of the value, or hold text that follows a mark. `meaning` is the unescaped text if it differs from `text`."""
         said = text if meaning is None else meaning
         if not doubt.marks:
             doubt.passed(text)
@@ -172,7 +172,7 @@ class RawScanner(Scanner):
         mark = verdict.mark
         if mark is None:
             return self._done(here, *said, *self._release(doubt))
-        # If the value seems to contain another call, the held text isn't read again.
+        # If the value seems to contain another call, the held text isn't parsed again.
         end = here - doubt.size + mark.at
         if verdict.failed:
             return here if doubt.begun else end, "".join(said), FAILED
@@ -182,13 +182,13 @@ class RawScanner(Scanner):
         return self._done(end, *said)
 
     def _done(self, end: int, *said: str) -> tuple[int, str, Status]:
-        """Return the result of `scan` at the end of the value."""
+        """Return the result of `scan` for a value that ends at `end`."""
         value = self._finish()
         self.broken = value[:1] == '"' and self._is_damaged()
         return (end, "".join(said), FAILED) if self.broken else (end, "".join((*said, value)), DONE)
 
     def _is_damaged(self) -> bool:
-        """Return whether a string looks like a damaged list or object."""
+        """Return whether the value was read as a string, but looks like a damaged list or object."""
         text = "".join(self.held).strip()
         return self._wants_container and (text.startswith(("{", "[")) or text.endswith(("}", "]")))
 
@@ -209,10 +209,10 @@ class RawScanner(Scanner):
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
             return False
-        # `{` starts an object only if the schema allows no string, because code in a string may also start with it.
+        # `{` starts an object only if the schema doesn't allow strings, because code in a string may also start with `{`.
         if self.types <= _STRUCTURED or not self._wants_container:
             return bool(self.types) and self._wants_container
-        # A list or an object may contain the end marker, e.g. `]` in `[[1], 2]]`.
+        # Parse the value as a literal if it may contain the end marker, e.g. `]` in `[[1], 2]]`.
         finder = self.finder
         return isinstance(finder, Finder) and any(_PUNCTUATION.issuperset(end.strip()) for end in finder.literals)
 
@@ -225,12 +225,12 @@ class RawScanner(Scanner):
         return end, said, status
 
     def take(self, piece: str) -> str:
-        """Return the JSON text of a piece of the value, as far as it is certain. The piece must not contain the value's end."""
+        """Return JSON text for a piece of the value, or "" to hold the piece back. The piece must not contain the value's end."""
         if not self.is_string:
             self._hold(piece)
             if self._may_be_other():
                 return ""
-            # `4` was held, and ` apples` shows that the value is a string: release everything.
+            # Release all held text, because the value can only be a string. For example, ` apples` follows the held `4`.
             self.is_string = True
             piece = "".join(self.held)
         quote = "" if self.begun else '"'
@@ -243,7 +243,7 @@ class RawScanner(Scanner):
         self.held.append(piece)
         if self.head[:1] in ("{", "[") or self._wants_container:
             return
-        # `4` followed by ` 2` is `4 2`, which is not a number. The width of the space between them doesn't matter.
+        # `4` followed by ` 2` is `4 2`, which is not a number. A single space between the digits is enough to detect that.
         core = piece.strip()
         apart = bool(core and self.head) and (self.blank or piece[0].isspace())
         self.head += " " + core if apart else core
@@ -251,9 +251,9 @@ class RawScanner(Scanner):
 
     def _may_be_other(self) -> bool:
         if self.head[:1] in ("{", "["):
-            # `{a}` is a string if the schema allows strings, but no list or object.
+            # If the schema allows strings but neither lists nor objects, `{a}` is a string.
             return not ("string" in self.types and self.types <= _TEXTUAL)
-        # In `"a": 1}` for an object, only the end shows that the model meant an object.
+        # Hold text that may be a damaged object: in `"a": 1}`, the opening bracket is missing.
         return self._wants_container or may_be_word(self.head)
 
     def _finish(self) -> str:
@@ -265,9 +265,9 @@ class RawScanner(Scanner):
 
 
 class CodeValueScanner(Scanner):
-    """Reads one value in code, up to (not including) its end.
+    """Reads one value in code, up to an end that is not consumed.
 
-    The value is read as a quoted string if that fits, and by `raw` otherwise. `finder` finds the end of raw text.
+    The value is parsed as a quoted string if possible, and by `raw` otherwise. `finder` finds the end of raw text.
     """
 
     __slots__ = ("closed", "finder", "held", "literal", "raw", "said", "settled", "size")
@@ -277,24 +277,24 @@ class CodeValueScanner(Scanner):
         self.finder: Follow = finder
         self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
         self.held: list[str] = []
-        """The quoted string as written, in pieces."""
+        """Pieces of the quoted string, as generated."""
         self.size: int = 0
         """Length of the quoted string."""
         self.said: list[str] = []
-        """The quoted string as JSON text, in pieces."""
+        """Pieces of the quoted string, as JSON text."""
         self.closed: bool = False
         """True once the closing quote has been read."""
         self.settled: bool = False
-        """True once the value is certain to be raw text."""
+        """True once the value can only be raw text."""
 
     @property
     def flow(self) -> Taker | None:
-        """Fast path for raw text; None until the value is certain to be raw."""
+        """Fast path for raw text. None until the value can only be raw text."""
         return self.raw.flow if self.settled else None
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in one object of the value; "" if there is none."""
+        """A key that occurs twice in one object of the value. Empty if all keys are unique."""
         return self.raw.duplicate
 
     @property
@@ -306,7 +306,7 @@ class CodeValueScanner(Scanner):
             return self.raw.scan(text, start, final=final)
         if not self.closed:
             end, said, status = self.literal.scan(text, start, final=final)
-            # Keep both the quoted and the raw form until the text after the quote decides.
+            # Keep the string in quoted and in raw form until the text after the closing quote decides.
             self.held.append(text[start:end])
             self.size += end - start
             self.said.append(said)
@@ -316,7 +316,10 @@ class CodeValueScanner(Scanner):
         return self._decide_after_quotation(text, start, final=final)
 
     def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Decide by the text that follows: `"a", b=1` is quoted; `"a" and "b"` is raw text that contains quotes."""
+        """Decide by the text after the closing quote.
+
+        The value of `"a", b=1` is quoted. The value `"a" and "b"` is raw text that contains quotes.
+        """
         end, mark = (self.finder.find if final else self.finder.decided)(text, start)
         between = text[start : end if end >= 0 else len(text)]
         if not between.strip() and (mark or final):
@@ -325,10 +328,10 @@ class CodeValueScanner(Scanner):
             return start, "", MORE
         quotation = "".join(self.held)
         mark = self.finder.decided(quotation, 0)[1]
-        # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote closes nothing: the value ends before it.
+        # In `'tis late), f(x='b)` and `'tis late, y=don't`, the value ends before the second quote, which belongs to another value.
         if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
             return self._read_again(text, start, final=final)
-        # In `"a), f(x=b" and "c"`, the value may continue to the last quote or end at the bracket.
+        # In `"a), f(x=b" and "c"`, the value may end at the bracket or at the last quote. An ambiguous value fails.
         if mark and self.finder.closes_arguments(mark):
             return start, "".join(self.said), FAILED
         self.settled = True
@@ -337,7 +340,7 @@ class CodeValueScanner(Scanner):
         return end, said + rest, status
 
     def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
-        """Resolve a quoted string that the output doesn't close. If all calls end inside it, the value was raw text."""
+        """Parse a quoted string that is never closed. The value is raw text if all calls end inside the string."""
         quotation = "".join(self.held)
         at, mark = self.finder.decided(quotation, 0)
         if mark and self.finder.ends_calls(quotation, at):
@@ -345,7 +348,7 @@ class CodeValueScanner(Scanner):
         return end, "".join(self.said), status
 
     def _read_again(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Read the quotation again as raw text, including its opening quote."""
+        """Parse the quoted string again as raw text, including its opening quote."""
         self.settled = True
         end, said, status = self.raw.scan("".join(self.held) + text[start:], 0, final=final)
         return start - self.size + end, said, status
@@ -358,7 +361,7 @@ _SPACE = re.compile(r"\s*")
 
 @dataclass(frozen=True, slots=True)
 class TagStyle:
-    """Spelling of tags: `open` + name + `end` … `close` + name + `end`."""
+    """Syntax of tags: `open` + name + `end` … `close` + name + `end`."""
 
     open: str
     """Start of an opening tag, e.g. `<`."""
@@ -367,9 +370,9 @@ class TagStyle:
     end: str
     """End of a tag, e.g. `>`."""
     item: str
-    """Tag name of list items; empty if lists and objects are not written as tags."""
+    """Tag name of list items. Empty if lists and objects are not encoded as tags."""
     space: str = ""
-    """Layout before the closing tag, which is not part of the value."""
+    """White space before the closing tag that is not part of the value."""
     escapes: tuple[tuple[str, str], ...] = ()
     """Characters that are escaped, with their escaped forms."""
 
@@ -381,7 +384,7 @@ class XmlScanner(RawScanner):
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes, doubt: ValueMarks | None = None) -> None:
         closer = style.close + key + style.end
-        # The end may be `\n</city>` or `</city>`: a line break written by the template is not part of the value.
+        # The value may end at `\n</city>` or `</city>`, because a line break that belongs to the format is not part of the value.
         closers = (style.space[at:] + closer for at in range(len(style.space) + 1))
         self.opener: str = style.open + key + style.end
         finder = Finder((*closers, self.opener, *(form for _, form in style.escapes)))
@@ -405,7 +408,7 @@ class XmlScanner(RawScanner):
                 out += self.take(text[at:found] + self.escapes[literal])
                 at = found + len(literal)
                 continue
-            # In a string, a nested `<text>` is text. In a tree it is an element with its own closing tag.
+            # A nested tag such as `<text>` is text in a string, but an element with its own closing tag in a tree.
             closes = literal != self.opener
             if closes and (self.is_string or self.depth == 0):
                 return self._done(found, out, self.take(text[at:found]))
@@ -419,7 +422,7 @@ class XmlScanner(RawScanner):
         return not self.is_string and self.doubt is not None and self.doubt.depth > 0
 
     def _is_damaged(self) -> bool:
-        # If lists and objects are written as tags, only leftover tags show damage.
+        # If lists and objects are encoded as tags, a damaged value is recognized by leftover tags.
         if not self.style.item:
             return super()._is_damaged()
         text = "".join(self.held)
@@ -440,7 +443,7 @@ class XmlScanner(RawScanner):
 
 
 def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
-    """Return the JSON text for the content of an element."""
+    """Return the JSON text for `text`, the content of an element."""
     elements = _elements(text, style) if style.item and depth < MAX_PARSED_DEPTH // 8 else []
     match _kind([name for name, _ in elements], style, types, schema):
         case "array":
@@ -461,15 +464,15 @@ def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | 
 
 
 def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape | None) -> str:
-    """Return "array" or "object" for elements with these names; "" for text.
+    """Return "array" or "object" for elements with the given names, or "" for text.
 
-    Several items make a list, because an object has each key only once. If tags look like HTML and the schema allows a string, elements are
-    text. The exceptions are a list of items, and an object with these keys, if the schema allows it.
+    Several items form a list, because the keys of an object are unique. If tags look like HTML and the schema allows a string, elements are
+    text. However, a list of items and an object with known keys take precedence if the schema allows them.
     """
     if not names:
         return ""
     allowed = types.types_of(schema)
-    # `<b>bold</b>` may be HTML in a string.
+    # If the schema allows a string, `<b>bold</b>` may be HTML.
     may_be_text = style.open == "<" and "string" in allowed
     items = all(name == style.item for name in names)
     if items and ("array" in allowed or not allowed or (len(names) > 1 and not may_be_text)):
@@ -481,14 +484,14 @@ def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape
 
 
 def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
-    """Return the top-level elements of `text` (name, content); empty if `text` contains anything else."""
+    """Return the name and content of each top-level element. Returns an empty list if `text` contains anything else."""
     opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
     elements: list[tuple[str, str]] = []
     at = 0
     while (at := end_of(_SPACE, text, at)) < len(text):
         found = opener.match(text, at)
         end = _matching(text, style, found.group(1), found.end()) if found else -1
-        # In `a <b>c</b>`, the `a` makes everything text.
+        # If there is text outside the elements, such as the `a` in `a <b>c</b>`, nothing is an element.
         if not found or end < 0:
             return []
         elements.append((found.group(1), text[found.end() : end]))
@@ -497,11 +500,11 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
 
 
 def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
-    """Return the start of the closing tag of `name`, or -1 if it is missing. The opening tag ends at `at`."""
+    """Return the start of the tag that closes `name`, or -1 if the tag is missing. `at` is the end of the opening tag."""
     opener, closer = style.open + name + style.end, style.close + name + style.end
     depth = 1
     while (found := text.find(closer, at)) >= 0:
-        # In `<a><a></a></a>`, the first closing tag belongs to the inner element.
+        # In `<a><a></a></a>`, the first closing tag belongs to the inner element, so count the opening tags before each closing tag.
         depth += text.count(opener, at, found) - 1
         if depth == 0:
             return found

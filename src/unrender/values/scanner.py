@@ -1,9 +1,9 @@
 """Converts argument values of any codec to JSON text as they stream.
 
-Strategy: a scanner is a small automaton that can suspend at any character. It gets the buffer and a position, and consumes as much as it
-can decide. It returns the new position, the JSON text of the consumed part, and whether the value is complete. Undecided text, such as half
-an escape or an incomplete word, stays in the buffer. It is never longer than a few characters. Well-formed JSON passes unchanged, in slices
-(`json_fast_path`). The single steps here read broken, truncated and non-JSON text.
+Strategy: a scanner is a small automaton that can suspend at any character. A scanner gets the buffer and a position, and consumes as much
+text as possible. The result is the new position, the JSON text of the consumed part, and the status. Undecided text, such as half an escape
+or an incomplete word, stays in the buffer. Undecided text is never longer than a few characters. `json_fast_path` passes well-formed JSON
+through unchanged. This module parses broken, truncated and non-JSON text.
 """
 
 from __future__ import annotations
@@ -42,48 +42,48 @@ from unrender.values.json_text import (
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 
 _REPEATED = 24
-"""Maximum length of text that often recurs in the same place: a few tokens."""
+"""Maximum length of cached chunks, which are a few tokens long and often recur in the same place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralStyle:
-    """The notations that a `LiteralScanner` reads in addition to JSON."""
+    """The notations that a `LiteralScanner` supports in addition to JSON."""
 
     strict: bool = False
     """True if only JSON is allowed."""
     quote_open: str = ""
-    """Another string delimiter with verbatim text, e.g. `<|"|>`. In lists and objects it is allowed only if `bare_keys` is set."""
+    """Opening quote of verbatim strings, e.g. `<|"|>`. Verbatim strings inside lists and objects require `bare_keys`."""
     quote_close: str = ""
     marks: Finder | None = None
-    """Finds `quote_close` and the escaped forms of characters; None if no characters are escaped."""
+    """Finds `quote_close` and the escaped forms of characters. None if no characters are escaped."""
     escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are escaped before `quote_close`, with their escaped forms."""
+    """Characters that are escaped in verbatim strings, with their escaped forms."""
     bare_keys: bool = False
     """True if keys may be unquoted."""
     loose_keys: bool = False
     """True if keys of JSON objects may be unquoted, as in JavaScript."""
     stops: tuple[str, ...] = ()
-    """Texts that end a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
+    """Text that ends a number or a word, e.g. the `|` in `k=3|`, or the `-->` in `3-->`."""
     ends: tuple[str, ...] = ()
-    """First characters of text that may follow the value. A one-character delimiter closes a string only before them."""
+    """First characters of text that may follow the value. A one-character delimiter closes a string only before one of these characters."""
     in_code: bool = False
     """True for an argument in code, which is followed by `)`, or by a comma, a name and `=`."""
     names: tuple[str, ...] = ()
     """Argument names in code that are not plain words."""
     glued: bool = False
-    """True if the next argument's name may directly follow a number or a word, as in `f(a=3b=4)`."""
+    """True if the next argument's name may immediately follow a number or a word, as in `f(a=3b=4)`."""
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
-"""A number or a keyword followed by a letter. `3e` needs more text to decide."""
+"""Matches a number or a keyword that is followed by a letter. In `3e`, the letter may start an exponent, so `_word` waits for more text."""
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
 class LiteralScanner(Scanner):
-    """Reads one JSON value and returns its JSON text. Unless strict, it also reads Python literals and other notations."""
+    """Reads one JSON value and returns its JSON text. If `style.strict` is False, Python literals and other notations are accepted too."""
 
     __slots__ = ("comma", "keys", "quote", "stack", "state", "style")
 
@@ -94,7 +94,7 @@ class LiteralScanner(Scanner):
         """Open brackets."""
         self.quote: str = ""
         self.comma: str = ""
-        """A comma and the space after it, held until the next item. A trailing comma is dropped."""
+        """A comma and the space after it, held until the next item. Trailing commas are dropped."""
         self.keys: str = ""
         """Keys of the outermost object as JSON text, without their opening quotes."""
 
@@ -104,13 +104,13 @@ class LiteralScanner(Scanner):
         return self if self._may_be_json() else None
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Consume well-formed JSON that doesn't end the value, with the same result as `scan`.
+        """Consume well-formed JSON that doesn't end the value. The result is the same as that of `scan`.
 
-        Returns None for any other text.
+        Returns None if `text` contains anything else.
         """
         if self.state == STRING and (found := JSON_STRING.take(text)):
             return found
-        # Short chunks such as `, ` recur often. Longer chunks would only fill the cache.
+        # Short chunks such as `, ` recur often. Caching longer chunks would only fill the cache.
         read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
         if read is None:
             return None
@@ -122,7 +122,7 @@ class LiteralScanner(Scanner):
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in the outermost object; "" if there is none."""
+        """A key that occurs twice in the outermost object. Empty if all keys are unique."""
         return duplicate_of(self.keys)
 
     @property
@@ -135,11 +135,11 @@ class LiteralScanner(Scanner):
         at, before, status = start, -1, MORE
         while before < at < len(text) and status is MORE:
             before = at
-            # The regexes of `json_fast_path` read plain JSON. All other text is read character by character, with the same result.
+            # The regexes of `json_fast_path` parse plain JSON. All other text is parsed character by character, with the same result.
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
-                at = end  # `{"a": [1, 2], ` in one step; the single steps below continue with `b: 3}`.
+                at = end  # Consumes `{"a": [1, 2], ` in one step. The code below continues with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):
-                # Compare only keys of the outermost object, which are the call's arguments.
+                # Collect only the keys of the outermost object, because these are the call's arguments.
                 size = len(pieces) if self.state == KEY_STRING and len(self.stack) == 1 else -1
                 at, status = self._string(text, at, pieces, final)
                 self.keys += "".join(pieces[size:]) if size >= 0 else ""
@@ -156,17 +156,17 @@ class LiteralScanner(Scanner):
             return False
         if self.state in (STRING, KEY_STRING):
             return self.quote == '"' and self.style.quote_open != '"'
-        # Outside brackets, a value has no closer: `12` may continue, so `_word` reads it.
+        # Outside brackets, `_word` parses the value, because more digits may follow `12`.
         return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
-        """Consume valid JSON unchanged; the single steps handle invalid or incomplete text."""
+        """Consume valid JSON unchanged. Invalid or incomplete text is left to the caller."""
         at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
         if at == start:
             return start
         self.keys += keys
         if self.comma:
-            # The held comma is followed by an item. `well_formed` never reads a comma before a closing bracket, as in `[1, ]`.
+            # An item follows the held comma. `well_formed` never consumes a trailing comma, as in `[1, ]`.
             pieces.append(self.comma)
             self.comma = ""
         if comma >= 0:
@@ -179,7 +179,7 @@ class LiteralScanner(Scanner):
         end = end_of(_SPACE, text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
-        # Drop space before a value, but keep it inside brackets.
+        # Drop white space before the value, but keep it inside brackets.
         elif end > at and self.stack:
             pieces.append(text[at:end])
         return end
@@ -195,7 +195,7 @@ class LiteralScanner(Scanner):
             self.state = FIRST_KEY if char == "{" else FIRST_ITEM
             pieces.append(char)
             return at + 1, MORE
-        # The format's own quote, e.g. `<|"|>`. If it is incomplete (`<|"`), wait for the rest.
+        # The text may start with the format's own quote, e.g. `<|"|>`. If the quote is incomplete (`<|"`), wait for the rest.
         verbatim = style.quote_open and (style.bare_keys or not self.stack)
         if verbatim and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
             size = len(style.quote_open)
@@ -224,7 +224,7 @@ class LiteralScanner(Scanner):
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
-        if end == len(text) and not final:  # `tr` may become `true`, and `3--` may be a 3 before `-->`.
+        if end == len(text) and not final:  # `tr` may become `true`, and `3--` may be a 3 before `-->`: wait.
             return at, MORE if may_be_word(word) or self._may_stop(word) else FAILED
         written = json_word(word, strict=self.style.strict)
         if not written:
@@ -234,7 +234,7 @@ class LiteralScanner(Scanner):
         return end, self._after_value()
 
     def _may_stop(self, word: str) -> bool:
-        """Return whether the word ends with the start of a stop, so that it may already be complete."""
+        """Return whether `word` ends with the start of a stop, so that the value may be complete."""
         begun = (stop[:size] for stop in self.style.stops for size in range(1, len(stop)))
         return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
 
@@ -253,7 +253,7 @@ class LiteralScanner(Scanner):
         return self._value(text, at, pieces, final)
 
     def _may_end(self, first: int) -> bool:
-        """Return whether a closing bracket is allowed. Unless strict, it may follow a comma."""
+        """Return whether a closing bracket is allowed. If `style.strict` is False, a closing bracket may follow a comma."""
         return self.state == first or not self.style.strict
 
     def _key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
@@ -265,7 +265,7 @@ class LiteralScanner(Scanner):
         quote = self.style.quote_open
         if quote and text.startswith(quote, at):
             return self._open_string(quote, at, pieces)
-        # `<|` may become `<|"|>`, which opens a key.
+        # `<|` may become `<|"|>`, which starts a key, so wait for more text.
         if quote and not final and quote.startswith(text[at : at + len(quote)]):
             return at, MORE
         unquoted = self.style.bare_keys or self.style.loose_keys
@@ -275,7 +275,7 @@ class LiteralScanner(Scanner):
         end = end_of(_BARE_KEY, text, at)
         if end == at or end - at > MAX_WORD:
             return at, FAILED
-        # `first` may continue as `first name`, which is one key.
+        # `first` may become `first name`, which is a single key, so wait for more text.
         if not final and MAY_GO_ON.match(text, end):
             return at, MORE
         self._flush_comma(pieces)
@@ -289,7 +289,7 @@ class LiteralScanner(Scanner):
         if text[at] != ":":
             return at, FAILED
         self.state = VALUE
-        # `{city:1}` becomes `{"city": 1}`. JSON keeps its own white space.
+        # Return `{"city": 1}` for `{city:1}`, with a space after the colon. JSON keeps its own white space.
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, MORE
 
@@ -311,7 +311,8 @@ class LiteralScanner(Scanner):
         return at + 1, self._after_value()
 
     def _string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        # `'` may be the format's own quote for a value, without escapes. Inside `{…}` it is a quote of JSON or Python again.
+        # The quote `'` may delimit verbatim strings, which have no escapes. Inside `{…}`, the quote `'` delimits JSON or Python strings
+        # instead.
         is_nested = bool(self.stack) and not self.style.bare_keys
         if self.quote in _PLAIN and (self.quote != self.style.quote_open or is_nested):
             return self._escaped_string(text, at, pieces, final)
@@ -335,7 +336,7 @@ class LiteralScanner(Scanner):
                 pieces.append(decoded)
             elif self.style.strict:
                 return end, FAILED
-            else:  # A line break, or the other kind of quote: escape it for JSON.
+            else:  # Escape a line break or the other kind of quote, because JSON requires it.
                 pieces.append(escape(char))
                 at = end + 1
 
@@ -343,7 +344,7 @@ class LiteralScanner(Scanner):
         close, marks = self.style.quote_close, self.style.marks
         if marks is not None:
             characters = {form: character for character, form in self.style.escapes}
-            # The second quote of `'it''s'` may be the end, or the first half of an escape.
+            # The second quote in `'it''s'` may be the end or the first half of an escape, so wait for more text.
             find = marks.find if final else partial(marks.decided, whole=True)
             end, literal = find(text, at)
             while literal in characters:
@@ -381,12 +382,12 @@ _STEPS = {
 }
 
 
-# The shared cache is for request data, not for model output. Looking up such short texts there would take as long as reading them.
+# The shared cache is for request data rather than model output. A lookup in the shared cache takes as long as parsing such short text.
 @lru_cache(maxsize=4096)
 def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
-    """Return the JSON form of `text`, its decided length, and the state, brackets, comma and keys after it.
+    """Return the JSON form of `text`, the length of the consumed text, and the new state, brackets, comma and keys.
 
-    Models repeat the same few characters between their values, in the same places.
+    Results are cached, because models often repeat short pieces of text in the same places.
     """
     at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_PARSED_DEPTH - LEVELS)
     if state == END:
@@ -398,12 +399,12 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
         end = end_of(_SPACE, text, at)
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
         at = end
-    # The rest is the start of a word, e.g. `tru`, or not JSON. If it isn't JSON, the machine reads all of `text`.
+    # The rest is either the start of a word, e.g. `tru`, or not JSON. If the rest isn't JSON, the machine parses all of `text`.
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
     return (taken, at, state, stack, comma, keys) if begun else None
 
 
-# An object inside a JSON string.
+# JSON objects inside JSON strings.
 
 _UNESCAPED = re.compile(r'[^"\\]*')
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
@@ -411,10 +412,10 @@ _LONGEST_ESCAPE = len(r"\ud83c\udf0d")
 
 
 class QuotedScanner(Scanner):
-    r"""Reads a JSON string that contains a JSON object, and returns the object. An empty string means no arguments: `{}`.
+    r"""Reads a JSON string that contains a JSON object, and returns the object. An empty string is returned as `{}`.
 
-    The content (`{\"city\": …`) is decoded piece by piece and read by an inner scanner. Text that is still undecided stays in the buffer.
-    So the position of an error in the output is exact for every chunking. There is no fast path, because every character may be half of an
+    The content (`{\"city\": …`) is decoded piece by piece and parsed by an inner scanner. Undecided text stays in the buffer. The position
+    of an error in the output is therefore exact for every chunking. There is no fast path, because every character may be half of an
     escape.
     """
 
@@ -424,23 +425,23 @@ class QuotedScanner(Scanner):
         self.inner: LiteralScanner = LiteralScanner(style)
         self.opened: bool = False
         self.done: bool = False
-        """True once the value is complete; only white space may follow."""
+        """True once the value is complete, so that only white space may follow."""
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in one object inside the string; "" if there is none."""
+        """A key that occurs twice in one object inside the string. Empty if all keys are unique."""
         return self.inner.duplicate
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         at = start if self.opened else start + 1
         self.opened = True
-        # Decode the buffer again for each chunk. It is short, because text that the inner scanner has read leaves the buffer.
+        # Decode the buffer again for each chunk. The buffer is short, because text that the inner scanner has consumed is removed.
         inside = _Inside(text, at, final=final)
         # `_Inside` stops at an unescaped quotation mark, which ends the string.
         ended = text.startswith('"', inside.end)
         used, result = 0, ""
         head = inside.decoded.lstrip()
-        # The first character shows that `"hello"` contains no object.
+        # If the string doesn't start with `{`, as in `"hello"`, it can't contain an object.
         if self.inner.untouched and head and not head.startswith("{"):
             return inside.place(len(inside.decoded) - len(head)), "", Status.FAILED
         if not self.done:
@@ -450,7 +451,7 @@ class QuotedScanner(Scanner):
             if status is not Status.DONE:
                 return inside.place(used), result, Status.FAILED if ended else status
             self.done = True
-        # In `"{} x"`, only white space is allowed between the object and the closing quote.
+        # Only white space is allowed between the object and the closing quote, so `"{} x"` fails.
         rest = inside.decoded[used:].lstrip()
         if rest:
             return inside.place(len(inside.decoded) - len(rest)), result, Status.FAILED
@@ -458,7 +459,7 @@ class QuotedScanner(Scanner):
 
 
 class _Inside:
-    """The available content of a JSON string: decoded, with the position of each piece in the text."""
+    """The content of a JSON string in the buffer, decoded, with the position of each piece."""
 
     __slots__ = ("decoded", "end", "starts")
 
@@ -478,16 +479,19 @@ class _Inside:
         self.end = at
 
     def place(self, index: int) -> int:
-        """Return the position in the text of the decoded character at `index`."""
+        """Return the position in the text for the decoded character at `index`."""
         if index >= len(self.decoded):
             return self.end
         size, at = next((size, at) for size, at in reversed(self.starts) if size <= index)
-        # Only pieces without escapes are longer than one character, and they keep their length.
+        # Only pieces without escapes are longer than one character, and decoding doesn't change their length.
         return at + index - size
 
 
 def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
-    """Read plain text or one escape; return its end (`at` if it is incomplete) and its decoded text."""
+    """Decode plain text or one escape. Returns the end of the decoded part, and the decoded text.
+
+    The end is `at` if the escape is incomplete.
+    """
     end = end_of(_UNESCAPED, text, at)
     if end > at:
         return end, text[at:end]
@@ -503,10 +507,10 @@ def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
 
 
 def _certain(text: str, at: int) -> bool:
-    """True if an escape is complete, regardless of the following text."""
+    """Return whether an escape is complete, regardless of the following text."""
     kind = text[at + 1 : at + 2]
     if kind != "u":
         return bool(kind)
-    # `\ud83c` needs its second half; `\u00e9` is complete.
+    # `\u00e9` is complete, but `\ud83c` may be the first half of a surrogate pair.
     surrogate = text[at + 2 : at + 3] in ("d", "D", "")
     return not surrogate and len(text) - at >= len(r"\u0000")

@@ -1,12 +1,13 @@
 """Finds the end of a raw value that has no end marker.
 
-Strategy: such a value may contain commas and brackets, as in `f(query=cats, dogs (small), limit=5)`. It ends before one of these texts:
+Strategy: a raw value may contain commas and brackets, as in `f(query=cats, dogs (small), limit=5)`. The value ends before one of the
+following:
 
-- the separator and the name of the next argument (`, limit=`);
-- the closer of the arguments, followed by text that the syntax allows;
-- the next call or the end of the turn, if the arguments have no closer.
+- the separator and the name of the next argument (`, limit=`)
+- the closer of the arguments, followed by text that the syntax allows
+- the next call or the end of the turn, if the arguments have no closer
 
-Names and white space are bounded in length, so only a short tail of the text stays undecided.
+The length of names and white space is limited, so only a short tail of the text stays undecided.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
 _BLANK = r"\s"
 _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
-"""Maximum lengths of the pieces that are patterns. All other pieces are literal text."""
+"""Maximum lengths of the pieces that are patterns. All other pieces are literals."""
 END = "the end of the output"
-"""Result of `find` for a value that ends with the output."""
+"""Returned by `find` for a value that ends with the output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Follow:
-    """Finds the end of a raw value, with the interface of `Finder`. Created by `answer.follow`."""
+    """Finds the end of a raw value, with the same interface as `Finder`. `answer.follow` creates instances."""
 
     in_code: bool
     """True if a value may be an expression or a quoted string."""
@@ -43,15 +44,15 @@ class Follow:
     between: str
     """Text between a value and the name of the next argument."""
     closing: tuple[Part, ...]
-    """Parts that close the arguments, the call, and all calls, in this order."""
+    """Parts that close the arguments, the call and all calls, in this order."""
     further: tuple[Part, ...]
-    """Parts between two calls, parts that start a call, and its skeleton up to the text after its name."""
+    """Parts between two calls, parts at the start of a call, and parts of its skeleton up to the text after the name."""
     ends: tuple[str, ...] = ()
     """End-of-turn markers."""
     trail: str = ""
-    """Layout before an end-of-turn marker."""
+    """White space before an end-of-turn marker."""
     names: tuple[str, ...] = ()
-    """Allowed argument names; empty if any word is allowed."""
+    """Allowed argument names; empty if names aren't restricted."""
     keys: tuple[str, ...] = ()
     """Declared argument names that are not plain words."""
     tools: tuple[str, ...] = ()
@@ -65,12 +66,12 @@ class Follow:
 
     @cached_property
     def begins(self) -> Finder:
-        """Finds the start of a call, unless prose may contain that text. No value contains such a start."""
+        """Finds the start of a call, which no value contains. Finds nothing if the start of a call may occur in prose."""
         heads = [text.strip() for text in map(text_of, self.further[1:3]) if text.strip()][:1]
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
     def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
-        """Return a finder for arguments with these names (empty: any). In code, `names` is ignored."""
+        """Return a finder for arguments with the given `names` (empty: any). In code, `names` is ignored."""
         wanted = tuple(
             found if len(found) <= MAX_OPTIONS else ()
             for found in (() if self.in_code else names, keys.names, tools.names)
@@ -84,33 +85,36 @@ class Follow:
         return self._named[wanted]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
-        """Return the end of the value and the text that ends it, if no more text comes. Returns (-1, "") if there is none."""
+        """Return the end of the value and the text that ends it, assuming that `text` is complete.
+
+        Returns (-1, "") if the value doesn't end.
+        """
         found = self._last.search(text, start)
         return (found.start(), found.group() or END) if found else (-1, "")
 
     def decided(self, text: str, start: int) -> tuple[int, str]:
-        """Return the result of `find` that holds for every continuation of `text`.
+        """Return the result of `find` if it is the same for every continuation of `text`.
 
-        Returns (n, "") if the value continues at least to n.
+        Returns (n, "") if the value continues at least to position n.
         """
         found = self._ends.search(text, start)
         limit = self._begun_at(text, start)
-        # In `cats, li`, the end may already have started at the comma, so only the text before it is certain.
+        # In `cats, li`, the value may end at the comma, so only the text before the comma is certain.
         return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
 
     def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
-        """Return whether an argument follows at `at`; None if that depends on the next chunk.
+        """Return whether an argument follows at `at`. Returns None if that depends on the next chunk.
 
-        `first` means that no argument precedes it.
+        `first` is True for the first argument of a call.
         """
-        # The first argument has no separator before it.
+        # No separator precedes the first argument.
         following = self._firsts if first else self._others
         if any(_matches(pieces, text, at) for pieces in following):
             return True
         return None if not final and any(_begins(pieces, text, at) for pieces in following) else False
 
     def cut_after(self, text: str, at: int, keys: Iterable[str]) -> bool:
-        """Return whether the rest of the output at `at` is a prefix of an opener for one of `keys`."""
+        """Return whether the rest of `text` from `at` on is an incomplete opener for one of the arguments `keys`."""
         entry, rest = self.entry, text[at : at + MAX_NAME + 1].lstrip()
         if self.closed or not rest or len(rest) > MAX_NAME:
             return False
@@ -118,7 +122,7 @@ class Follow:
         return any((lead + key + after).startswith(rest) for key in keys)
 
     def ends_in_part(self, text: str, at: int) -> bool:
-        """Return whether the rest of the output at `at` is an incomplete closer of the arguments and the call."""
+        """Return whether the rest of `text` from `at` on is an incomplete closer of the arguments and the call."""
         whole = "".join(map(text_of, self.closing)).strip()
         rest = text[at : at + len(whole) + MAX_BLANK]
         closed = rest.strip()
@@ -134,18 +138,18 @@ class Follow:
         return mark.lstrip().startswith(text_of(self.closing[0]).strip())
 
     def ends_calls(self, text: str, start: int) -> bool:
-        """Return whether `text` ends with the closer of all calls. An end-of-turn marker may follow it."""
+        """Return whether `text` ends with the closer of all calls, optionally followed by an end-of-turn marker."""
         return self._last_closing.search(text, start) is not None
 
     def _begun_at(self, text: str, start: int) -> int:
-        """Return the start of a possible end of the value in the tail of `text`; the length of `text` if there is none.
+        """Return the start of a possible end of the value in the tail of `text`.
 
-        Only the tail is searched, so earlier text isn't searched again for each value.
+        Returns the length of `text` if the value can't end in the tail. Earlier text isn't searched again for each value.
         """
-        # One search finds all literal ends. Ends with names or white space are matched piece by piece.
+        # One search finds all ends that are literals. Ends that contain names or white space are matched piece by piece.
         limit = self._literals.undecided_from(text, start)
         at = max(start, len(text) - self._longest)
-        # `Rome, Tex` may continue as `, Texas=`, so the value is certain up to the comma.
+        # `Rome, Tex` may become `Rome, Texas=`, so the value is certain only up to the comma.
         while (head := self._heads.search(text, at, limit)) is not None:
             if any(_begins(pieces, text, head.start()) for pieces in self._compiled):
                 return head.start()
@@ -154,13 +158,13 @@ class Follow:
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
-        # `a == b` is an expression, so no argument starts before `==`. The pattern therefore needs the character after `=`.
+        # In `a == b`, which is an expression, no argument starts before `==`. The pattern therefore needs the character after `=`.
         following = [_whole(pieces) + ("(?=[^=])" if self.in_code else "") for pieces in self._next_arguments]
         return re.compile("|".join([*following, *map(_whole, self._closings)]))
 
     @cached_property
     def _last(self) -> re.Pattern[str]:
-        # No more text comes, so the closer may be incomplete: `)` without the `]` that closes all calls.
+        # No more text follows, so the closer may be incomplete, e.g. `)` without the `]` that closes all calls.
         end = text_of(self.closing[0])
         following = [_whole(pieces) + ("(?!=)" if self.in_code else "") for pieces in self._next_arguments]
         closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
@@ -175,7 +179,7 @@ class Follow:
 
     @cached_property
     def _literals(self) -> Finder:
-        """Finds ends of a value that are literal text."""
+        """Finds ends of a value that are literals."""
         every = (*self._next_arguments, *self._closings)
         return Finder("".join(pieces) for pieces in every if not any(piece in _LENGTHS for piece in pieces))
 
@@ -192,7 +196,7 @@ class Follow:
 
     @cached_property
     def _others(self) -> list[list[re.Pattern[str]]]:
-        # The end of the previous argument has been read already, and `between` starts with it.
+        # `between` starts with the end of the previous argument, which has already been consumed.
         return _compile(self._arguments_after(self.between.removeprefix(self._layout_after)))
 
     @cached_property
@@ -211,7 +215,7 @@ class Follow:
 
     @property
     def _after_value(self) -> tuple[Part, ...]:
-        """Parts of an argument after its value. A marker among them would be an end marker."""
+        """The parts of an argument after its value. If one of the parts were a marker, the value would have an end marker."""
         entry = self.entry
         return entry[entry.index(Slot.VALUE) + 1 :]
 
@@ -220,8 +224,11 @@ class Follow:
         return _layout(_leading_text(self._after_value))
 
     def _before_end(self, end: str) -> list[list[str]]:
-        """Return the ends of the last value in a turn: layout after the argument, layout before the end of the turn, and `end`."""
-        # For `city: on\n` and the end `\t<end>`, engines strip `<end>` and leave `\n\t`.
+        """Return the ends of the last value in a turn.
+
+        An end consists of the white space after the argument and before the end of the turn, followed by `end`.
+        """
+        # If the format ends a turn with `city: on\n` and `\t<end>`, engines strip `<end>` and leave `\n\t`.
         layouts = dict.fromkeys((self._layout_after + self.trail, self._layout_after))
         return [found for layout in layouts for found in _after_layout(layout, [end] if end else [])]
 
@@ -233,17 +240,17 @@ class Follow:
         entry = self.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, Slot.KEY, *named, name=name) for name in self._keys]
-        # If only white space separates key and value, it is required. Otherwise any word in the value might be a name.
+        # White space that separates the key from the value is required. Otherwise any word in the value might be a name.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
-        # Layout between arguments must be complete, because a value may contain one of two line breaks.
+        # If two line breaks separate arguments, both are required, because a value may contain single line breaks.
         if not between.strip():
             return [[*between, *pieces] for pieces in following]
         return [found for pieces in following for found in _after_layout(between, pieces)]
 
     @property
     def _closings(self) -> list[list[str]]:
-        """Texts that close the arguments, followed by the end of all calls or the start of the next call."""
+        """Return the closers of the arguments, each followed by the end of all calls or the start of the next call."""
         further, tools = self.further, ("", *self.tools)
         if not self.closed:
             layout = _layout(_leading_text((*self._after_value, *further)))
@@ -253,24 +260,24 @@ class Follow:
         closings = [self._pieces(*closing, self.closing[-1])]
         closings += [self._pieces(*closing, *further, name=name) for name in tools]
         if self.in_code and any(part.strip() for part in self._after_value):
-            # No value contains a second call, e.g. in `[f(a="x")g(b="y")]`.
+            # No value contains the start of a second call, so `[f(a="x")g(b="y")]` contains two calls.
             closings += [self._pieces(*closing, *further[1:], name=name) for name in tools]
         layout = _leading_text((*closing, self.closing[-1]))
         return [found for pieces in closings for found in _after_layout(layout, pieces)]
 
     @property
     def _keys(self) -> tuple[str, ...]:
-        """Allowed argument names, with "" for any word."""
+        """Allowed argument names, or "" if any word is allowed."""
         return self.names or (*self.keys, "")
 
     def _pieces(self, *parts: Part, name: str = "") -> list[str]:
-        """Return the patterns of the parts, piece by piece. `name` fills the slot of a name; "" matches any word."""
+        """Return the patterns of the parts, piece by piece. `name` fills the slot of a name. If `name` is "", any word matches."""
         pieces: list[str] = []
         for part in parts:
             if isinstance(part, Slot):
                 pieces += name if name in self.names else [_GAP, *(name or (_NAME,))]
                 continue
-            # Models write `f(a=1,b=2)` and `f(a = 1, b = 2)`, so white space in code is optional.
+            # White space in code is optional, because models write both `f(a=1,b=2)` and `f(a = 1, b = 2)`.
             if self.in_code:
                 pieces += [piece for token in re.findall(r"\w+|[^\w\s]", part) for piece in (_GAP, *token)]
             else:
@@ -288,7 +295,7 @@ def _layout(text: str) -> str:
 
 
 def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
-    """Return the pieces after each suffix of the marker's leading white space, which isn't part of the value."""
+    """Return the pieces after the marker's leading white space and after each of its suffixes. The white space isn't part of the value."""
     layout = _layout(marker)
     return [[*layout[at:], *pieces] for at in range(len(layout) + 1)]
 
@@ -315,10 +322,10 @@ def _matches(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
 
 
 def _begins(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
-    """Return whether the text from `at` on is a prefix of text that the pieces match."""
+    """Return whether the rest of `text` from `at` on is a prefix of text that the pieces match."""
     for piece in pieces:
         found = piece.match(text, at)
-        # Each piece is a single character, a name or a gap. If the text ends in one, as in `, li`, all pieces before it have matched.
+        # Pieces are single characters, names or gaps. If the text ends inside a piece, as in `, li`, all earlier pieces have matched.
         if found is None or found.end() == len(text):
             return found is not None or at == len(text)
         at = found.end()

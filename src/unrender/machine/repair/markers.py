@@ -44,7 +44,7 @@ _OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
 _SENTENCE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
 """Characters that may end a sentence before a call."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
-"""Words that some syntaxes contain between the start marker of a call and the tool name."""
+"""Words that may separate the start marker of a call from the tool name."""
 
 
 @dataclass(frozen=True, slots=True)
