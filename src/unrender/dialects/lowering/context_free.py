@@ -140,7 +140,7 @@ class _Lowering:
         self.ends_itself = False
         """True if the current rule contains no free text."""
         self.first_sets = FirstSets(self.links, self.openness) if for_lexer else None
-        # Find recursive rules. With a lexer, rules between two cycles also count as recursive, because expanding them may not end.
+        # Find recursive rules for a lexer. A rule between two cycles also counts as recursive, because its references never end.
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
@@ -414,7 +414,7 @@ class _Lowering:
     def ruled(self, name: str) -> nodes.Node:
         """Return the context-free form of a rule of the source grammar."""
         below = self.links.below.get(name, [])
-        # A rule contains no free text if neither its node nor the end of any rule below it is free text.
+        # If no rule below ends in free text, a rule without free text has no part that ends in free text.
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below
