@@ -174,7 +174,7 @@ def _class(ranges: Ranges, *, negated: bool) -> str:
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
-    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # Escapes such as `\x01` come last, so that no digit follows them.
+    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # No digit may follow an escape such as `\x01`.
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
     caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
     signs = caret + dash if inside or negated else dash + caret

@@ -234,7 +234,9 @@ def _text(text: str) -> TagFormat:
 
 
 def _row(kind: str, parts: list[TagFormat]) -> TagFormat:
-    """Return a `sequence` or an `or` of `parts`. Nested parts of the same type are flattened, and empty strings in a sequence are dropped.
+    """Return a `sequence` or an `or` of `parts`.
+
+    Nested parts of the same type are flattened, and empty strings in a sequence are dropped.
     """
     flat = [inner for part in parts for inner in (part["elements"] if part["type"] == kind else (part,))]
     flat = [part for part in flat if kind == "or" or part != {"type": "const_string", "value": ""}]

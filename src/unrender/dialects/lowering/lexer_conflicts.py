@@ -186,7 +186,7 @@ class FirstSets:
     def _part_ways(self, some: set[FirstLiteral], others: set[FirstLiteral], depth: int) -> bool:
         """Return whether a lexer may confuse continuations of the same literal.
 
-        At most `depth` more literals are compared. Beyond that, the continuations count as confused.
+        At most `depth` more literals are compared. If they are all equal, the continuations count as confused.
         """
         if others <= some:  # If the rules or continuations are equal, there is only one alternative.
             return False
@@ -509,8 +509,9 @@ class TextSplit:
 
         Exact texts that allow nothing more than the free text are dropped.
         """
-        # If the free text precedes `</x>!`, the literal `<b></x>?` makes `<b></x>` an exact text. Either `?` or `!` may follow it, because
-        # the text before `</x>!` may be `<b>`. The literal `<b></x>!` would add no continuation, so its exact text is dropped.
+        # For example, any text may precede `</x>!`, and another option is the literal `<b></x>?`. Then `<b></x>` is an exact text. `?` may
+        # follow it, or `!`, because `<b>` may also be the text before `</x>!`. The literal `<b></x>!` would add no continuation, so its
+        # exact text is dropped.
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))
