@@ -123,7 +123,9 @@ class Remainder:
         return self._expansion(values, roles=True).grammar
 
     def _expansion(self, values: Values, run: Calls | None = None, *, roles: bool = False) -> Expansion:
-        """Return the grammar for the rest of the answer. With `run`, these calls from their first marker on are an alternative."""
+        """Return the grammar for the rest of the answer. If `run` is given, its calls are an alternative to the answer, starting at their
+        first marker.
+        """
         if self.handmade:
             return self._handmade(self.handmade, values, roles=roles)
         if self.in_call:

@@ -53,7 +53,7 @@ Heads = frozenset[FirstLiteral | Until]
 DEPTH = 3
 """Maximum number of consecutive literals that are compared to distinguish two alternatives."""
 _NONE: Heads = frozenset()
-# A real literal is never empty, so an empty one can represent too many heads.
+# No real literal is empty, so an empty literal can stand for "too many heads".
 _MANY: Heads = frozenset((FirstLiteral("", 0),))
 
 
@@ -96,7 +96,7 @@ class FirstSets:
         self._settled = True
 
     def _once(self, known: dict[int, tuple[Node, Heads]], node: Node, find: Callable[[Node], Heads]) -> Heads:
-        """Return the result of `find`, cached by the node's identity. While the sets of rules may still grow, results aren't cached."""
+        """Return the result of `find`, cached by the node's identity. Results aren't cached until the sets of all rules are final."""
         found = known.get(id(node)) or (node, find(node))
         if self._settled:
             known[id(node)] = found
@@ -427,7 +427,7 @@ def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
 
 @dataclass(slots=True)
 class TextSplit:
-    """A choice between other options and free text up to `stops`, which one of `rests` follows.
+    """A choice between free text and other options. The free text ends at one of `stops`, and one of `rests` follows it.
 
     `place` contains the continuations of the free text. `take` stores its results in `exact` and `left`.
     """

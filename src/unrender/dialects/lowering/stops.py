@@ -355,7 +355,7 @@ class Openness:
         return known[1]
 
     def _unsettled(self, node: Node) -> frozenset[Stops]:
-        """Return the endings of a node while the endings of rules may still grow. The result isn't cached in `_known`."""
+        """Return the endings of `node` before the endings of all rules are final. The result isn't cached in `_known`."""
         return self._find(node, self._unsettled)
 
     def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
@@ -417,7 +417,8 @@ def linked(rules: Mapping[str, Node]) -> Links:
 
 
 def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
-    """Return the rules that `node` refers to, True if it contains no free text, and True if it is plain as in `Links`."""
+    """Return the rules that `node` refers to, and two flags: whether `node` contains no free text, and whether it is plain as in `Links`.
+    """
     found: dict[str, None] = {}
     ends_itself = plain = True
     waiting: list[Node] = [node]
