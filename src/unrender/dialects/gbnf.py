@@ -88,7 +88,7 @@ def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
     names = {prefix: name if at == 0 else f"{name}-s{at}" for at, prefix in enumerate(moves)}
     bodies = [_state(found, node, branches, names) for found in moves.values()]
     exact = [f"{_text(text)} {branch.rule}" for text, branch in node.exact]
-    # Exact texts match from the start of the text, so only the rule of the start state contains them.
+    # Exact strings match from the start of the text, so only the rule of the start state contains them.
     bodies[0] = " | ".join((*exact, bodies[0]))
     return list(zip(names.values(), bodies, strict=True))
 

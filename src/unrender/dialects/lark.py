@@ -159,9 +159,9 @@ def _any_of(texts: list[str]) -> str:
 
 
 def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a pattern for the exceptions from the text up to `stop`: longer stops, and exact texts, which have their own rules."""
+    """Return a pattern for the exceptions from the text up to `stop`: longer stops, and exact strings, which have their own rules."""
     ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
-    # Without this exception, `<b></x>` could be an exact text or text up to `</x>`, and a lexer can't decide between the two.
+    # Without this exception, `<b></x>` could be an exact string or text up to `</x>`, and a lexer can't decide between the two.
     exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
     return f"{ends} & ~/{exact}/" if exact else ends
 

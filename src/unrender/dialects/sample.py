@@ -61,10 +61,10 @@ class Sample:
 
 @bounded_nesting
 def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int], Sample]:
-    """Return a function that samples a text of an expanded grammar. The same seed always returns the same sample.
+    """Return a function that returns a random sample of an expanded grammar for a seed. The same seed always returns the same sample.
 
     The grammar is lowered only once. `budget` limits the size, and is roughly the number of free choices. Raises `GrammarError` if the
-    grammar has no finite text, or if it contains JSON values that aren't spelled out.
+    grammar has no finite samples, or if it contains JSON values that aren't spelled out.
 
     >>> drawer(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))))(1)
     Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
@@ -236,11 +236,11 @@ def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
 
 
 ENDLESS = 10**9
-"""Cost of a node that has no finite text."""
+"""Cost of a node without finite samples."""
 
 
 def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
-    """Return the cost of each rule, or `ENDLESS` for a rule without a finite text.
+    """Return the cost of each rule, or `ENDLESS` for a rule without finite samples.
 
     A rule's cost is recomputed when a rule that it refers to becomes cheaper.
     """
@@ -260,7 +260,7 @@ def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
 
 
 def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
-    """Return the minimum number of rules that a text of `node` uses."""
+    """Return the minimum number of rules in a sample of `node`."""
     match node:
         case nodes.Ref(name):
             return costs[name]

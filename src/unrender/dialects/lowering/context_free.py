@@ -278,7 +278,7 @@ class _Lowering:
         return self.later(key, "text", lambda: self.stopped(stops, self.places.place(stops, rest)))
 
     def stopped(self, stops: tuple[str, ...], place: RulePlace, exact: Exact = ()) -> Stopped:
-        """Return text up to one of `stops`. Each continuation from `place` follows a stop or an exact text."""
+        """Return text up to one of `stops`. Each continuation from `place` follows a stop or an exact string."""
         # Text up to `</x>` before `\n</x>!` has the stops `</x>` and `\n</x>`. Only the second stop has a branch, which continues with `!`.
         # So `a</x>!` is rejected, because the parser would end the text at the stop without the line break.
         branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
@@ -288,7 +288,7 @@ class _Lowering:
     def mixed(self, mixture: TextMix) -> nodes.Node:
         """Return a choice between free text and other options."""
         stops, rests = mixture.stops, mixture.rests
-        # Match any text up to `</a>`, or exactly `<b>x</a>` with its own continuation. Exact texts take precedence over the stop.
+        # Match any text up to `</a>`, or exactly `<b>x</a>` with its own continuation. Exact strings take precedence over the stop.
         rest = rests[0] if len(rests) == 1 else (nodes.Choice(tuple(map(nodes.Sequence, rests))),)
         beside = TextSplit(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)

@@ -454,7 +454,7 @@ class TextSplit:
             if (text, rest) in seen:
                 continue
             seen.add((text, rest))
-            # The literal `<b>` before the content `x</a>` becomes the exact text `<b>x</a>`, as an exception from text up to `</a>`.
+            # The literal `<b>` before the content `x</a>` becomes the exact string `<b>x</a>`, as an exception from text up to `</a>`.
             if stopped := first_stop(text, every):
                 left_over = text[len(stopped) :]
                 self.exact.setdefault(stopped, []).append(flat((Literal(left_over), *rest)))
@@ -505,13 +505,13 @@ class TextSplit:
         return False
 
     def settle(self) -> None:
-        """Add the continuations of the free text to each exact text.
+        """Add the continuations of the free text to each exact string.
 
-        Exact texts that allow nothing more than the free text are dropped.
+        Exact strings that allow nothing more than the free text are dropped.
         """
-        # For example, any text may precede `</x>!`, and another option is the literal `<b></x>?`. Then `<b></x>` is an exact text. `?` may
+        # For example, any text may precede `</x>!`, and another option is the literal `<b></x>?`. Then `<b></x>` is an exact string. `?` may
         # follow it, or `!`, because `<b>` may also be the text before `</x>!`. The literal `<b></x>!` would add no continuation, so its
-        # exact text is dropped.
+        # exact string is dropped.
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))

@@ -417,8 +417,7 @@ def linked(rules: Mapping[str, Node]) -> Links:
 
 
 def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
-    """Return the rules that `node` refers to, and two flags: whether `node` contains no free text, and whether it is plain as in `Links`.
-    """
+    """Return the rules that `node` refers to, and two flags: whether `node` contains no free text, and whether it is plain as in `Links`."""
     found: dict[str, None] = {}
     ends_itself = plain = True
     waiting: list[Node] = [node]
