@@ -509,9 +509,9 @@ class TextSplit:
 
         Exact strings that allow nothing more than the free text are dropped.
         """
-        # For example, any text may precede `</x>!`, and another option is the literal `<b></x>?`. Then `<b></x>` is an exact string. `?` may
-        # follow it, or `!`, because `<b>` may also be the text before `</x>!`. The literal `<b></x>!` would add no continuation, so its
-        # exact string is dropped.
+        # For example, any text may precede `</x>!`, and another option is the literal `<b></x>?`. Then `<b></x>` is an exact string,
+        # followed by `?` or `!`, because `<b>` may also be the text before `</x>!`. The literal `<b></x>!` would add no continuation, so it
+        # would be dropped.
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))
