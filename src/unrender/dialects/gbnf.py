@@ -146,8 +146,8 @@ _BEFORE_DIGITS = re.compile(r"(?<=[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff])(?=[0-9A
 def text_pieces(text: str) -> list[str]:
     r"""Split a string into pieces that engines read correctly. Most strings are a single piece.
 
-    xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`, and then read hexadecimal digits after it as part
-    of the escape. So these releases reject `Québec` as a single string.
+    xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`. If hexadecimal digits follow the escape, these
+    releases read the digits as part of it. So they reject `Québec` as a single string.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']
@@ -202,8 +202,9 @@ def _in_class(character: str) -> str:
 def automaton(stops: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     """Return the automaton for text before the first of `stops`. The start state comes first.
 
-    Each state is the prefix of a stop that has just been read. It maps a character to the next state, or to the stop that the character
-    completes. Every other character leads back to the start state. Time and number of states are linear in the total length of the stops.
+    Each state is the prefix of a stop that has just been read. A state maps a character to the next state, or to the stop that the
+    character completes. Every other character leads back to the start state. Time and number of states are linear in the total length of
+    the stops.
 
     >>> automaton(("ab",))
     {'': {'a': 'a'}, 'a': {'a': 'a', 'b': 'ab'}}

@@ -136,7 +136,7 @@ class _Writer:
         return _row("or", options)
 
     def node(self, node: Node) -> TagFormat:
-        # Write a node without JSON and free text as EBNF, which is compiled as one piece. It is never split into a tree.
+        # Write a node without JSON and free text as EBNF, not as a tree, because the engine compiles EBNF as one piece.
         if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
             return self.regular(node)
         match node:
@@ -187,7 +187,7 @@ def _json(schema: JsonSchema) -> TagFormat:
 
 
 def reads_exactly(schema: Any) -> bool:
-    """Return whether xgrammar enforces all of `schema`. Otherwise, the value has to be spelled out.
+    """Return whether xgrammar enforces all of `schema`. If not, the value has to be spelled out.
 
     `schema` must be a result of `write_schema`.
     """

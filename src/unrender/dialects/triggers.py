@@ -3,10 +3,10 @@
 Rules:
 
 - A trigger is the first literal of the primary call syntax.
-- If the literal starts with a special token, only the token is the trigger. A misspelled name after it still activates the grammar.
+- If the literal starts with a special token, only the token is the trigger. A misspelled name after the token still activates the grammar.
 - If the literal is ordinary text, the trigger is the text up to and including a tool name.
 - A trigger is a word if it can't occur in reasoning, or if reasoning may contain calls.
-- Otherwise, the trigger is a pattern that must match the output from its start. The pattern's first group is the start of the call.
+- All other triggers are patterns that must match the output from its start. The pattern's first group is the start of the call.
 """
 
 from __future__ import annotations

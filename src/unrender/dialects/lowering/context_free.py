@@ -302,7 +302,7 @@ class _Lowering:
 
     def branch(self, place: RulePlace, stop: str) -> nodes.Ref:
         """Return the rule for the text after `stop`."""
-        # In a chain of optional arguments, most places only lead to the next place. Such places don't get their own rules.
+        # In a chain of optional arguments, most places only lead to the next place. These places don't need rules of their own.
         place = self.firstchoice(place, stop)
         own, below = place.after(stop)
         if len(own) == 1 and not below:
@@ -311,7 +311,7 @@ class _Lowering:
 
     def firstchoice(self, place: RulePlace, stop: str) -> RulePlace:
         """Return the first place on the path from `place` that has several continuations or ends the path."""
-        # Cache the end of the path for each place. Otherwise, a chain of a thousand places would be traversed a thousand times.
+        # Cache the end of the path for each place. Without the cache, a chain of a thousand places would be traversed a thousand times.
         passed: list[RulePlace] = []
         while (id(place), stop) not in self.choices:
             passed.append(place)

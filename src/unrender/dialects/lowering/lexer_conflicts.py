@@ -483,10 +483,10 @@ class TextSplit:
     def is_said(self, text: str, rest: Rest) -> bool:
         """Return whether free text covers `text` followed by `rest`.
 
-        This is the case if the output may end after `text`, or if `rest` is free text with the same stops and continuation.
+        Free text covers them if the output may end after `text`, or if `rest` is free text with the same stops and continuation.
         """
-        # Text up to `</x>` may start with `<b>`, so it covers `"<b>", text`. It doesn't cover `"</", text`, because `x>` after `</` would
-        # complete the stop.
+        # Text up to `</x>` may start with `<b>`, so free text covers `"<b>", text`. Free text doesn't cover `"</", text`, because `x>`
+        # after `</` would complete the stop.
         if not rest:
             return self.place.at_end
         head = rest[0]
@@ -495,7 +495,7 @@ class TextSplit:
         )
 
     def straddled(self, text: str) -> bool:
-        """Return whether a stop may start in `text` and end in its continuation. Such text isn't covered by free text."""
+        """Return whether a stop may start in `text` and end in its continuation. In this case, free text doesn't cover `text`."""
         # With the stop `</a>`, text that ends in `</` isn't covered, because `a>` may follow.
         own = frozenset(self.stops)
         for stop in self.all_stops:

@@ -492,7 +492,7 @@ def until_settled(
 
 
 def _holds_word(node: Node) -> bool:
-    """Return whether `node` has a nonempty literal at its top level. Such a node is never empty."""
+    """Return whether `node` has a nonempty literal at its top level, so that `node` is never empty."""
     parts = node.parts if type(node) is Sequence else (node,)
     return any(type(part) is Literal and part.text for part in parts)
 
