@@ -5,8 +5,9 @@ continuation into one `Stopped`: text up to the first stop, the stop itself, and
 rule, the continuation is moved into the rule, but only up to the literal that always stops the text. So a call is one rule for all
 continuations.
 
-Rules: results are exact. Text that the PEG would cut at an earlier stop is not generated. If the literals after a lookahead aren't enough
-to decide it, lowering raises an error. A lookahead is never dropped. The number of rules is linear in the source's rules.
+Rules: the result allows exactly the text that the PEG allows. Text that the PEG would cut at an earlier stop is not generated. If the
+literals after a lookahead aren't enough to decide it, lowering raises an error. A lookahead is never dropped. The number of rules is linear
+in the source's rules.
 
 >>> lowered = lower(nodes.Grammar(nodes.Sequence((nodes.Until(("</a>",)), nodes.Literal("</a>!")))))
 >>> lowered.rules["text"]

@@ -10,9 +10,9 @@ literal. Free text can start with anything, so it is identified by its stops.
   until it contains a complete stop (`TextSplit`). The text up to this stop becomes a separate lexeme (`exact`). The rest of the option, or
   the continuation of the free text, follows the lexeme. If free text covers an option, the option is dropped.
 
-Rules: results are exact. If a node has more than `MAX_OPTIONS` starts, its conflicts aren't detected. At most `MAX_COMPARED` starts are
-compared. If either limit is exceeded, `FirstSets.unsure` is set. `TextSplit.left` contains the options in which something other than
-literal text precedes a stop.
+Rules: rewriting never changes the text that a grammar allows. If a node has more than `MAX_OPTIONS` starts, its conflicts aren't detected.
+At most `MAX_COMPARED` starts are compared. If either limit is exceeded, `FirstSets.unsure` is set. `TextSplit.left` contains the options in
+which something other than literal text precedes a stop.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ least fixed point over the rules. A rule is recomputed only if a rule that it re
 This module also contains helper functions for lowering. `unfoldings` expands a node by one step, and `flat` flattens sequences. `linked`,
 `inverted`, `leaves_first` and `until_settled` traverse rules that refer to each other.
 
-Rules: results are exact. Text ends at the stop that is complete first. A continuation must start with literal text. Otherwise, it can't be
-distinguished from the text before it.
+Rules: stops and continuations are never approximated. Text ends at the stop that is complete first. A continuation must start with literal
+text. Otherwise, it can't be distinguished from the text before it.
 """
 
 from __future__ import annotations
