@@ -1,4 +1,4 @@
-"""The constraint of an answer: a grammar in the engine's dialect, and its settings."""
+"""A grammar in the dialect of an engine, with the settings that the engine needs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Literal
 from unrender.dialects.triggers import Trigger
 
 Engine = Literal["llama.cpp", "llguidance", "sglang", "vllm", "xgrammar"]
-"""An engine, or a library that constrains generation inside engines."""
+"""An engine, or a library that engines use for constrained decoding."""
 
 
 class Dialect(StrEnum):
-    """A language in which engines read grammars: GBNF, Lark, structural tags."""
+    """A grammar language that engines support: GBNF, Lark or structural tags."""
 
     GBNF = "gbnf"
     LARK = "lark"
@@ -30,7 +30,7 @@ DIALECT_OF: Mapping[str, Dialect] = {
 }
 """The dialect of each engine."""
 ENGINE_OF: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
-"""For each dialect, an engine that reads it."""
+"""An engine for each dialect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,10 @@ class Constraint:
     """The grammar of an answer in an engine's dialect, with the settings that the engine needs."""
 
     grammar: str
-    """The grammar: GBNF for llama.cpp, Lark for llguidance, the JSON of a structural tag for the others."""
+    """The grammar: GBNF for llama.cpp, Lark for llguidance, and a structural tag as JSON for all other engines."""
     triggers: tuple[Trigger, ...] = ()
-    """The triggers of a lazy grammar, for llama.cpp; empty if the grammar applies from the first token."""
+    """The triggers of a lazy grammar, for llama.cpp. Empty if the grammar applies from the first token."""
     stop: tuple[str, ...] = ()
-    """Texts at which generation should end, as in `Turn.stop`."""
+    """Strings at which generation should end, as in `Turn.stop`."""
     preserved_tokens: tuple[str, ...] = ()
     """Special tokens that the engine must not strip from the output, as in `Turn.preserved_tokens`."""

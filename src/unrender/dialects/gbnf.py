@@ -1,11 +1,11 @@
-r"""Writes a grammar in GBNF, the dialect of llama.cpp, which xgrammar and llguidance's converter also read.
+r"""Writes a grammar in GBNF, the dialect of llama.cpp. xgrammar and llguidance's converter also support GBNF.
 
 Strategy: GBNF has no operator for "text before a stop". Such text becomes an automaton (Aho-Corasick) with a rule for each state. A state
 is the prefix of a stop that has just been read.
 
 Rules: every rule is reachable and defined. Names consist of lower-case letters, digits and `-`. Text is UTF-8. Only quotes, backslashes and
-control characters are escaped, so markers in any script are safe. Repetitions never exceed the bounds that llama.cpp accepts. Text is cut
-at the stop that is complete first. If several end at the same position, the longest counts.
+control characters are escaped, so markers can be in any script. Repetitions never exceed the bounds that llama.cpp accepts. Text ends at
+the stop that is complete first. If several stops end at the same position, the longest stop is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANY_CHARACTER = "[^\\x00]"
 
 
 def write_gbnf(expansion: Expansion) -> str:
-    """Return an expanded grammar in GBNF; the start rule is `root`."""
+    """Return an expanded grammar in GBNF. The start rule is `root`."""
     lowered = lower(expansion.grammar, for_lexer=False, steps=expansion.limits.grammar_steps)
     return write_rules(lowered.root, lowered.rules)
 
@@ -43,16 +43,16 @@ def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
 
 
 def _beginnings_once(rules: Mapping[str, Node | Stopped], root: str) -> Mapping[str, Node | Stopped]:
-    """Return the rules with common prefixes of a choice's options written once.
+    """Return the rules, with common prefixes of a choice's options factored out.
 
-    llama.cpp follows every option that is still possible, for each token. With `"get_time" …`, `"get_weather" …` and 261 other calls, all
-    of them are possible until the name is read. That costs more than the rest of the grammar.
+    For each token, llama.cpp tracks every option that is still possible. With `"get_time" …`, `"get_weather" …` and 261 other calls, all
+    options stay possible until the name is complete. Tracking them costs more than the rest of the grammar.
     """
     written = dict(rules)
     uses = Counter(chain([root], *map(rule_references, rules.values())))
     for name, node in rules.items():
         options = node.options if isinstance(node, Choice) else ()
-        # A rule that is also used elsewhere must keep its prefix.
+        # Rules that are also used elsewhere keep their prefix.
         once = [option.rule for option in options if isinstance(option, Ref) and uses[option.rule] == 1]
         begun = [(text, rule) for rule in once if (text := _begins(rules[rule]))]
         if 1 < len(begun) == len(options):
@@ -68,7 +68,7 @@ def _begins(node: Node | Stopped) -> str:
 
 
 def _tree(begun: list[tuple[str, str]]) -> Node:
-    """Return a choice of the sorted texts, each followed by its rule."""
+    """Return a choice of the sorted strings, each followed by its rule."""
     options: list[Node] = []
     for _, alike in groupby(begun, key=lambda one: one[0][:1]):
         texts, rules = zip(*alike, strict=True)
@@ -82,28 +82,29 @@ def _tree(begun: list[tuple[str, str]]) -> Node:
 
 
 def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
-    """Return one rule for each state of the text before the first stop."""
+    """Return the automaton for the text before the first stop, with one rule for each state."""
     branches = {stop: branch.rule for stop, branch in node.branches}
     moves = automaton(node.stops)
     names = {prefix: name if at == 0 else f"{name}-s{at}" for at, prefix in enumerate(moves)}
     bodies = [_state(found, node, branches, names) for found in moves.values()]
     exact = [f"{_text(text)} {branch.rule}" for text, branch in node.exact]
-    # An exact text has no other text before it, so only the first state has it as an option.
+    # Exact strings match from the start of the text, so only the rule of the start state contains them.
     bodies[0] = " | ".join((*exact, bodies[0]))
     return list(zip(names.values(), bodies, strict=True))
 
 
 def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str], names: Mapping[str, str]) -> str:
-    # A character that completes a stop without a branch is not allowed: `[^…]` excludes it, and no option contains it.
+    # A character that completes a stop without a branch is not allowed. The class `[^…]` excludes it, and no other option matches it.
     options = [f"{_text(character)} {branches[stop]}" for character, stop in moves.items() if stop in branches]
     options += [f"{_text(character)} {names[onward]}" for character, onward in moves.items() if onward in names]
-    # In the state `</` of the stop `</s>`, `s` continues, `<` leads to the state `<`, and any other character to the start.
+    # In the state `</` of the stop `</s>`, `s` continues the stop, `<` leads to the state `<`, and other characters lead to the start
+    # state.
     options.append(f"{_class(tuple((c, c) for c in moves), negated=True)} {names['']}")
     return " | ".join([*options, '""'] if node.at_end else options)
 
 
 def written_choice(node: Node, item: Callable[[Node], str]) -> str:
-    """Return a choice of sequences, each part written by `item`."""
+    """Return a choice of sequences. `item` writes each part of a sequence."""
     options = node.options if isinstance(node, Choice) else (node,)
     return " | ".join([" ".join(map(item, it.parts)) if isinstance(it, Sequence) else item(it) for it in options])
 
@@ -126,15 +127,16 @@ def _item(node: Node) -> str:
 
 
 def _group(node: Node) -> str:
-    """Return `node` in a form that can be repeated. llguidance's converter drops brackets around a single repetition."""
+    """Return `node` in a form that can be repeated."""
     if isinstance(node, (Ref, Choice, Sequence, Literal)):
         return _item(node)
-    # `[a-z]+` followed by `*` would have two operators. So the repetition gets brackets, which also contain an empty text.
+    # `[a-z]+` followed by `*` would have two operators, so parentheses are required. llguidance's converter drops parentheses around a
+    # single repetition, so they also contain an empty string.
     single = isinstance(node, Chars) and node.minimum == node.maximum == 1
     return _item(node) if single else f'("" {_item(node)})'
 
 
-# `-` and `^` are never escaped. They are placed where every dialect reads them literally (`_class`).
+# `-` and `^` are never escaped. `_class` puts them in a position where every dialect reads them literally.
 _CONTROLS = {chr(code): f"\\x{code:02X}" for code in (*range(0x20), 0x7F)}
 _TEXT_ESCAPES = str.maketrans(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'})
 _CLASS_ESCAPES = _CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
@@ -142,10 +144,10 @@ _BEFORE_DIGITS = re.compile(r"(?<=[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff])(?=[0-9A
 
 
 def text_pieces(text: str) -> list[str]:
-    r"""Split a text into pieces that engines read correctly; most texts are one piece.
+    r"""Split a string into pieces that engines read correctly. Most strings are a single piece.
 
-    xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`, and then read hexadecimal digits after it as part
-    of the escape. So they reject `Québec` as one text.
+    xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`. If hexadecimal digits follow the escape, these
+    releases read the digits as part of it. So they reject `Québec` as a single string.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']
@@ -164,14 +166,15 @@ def _text(text: str) -> str:
 def _class(ranges: Ranges, *, negated: bool) -> str:
     if not ranges:
         return ANY_CHARACTER if negated else '""'
-    # xgrammar 0.2.7 reads `§` in a negated class as the last ASCII character, so write the complement. No text contains NUL.
+    # xgrammar 0.2.7 reads `§` in a negated class as the last ASCII character, so write the complement of the class. The complement excludes
+    # NUL, because no text contains NUL.
     if negated and max(high for _, high in ranges) > "\x7f":
         ranges, negated = complement((("\0", "\0"), *ranges)), False
-    # `[^]` would match any character.
+    # `[^]` would match any character, so write a string.
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
-    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # No digit may follow `\x01`.
+    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # No digit may follow an escape such as `\x01`.
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
     caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
     signs = caret + dash if inside or negated else dash + caret
@@ -179,7 +182,10 @@ def _class(ranges: Ranges, *, negated: bool) -> str:
 
 
 def _without_signs(low: str, high: str) -> list[tuple[str, str]]:
-    """Return the range without `-` and `^`. Those come last in a class, because dialects escape them in different ways."""
+    """Return the parts of a range without `-` and `^`.
+
+    `_class` writes these two characters at the end of a class, because dialects escape them in different ways.
+    """
     parts = [(low, high)]
     for sign in "-^":
         before, after = chr(ord(sign) - 1), chr(ord(sign) + 1)
@@ -194,10 +200,11 @@ def _in_class(character: str) -> str:
 
 @kept(lambda moves: 300 * len(moves))
 def automaton(stops: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
-    """Return the automaton for text before the first of `stops`, with the start state first.
+    """Return the automaton for text before the first of `stops`. The start state comes first.
 
-    Each state is the prefix of a stop that has just been read. It maps a character to the next state, or to the stop that the character
-    completes. Every other character leads back to the start. Time and states are linear in the total length of the stops.
+    Each state is the prefix of a stop that has just been read. A state maps a character to the next state, or to the stop that the
+    character completes. Every other character leads back to the start state. Time and number of states are linear in the total length of
+    the stops.
 
     >>> automaton(("ab",))
     {'': {'a': 'a'}, 'a': {'a': 'a', 'b': 'ab'}}
@@ -205,7 +212,7 @@ def automaton(stops: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     whole, lengths = frozenset(stops), {len(stop) for stop in stops}
     children: dict[str, dict[str, str]] = {"": {}}
     for stop in sorted(whole):
-        # With the stops `abc` and `b`, `b` is always complete first, so `abc` never counts.
+        # Skip stops that contain a shorter stop before their end. With the stops `abc` and `b`, `b` is always complete before `abc`.
         if not any(stop[at : at + length] in whole for length in lengths for at in range(len(stop) - length)):
             for at, character in enumerate(stop):
                 children.setdefault(stop[:at], {})[character] = stop[: at + 1]

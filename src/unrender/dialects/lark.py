@@ -1,9 +1,9 @@
-r"""Writes a grammar in llguidance's Lark. JSON Schemas are passed natively with `%json`.
+r"""Writes a grammar in llguidance's dialect of Lark. JSON Schemas are passed to llguidance with `%json`.
 
-Strategy: llguidance has a lexer that prefers the longest lexeme, so every regular rule becomes one terminal (upper case). Text up to a stop
-is one lexeme, which ends with the stop and contains no earlier stop.
+Strategy: llguidance's lexer prefers the longest lexeme, so every regular rule becomes one terminal (upper case). Text up to a stop is one
+lexeme, which ends with the stop and contains no earlier stop.
 
-Rules: schemas in `%json` come from `schema.writer`, so all dialects agree on their meaning.
+Rules: `schema.writer` creates the schemas in `%json`, so all dialects interpret a schema in the same way.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
-# White space is bounded as in the other dialects, and escapes such as `\u00e9` are allowed, as in parsers.
+# Whitespace has the same limit as in the other dialects. Escapes such as `\u00e9` are allowed, as in parsers.
 _OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_LAYOUT}}}", "json_allow_general_unicode_escapes": True}
 
 
 def terminals(lowered: Lowered) -> frozenset[str]:
-    """Return the rules that become one lexeme each. In other rules, each literal and each character class is a lexeme."""
+    """Return the rules that become one lexeme each. In all other rules, each literal and each character class is a lexeme."""
     rules = lowered.rules
     below = {name: rule_references(node) for name, node in rules.items()}
-    # Regular rules consist of characters and of other regular rules. They contain no text up to a stop, no schema, and no loop. All rules
-    # that are not regular get a reference to themselves, so that they count as loops.
+    # Regular rules consist of characters and other regular rules, without text up to a stop, schemas or loops. `special` adds a
+    # self-reference to rules that aren't regular, so that `leaves_first` treats them as loops and omits them.
     special = {name: [name] for name in rules if name == lowered.root or isinstance(rules[name], (Stopped, JsonValue))}
     regular = frozenset(leaves_first(below | special))
     return _lexemes(rules, regular, below)
@@ -48,7 +48,7 @@ def terminals(lowered: Lowered) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncompared(Unsupported):
-    """A warning that the written grammar may reject valid answers."""
+    """A warning that a grammar may reject valid answers."""
 
     def __str__(self) -> str:
         return f"{self.keyword}: {self.reason}"
@@ -63,9 +63,9 @@ UNCOMPARED = Uncompared(
 
 
 def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
-    """Return an expanded grammar in llguidance's Lark, and warnings about it. The start rule is `start`.
+    """Return an expanded grammar in llguidance's dialect of Lark, and its warnings. The start rule is `start`.
 
-    A warning means that the result may reject texts that the grammar allows.
+    A warning means that the Lark grammar may reject text that the expanded grammar allows.
     """
     lowered = lower(expansion.grammar, steps=expansion.limits.grammar_steps)
     writer = _Writer(lowered, terminals(lowered))
@@ -95,10 +95,10 @@ class _Writer:
     def text(self, name: str, node: Stopped) -> Iterator[tuple[str, str]]:
         """Write text up to a stop: one terminal for each stop that may follow, and one for text without a stop.
 
-        All terminals exclude text that continues after a stop. If this exclusion is needed more than once, it is a separate terminal.
+        All terminals exclude text that continues after a stop. If several terminals need this exclusion, it is a separate terminal.
         """
-        # Text up to the first `</x>` ends in `</x>`, and contains no `</x>` before the end. Without this condition, a lexer that prefers
-        # the longest lexeme would read up to the last one.
+        # Text up to the first `</x>` ends in `</x>`, and contains no other `</x>`. Without this condition, the lexer would read up to the
+        # last `</x>`, because it prefers the longest lexeme.
         plain = name.replace("-", "_").upper()
         stops = _any_of(sorted(node.stops))
         beyond = f"/{_ANY}(?:{stops})(?s:.){_ANY}/"
@@ -112,14 +112,14 @@ class _Writer:
             options.append(f"{terminal} {self.name(branch.rule)}")
             yield terminal, f"/{_ANY}{write_pattern(Literal(stop))}/ & ~{beyond}{_without(stop, node, longer)}"
         if node.at_end:
-            # A lexeme is never empty, so the empty text is a separate option.
+            # A lexeme is never empty, so the empty string is a separate option.
             options += [f"U_{plain}_END", '""']
             yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
         yield self.name(name), " | ".join(options)
 
     def body(self, node: Node) -> str:
         if isinstance(node, JsonValue):
-            # The schemas `true` and `{}` both allow everything.
+            # The schemas `true` and `{}` are equivalent.
             schema = node.schema if isinstance(node.schema, dict) else {}
             return f"%json {_json({**schema, 'x-guidance': _OPTIONS})}"
         return written_choice(node, self.item)
@@ -143,7 +143,7 @@ class _Writer:
 
 
 def _any_of(texts: list[str]) -> str:
-    """Return a pattern for any of the sorted `texts`. Common prefixes are written once.
+    """Return a pattern that matches any of the sorted `texts`. Common prefixes are factored out.
 
     >>> _any_of(["<call", "<calls>", "<think>", "A", "Action", "B"])
     '[AB]|<(?:call|think>)'
@@ -159,9 +159,9 @@ def _any_of(texts: list[str]) -> str:
 
 
 def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
-    """Return what to exclude from the text up to `stop`: longer stops, and texts with a rule of their own."""
+    """Return a pattern for the exceptions from the text up to `stop`: longer stops, and exact strings, which have their own rules."""
     ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
-    # A lexer can't decide whether `<b></x>` is an exact text or text up to `</x>`.
+    # Without this exception, `<b></x>` could be an exact string or text up to `</x>`, and a lexer can't decide between the two.
     exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
     return f"{ends} & ~/{exact}/" if exact else ends
 
@@ -171,9 +171,9 @@ def _lexemes(
 ) -> frozenset[str]:
     """Return the regular rules that a lexer can read as one lexeme.
 
-    A lexer takes the longest lexeme. So it would read the following rules where a shorter lexeme is meant:
+    A lexer takes the longest lexeme, even where a shorter one is correct. So the following rules can't be lexemes:
 
-    - A separator and a rule that is a lexeme elsewhere, as in `(", " entry)?`. The separator alone is shorter.
+    - A separator and a rule that is a lexeme elsewhere, as in `(", " entry)?`. The lexer would prefer the rule to the separator alone.
     - A rule that starts with a lexeme that is also used elsewhere, e.g. for another order of arguments.
     - A rule that may end or continue with another lexeme, if the text after the rule starts the same way.
     """
@@ -183,7 +183,7 @@ def _lexemes(
     users = inverted(below)
     queue = [name for name in rules if name not in kept]
     alone: set[str] = set()
-    for name in queue:  # Rules that it refers to become lexemes, and rules that refer to it can't be lexemes.
+    for name in queue:  # The rules below `name` become lexemes, and rules that refer to `name` can't be lexemes.
         fresh = [other for other in below[name] if other not in alone]
         alone.update(fresh)
         steps = [user for other in fresh for user in users[other] if _is_step(rules[user])]
@@ -197,11 +197,11 @@ def _lexemes(
 
 def _may_go_on(node: Node | Stopped) -> bool:
     """Return whether a rule ends with optional rules."""
-    # `"a" (", " b)?` as one lexeme would consume the `, ` after `a`, which may belong to the text after the rule.
+    # Read as one lexeme, `"a" (", " b)?` would consume the `, ` after `a`, which may belong to the text after the rule.
     if isinstance(node, Choice):
         return any(map(_may_go_on, node.options))
     last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
-    # `"a" (b? / c)` may end in b, which is optional.
+    # `"a" (b? / c)` ends in a choice, and its option `b?` is optional.
     if isinstance(last, Choice):
         return _may_go_on(last)
     return isinstance(last, Optional) and bool(rule_references(last))
@@ -218,7 +218,7 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
         case Optional(inner) | Repeat(inner):
             yield from _first_rules(inner)
         case Sequence(parts):
-            # `a? b c` starts with a or b, because b is the first required part.
+            # `a? b c` may start with `a` or `b`, because `b` is the first required part.
             for part in parts:
                 yield from _first_rules(part)
                 if not (isinstance(part, Optional) or (isinstance(part, Repeat) and part.minimum == 0)):
@@ -230,11 +230,11 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
-    """Yield the lexemes in a choice where another option starts with a part of them.
+    """Yield each lexeme that is an option of a choice, if another option starts with a prefix of the lexeme.
 
-    Such a lexeme is longer than that part, so a lexer would take it where the other option is meant.
+    A lexer would read the longer lexeme even where the other option is correct.
     """
-    # With `T_DATE | /[0-9]{1,3}/ "%"` and `2024%`, the lexer would read `2024` as the start of a date.
+    # With `T_DATE | /[0-9]{1,3}/ "%"`, the lexer would read `2024` in `2024%` as the start of a date.
     choices = () if isinstance(node, Stopped) else (inner for inner in walk(node) if isinstance(inner, Choice))
     for each in choices:
         whole = [node for node in each.options if isinstance(node, Ref) and node.rule in lexemes]
@@ -245,7 +245,7 @@ def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lex
 
 
 def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Node]:
-    """Yield the rules, characters and literals that a node may start with, including those inside other rules."""
+    """Yield the rules, character classes and literals that a node may start with. References to rules are followed."""
     waiting: list[Node | Stopped] = [node]
     seen: set[str] = set()
     for here in waiting:
@@ -267,10 +267,10 @@ def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Nod
 
 
 def _is_step(node: Node | Stopped) -> bool:
-    # `", " entry`: a separator, followed by a rule that is a lexeme elsewhere.
+    # `", " entry` is a separator, followed by a rule that is a lexeme elsewhere.
     inner = node.node if isinstance(node, Optional) else node
     return isinstance(inner, Sequence) and isinstance(inner.parts[0], Literal) and isinstance(inner.parts[1], Ref)
 
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
-"""Returns JSON text. `json.dumps` would create an encoder for each call."""
+"""Return a value as JSON. `json.dumps` would create an encoder for each call."""

@@ -1,4 +1,4 @@
-"""Writes the grammar of the rest of an answer in each dialect, from the format, the request and the prefill.
+"""Writes the grammar for the rest of an answer in each dialect, from the format, the request and the prefill.
 
 Strategy: the grammar of the complete answer is expanded and matched against the prefill. The unmatched part is the grammar of the rest.
 Grammars and triggers are cached. Turns with equal formats, requests and prefills share them.
@@ -39,10 +39,10 @@ from unrender.schema.reader import Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The grammar of the rest of an answer in one dialect, with the schema keywords that it doesn't enforce."""
+    """The grammar for the rest of an answer in one dialect, with the schema keywords that the grammar doesn't enforce."""
 
     said: str
-    """Text of the grammar; JSON for a structural tag."""
+    """Text of the grammar, or JSON for a structural tag."""
     unsupported: tuple[Unsupported, ...]
     """Schema keywords that the grammar doesn't enforce."""
 
@@ -51,18 +51,18 @@ class Written:
 class Remainder:
     """The text that may be generated in one turn, after `prefill`, which the prompt already contains.
 
-    Every method raises `GrammarError` if the answer cannot be written as a grammar:
+    Every method raises `GrammarError` if the answer can't be written as a grammar:
 
-    - The names of the tools are not known.
+    - The names of the tools are unknown.
     - The prefill doesn't match the handmade grammar.
     - The handmade grammar is nested too deeply.
     - All tools together exceed the limits.
 
-    A `SchemaWarning` reports what the grammar doesn't enforce:
+    A `SchemaWarning` reports parts of the request that the grammar doesn't enforce:
 
-    - the tool, path and keyword of a tool's schema
+    - a keyword of a tool's schema, with the tool and the path
     - a prefill that no answer of the format starts with
-    - a tool that exceeds the limits on its own (its arguments may then violate its schema)
+    - a tool that exceeds the limits by itself, so that its arguments may violate its schema
     - Lark that may make a lexer reject valid answers
     """
 
@@ -73,13 +73,13 @@ class Remainder:
     """A handmade grammar, used instead of the format's grammar."""
     limits: Limits = STANDARD
     in_call: bool = False
-    """True if `prefill` starts with the first marker of a call or of a run of calls. The grammar then covers the rest of the calls and the
-    end of the turn.
+    """True if `prefill` starts with the first marker of a call or a sequence of calls. The grammar then covers the rest of the calls and
+    the end of the turn.
     """
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
-        """Triggers by which an engine detects the start of a call. Empty if the grammar applies from the start."""
+        """Triggers that show an engine the start of a call. Empty if the grammar applies from the start."""
         return () if self.handmade or self.in_call else triggers_of(self.format, self.request, self.prefill)
 
     @property
@@ -90,9 +90,10 @@ class Remainder:
 
     @bounded_nesting
     def written(self, dialect: Dialect) -> Written:
-        """Return the answer in a dialect, with the keywords that are not enforced. Emits no warnings.
+        """Return the grammar in a dialect, with the keywords that it doesn't enforce. Emits no warnings.
 
-        If there are `triggers`, GBNF also accepts text that starts at a trigger. So it works both from the start and lazily.
+        If there are `triggers`, GBNF also accepts text that starts at a trigger. So the grammar works from the start of the answer and
+        lazily.
         """
         if dialect is Dialect.LARK:
             native = self._expansion(Values.SPELLED if self.in_call or self._calls_like_json else Values.NATIVE)
@@ -103,31 +104,33 @@ class Remainder:
             spelled = self._expansion(Values.SPELLED, run)
             return Written(write_gbnf(spelled), spelled.unsupported)
         spelled = self._expansion(Values.SPELLED)
-        # An engine's native JSON support can't continue JSON that has already started.
+        # An engine's own JSON support can't continue JSON that has already started.
         if self.in_call or is_long(spelled):
             return Written(json.dumps(write_ebnf(spelled)), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
-        # Values without native support are spelled out, which has its own losses.
+        # Values without support in the engine are spelled out, so keywords of both forms may be unenforced.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
         return Written(json.dumps(thawed(write_structural_tag(native, spelled))), tuple(lost))
 
     @bounded_nesting
     def drawer(self) -> Callable[[int], Sample]:
-        """Return a function that samples an answer for each seed. The grammar is built once."""
+        """Return a function that returns a random answer for a seed. The grammar is built only once."""
         return drawer(self.grammar())
 
     @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:
-        """Return the answer in plain nodes. `values` selects whether JSON is spelled out or left to the engine."""
+        """Return the grammar in plain nodes. `values` selects whether JSON is spelled out or left to the engine."""
         return self._expansion(values, roles=True).grammar
 
     def _expansion(self, values: Values, run: Calls | None = None, *, roles: bool = False) -> Expansion:
-        """Return the rest of the answer. With `run`, those calls from their first marker on are an alternative."""
+        """Return the grammar for the rest of the answer. If `run` is given, its calls are an alternative to the answer, starting at their
+        first marker.
+        """
         if self.handmade:
             return self._handmade(self.handmade, values, roles=roles)
         if self.in_call:
             expansion = self._calls(values, roles=roles)
-            # Try the strict reading first: in a loose one, the space of `hour = ` may also start the line that ends a value.
+            # Try strict matching first. With loose matching, the space of `hour = ` may also start the line that ends a value.
             whole, prefill = expansion.grammar, (self.prefill,)
             rest = resume_any(whole, prefill) or resume_any(whole, prefill, loose=True)
             if rest is None:
@@ -137,17 +140,17 @@ class Remainder:
             raise GrammarError(
                 "tool_choice: a call is required, but this template doesn't support tool calls; pass tool_format"
             )
-        # The prefill may contain content, reasoning or half a call. The grammar covers the rest.
+        # The prefill may contain content, reasoning or the start of a call. The grammar covers the rest.
         whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:
             return self._resumed(expand(whole, values, self.limits, roles=roles))
-        # An engine that waits for a trigger starts the grammar there. So the calls alone are an alternative to the answer.
+        # If an engine waits for a trigger, its grammar starts at the trigger. So the calls alone are an alternative to the answer.
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.limits, roles=roles)
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
-        # A trigger is a marker without its layout. So with `\n<call>`, the grammar starts at `<call>`.
+        # A trigger is a marker without the whitespace before it. So with `\n<call>`, the grammar starts at `<call>`.
         opener = run.openers[0]
         starts = [opener.lead, *([opener.lead + opener.core] if self.prefill.endswith(opener.core) else [])]
         resumed = self._resumed(replace(expansion, grammar=answer))
@@ -155,18 +158,18 @@ class Remainder:
         return replace(resumed, grammar=Grammar(Choice(options), both.rules))
 
     def _calls(self, values: Values, *, roles: bool = False) -> Expansion:
-        """Return a run of calls and the end of the turn, from the first marker on."""
+        """Return a sequence of calls and the end of the turn, from the first marker on."""
         calls = calls_of(self.format, self.request)[0]
         whole = Grammar(Sequence((calls, ending(self.format))))
         return expand(whole, values, self.limits, roles=roles)
 
     @bounded_nesting
     def called(self) -> Grammar:
-        """Return the grammar of a run of calls in plain nodes, from the first marker on. The prefill is ignored."""
+        """Return the grammar for a sequence of calls in plain nodes, from the first marker on. The prefill is ignored."""
         return self._calls(Values.SPELLED).grammar
 
     def _handmade(self, grammar: Grammar, values: Values, *, roles: bool) -> Expansion:
-        """Return the rest of the answer for a handmade grammar."""
+        """Return the grammar for the rest of an answer that follows a handmade grammar."""
         whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
         expansion = expand(whole, values, self.limits, roles=roles)
         rest = resume_after(expansion.grammar, self.prefill)
@@ -175,7 +178,7 @@ class Remainder:
     @property
     @bounded_nesting
     def begins(self) -> bool:
-        """True if the format has answers that start with the prefill."""
+        """True if an answer of the format can start with the prefill."""
         whole = Grammar(answer_of(self.format, self.request).written)
         return any(
             self._after_begun(expand(whole, values, self.limits).grammar) is not None for values in reversed(Values)
@@ -183,9 +186,9 @@ class Remainder:
 
     @bounded_nesting
     def refused(self, texts: Iterable[str]) -> list[str]:
-        """Return the texts that are not complete answers of the grammar.
+        """Return the strings that are not complete answers of the grammar.
 
-        Texts that take too many steps to parse are not returned.
+        Strings that take too many steps to parse are omitted.
         """
         answer = self.grammar()
         openness = Openness(linked(answer.rules))
@@ -200,9 +203,9 @@ class Remainder:
         return found
 
     def _resumed(self, answer: Expansion) -> Expansion:
-        """Return the grammar of the text after the prompt.
+        """Return the grammar for the text after the prefill.
 
-        If no answer starts with the prefill, use a start of an answer that leaves the parser in the same state.
+        If no answer starts with the prefill, the grammar continues a different start that leaves the parser in the same state.
         """
         rest = self._after_begun(answer.grammar)
         if rest is not None:
@@ -217,19 +220,19 @@ class Remainder:
         return replace(answer, grammar=rest, unsupported=(*answer.unsupported, lost))
 
     def _after_begun(self, answer: Grammar) -> Grammar | None:
-        """Return the grammar of the text after the prompt; None if no answer starts with the prefill.
+        """Return the grammar for the text after the prefill, or None if no answer starts with the prefill.
 
-        The prompt may start a block of reasoning in a different way than the format.
+        The prompt may open a reasoning block in a different way than the format.
         """
         try:
             return resume_any(answer, (self.prefill,)) or resume_any(answer, self._block())
-        except GrammarError:  # Too many steps to parse.
+        except GrammarError:  # The prefill takes too many steps to parse.
             return None
 
     def _read_alike(self) -> Iterator[str]:
-        """Yield starts of answers that leave a parser in the same state as the prefill: in reasoning, or in content."""
+        """Yield starts of answers that leave a parser in the same state as the prefill: in reasoning or in content."""
         markers, turn = self.format.reasoning, self.format.turn
-        # No answer starts with `Well: <think>hm`. But the text after it is reasoning, as after `<think>`.
+        # No answer starts with `Well: <think>hm`, but reasoning follows, as after `<think>`. So use the start of reasoning.
         opener = markers.start.strip()
         if opener and opener in self.prefill and not markers.closed_in(self.prefill):
             yield markers.start
@@ -237,32 +240,36 @@ class Remainder:
         yield ""
 
     def _block(self) -> Iterator[str]:
-        """Yield the format's text for a block that the prompt has opened with other layout, or opened and closed.
+        """Yield the format's own text for a reasoning block that the prompt has opened.
 
-        A closed block is followed by each possible joint.
+        The whitespace may differ, and the prompt may have closed the block. In that case, one string is yielded for each separator that may
+        follow a block.
         """
         markers, turn = self.format.reasoning, self.format.turn
-        # The format writes `<think>\n`, and the prompt `<think>`.
+        # For example, the format's marker is `<think>\n`, and the prompt ends with `<think>`.
         if markers.start.strip() and self.prefill.strip() == markers.start.strip():
             yield markers.start
         words = self.prefill.replace(markers.start.strip(), "", 1).strip()
         if words and words == markers.end.strip():
-            # The format writes `<think>\n\n</think>\n\n`, and the prompt writes `<think></think>`, or only the closer.
+            # For example, the format's block is `<think>\n\n</think>\n\n`, and the prompt contains `<think></think>` or only `</think>`.
             joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
             yield from (markers.start + markers.end + joint for joint in joints)
 
     @property
     def _calls_like_json(self) -> bool:
-        """True if JSON content and a call start alike. A lexer distinguishes `{` from `{"name": "` only if both are spelled out."""
+        """True if JSON content and a call may start with the same characters.
+
+        A lexer can distinguish `{` from `{"name": "` only if JSON is spelled out.
+        """
         calls, beside = own_calls(self.format), self.request._calls_allowed and self.request.response_schema is not None
         return bool(beside and calls and calls.openers and calls.openers[0].core[0] in "{[")
 
 
 def grammar_for(answer: Remainder, engine: str) -> str:
-    """Return the grammar of the rest of an answer in the engine's dialect.
+    """Return the grammar for the rest of an answer in the engine's dialect.
 
-    Raises `RequestError` for an unknown engine, and `GrammarError` as `Remainder` does. Emits a `SchemaWarning` for each keyword that is
-    not enforced. The warning points to the line that called the calling function.
+    Raises `RequestError` for an unknown engine, and `GrammarError` as `Remainder` does. Emits a `SchemaWarning` for each keyword that the
+    grammar doesn't enforce. The warning points to the caller of the calling function.
     """
     if engine not in DIALECT_OF:
         raise RequestError(f"engine: expected one of {', '.join(DIALECT_OF)}; found {engine!r:.60}")
@@ -274,7 +281,7 @@ def grammar_for(answer: Remainder, engine: str) -> str:
 
 
 def triggers(answer: Remainder) -> tuple[Trigger, ...]:
-    """Return the triggers by which an engine detects the start of a call."""
+    """Return the triggers that show an engine the start of a call."""
     found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers)
     return found
 
@@ -293,7 +300,7 @@ _KEY_BYTES = 500
 
 
 def resume_after(grammar: Grammar, prefill: str) -> Grammar:
-    """Return the grammar of the text after `prefill`. Raises `GrammarError` if no answer starts with it.
+    """Return the grammar for the text after `prefill`. Raises `GrammarError` if no answer starts with `prefill`.
 
     >>> resume_after(Grammar(Literal("<think>")), "<th").root
     Literal(text='ink>')
@@ -305,9 +312,9 @@ def resume_after(grammar: Grammar, prefill: str) -> Grammar:
 
 
 def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False) -> Grammar | None:
-    """Return the grammar of the text after any of `prefill`; None if no answer starts with one of them.
+    """Return the grammar for the text after any of the strings in `prefill`, or None if no answer starts with one of them.
 
-    If `loose`, layout around brackets, colons and commas of markers may differ from the grammar.
+    If `loose`, whitespace around brackets, colons and commas of markers may differ from the grammar.
 
     >>> resume_any(Grammar(Literal("<think>")), ("a", "b")) is None
     True
@@ -324,8 +331,7 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node], *, loose: bool = Fa
 
     Raises `GrammarError` after `MAX_DOCUMENT` steps.
     """
-    # Nodes are taken from the front, and alternatives are tried one at a time. Nothing is nested, and a megabyte of free text takes one
-    # step.
+    # Use a stack instead of recursion. A megabyte of free text takes one step.
     waiting: list[tuple[Rest, int]] = [(rest, 0)]
     for _ in range(MAX_DOCUMENT):
         if not waiting:
@@ -341,9 +347,9 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node], *, loose: bool = Fa
 
 
 def reach(grammar: Grammar, text: str, steps: int) -> int | None:
-    """Return the length of the longest prefix of `text` that may start an answer, with loose layout.
+    """Return the length of the longest prefix of `text` that may start an answer. Differences in whitespace around brackets are ignored.
 
-    Returns None if this takes more than `steps` steps.
+    Returns None after `steps` steps without a result.
 
     >>> reach(Grammar(Literal("<think>")), "<thing>", 100)
     5
@@ -364,11 +370,14 @@ def reach(grammar: Grammar, text: str, steps: int) -> int | None:
 
 
 _STRUCTURE = frozenset("{}[]():,=<>|")
-"""Characters next to which layout is irrelevant."""
+"""Characters around which whitespace is ignored."""
 
 
 def _along(literal: str, text: str, at: int) -> tuple[int, int]:
-    """Return how far `literal` and the text match. Layout next to brackets, colons and commas may differ."""
+    """Return the end positions of the match between `literal` and `text`, which starts at `at` in `text`.
+
+    Whitespace around brackets, colons and commas may differ.
+    """
     read = 0
     while read < len(literal) and at < len(text):
         wanted, met = literal[read], text[at]
@@ -387,11 +396,11 @@ def _along(literal: str, text: str, at: int) -> tuple[int, int]:
 def _ways(
     head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node], *, loose: bool = False
 ) -> Iterator[tuple[Rest, int]]:
-    """Yield each way to read `text` from `at` on with `head`: the remaining nodes, and the new position."""
+    """Yield each way to parse `text` from `at` on with `head`, as the remaining nodes and the new position."""
     match head:
         case Literal(literal) | nodes.Layout(literal) if loose:
             read, end = _along(literal, text, at)
-            # The rest of the literal may be missing if it is only layout.
+            # If the rest of the literal is only whitespace, it may be missing.
             if end == len(text) and read < len(literal):
                 yield (Literal(literal[read:]), *tail), end
             elif not literal[read:].strip():
@@ -399,7 +408,7 @@ def _ways(
         case Literal(literal) | nodes.Layout(literal):
             if text.startswith(literal, at):
                 yield tail, at + len(literal)
-                # The prompt ends within the marker: after `<th` of `<think>`, `ink>` remains.
+                # The prompt ends within the literal. After `<th` of `<think>`, `ink>` remains.
             elif literal.startswith(text[at : at + len(literal)]):
                 yield (Literal(literal[len(text) - at :]), *tail), len(text)
         case Until(stops) | nodes.Tag(_, Until(stops)):
@@ -415,19 +424,19 @@ def _ways(
 def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
     ends = [found + len(stop) for stop in stops if (found := text.find(stop, at)) >= 0]
     yield from ((tail, cut) for cut in _cuts(tail, text, at, min((*ends, len(text)))))
-    # The text contains no stop, so it may also continue after the prompt.
+    # Without a stop, the free text may continue after the prompt.
     if not ends:
         yield (head, *tail), len(text)
 
 
 def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
-    """Yield possible ends of free text. Before a literal, these are only the positions where the literal starts or may start."""
+    """Yield the positions where free text may end. Before a literal, these are only the positions where the literal may start."""
     literal = tail[0].text if tail and isinstance(tail[0], Literal) else ""
     if not literal:
         yield from range(start, end)
         return
-    # In `I think <to` before `<tool_call>`, the text can have ended only at `<to`. Trying every position would take one step per character,
-    # and a prefill may be as long as a book.
+    # In `I think <to` before `<tool_call>`, the text can end only at `<to`. Trying every position would take one step per character, which
+    # is too slow for a long prefill.
     found = text.find(literal, start)
     while 0 <= found < end:
         yield found
@@ -437,7 +446,7 @@ def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _through_chars(head: Chars, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
-    # `[0-9]{1,3}` after `7`: zero to two more digits may follow.
+    # After `7`, `[0-9]{1,3}` allows up to two more digits.
     end = len(text) if head.maximum is None else min(at + head.maximum, len(text))
     fitting = next((place for place in range(at, end) if holds(head.ranges, text[place]) == head.negated), end)
     yield from ((tail, cut) for cut in range(at + head.minimum, min(fitting + 1, len(text))))

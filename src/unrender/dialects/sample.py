@@ -1,13 +1,13 @@
-"""Samples random texts from a grammar, like a model without errors. Used for fuzzing, demos and tests.
+"""Returns random samples of a grammar, like the answers of a model that makes no errors. Used for fuzzing, demos and tests.
 
-Strategy: a walk through the context-free rules. The minimum number of steps to complete each rule is known. Once the budget is spent, the
-walk takes the shortest path, so that recursion ends. Free text consists of pieces that are hard to parse: quotes, brackets, line breaks,
-prefixes of markers, other scripts.
+Strategy: a random walk through the context-free rules. For each rule, the minimum number of steps to complete it is known. Once the budget
+is spent, the walk takes the shortest path, so recursion ends. Free text consists of pieces that are hard to parse: quotes, brackets, line
+breaks, prefixes of markers, other scripts.
 
-To record the roles in a sample, the grammar's tags are drawn as marks and removed afterwards. Marks are noncharacters, which no text
-contains.
+The grammar's tags become marks in the sampled text. The marks are then removed, and their positions become the parts of the sample. Marks
+are noncharacters, which no text contains.
 
-Rules: the same seed gives the same text on every platform and in every Python release.
+Rules: the same seed returns the same text on every platform and in every Python release.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 
 _REDRAWS = 20
-"""Maximum number of redraws if an object in the text has a duplicate key."""
+"""Maximum number of new samples if an object in the text has a duplicate key."""
 
 _OPENERS = dict(zip(nodes.Role, nodes.MARKS, strict=False))
 _CLOSER = nodes.MARKS[-1]
@@ -44,7 +44,7 @@ _UNMARKED = str.maketrans("", "", nodes.MARKS)
 
 @dataclass(frozen=True, slots=True)
 class SampledPart:
-    """`text[start:end]` of a sample, tagged with `role` by the grammar. Parts may contain other parts."""
+    """`text[start:end]` of a sample, with the `role` that the grammar's tag specifies. Parts may contain other parts."""
 
     role: nodes.Role
     start: int
@@ -53,7 +53,7 @@ class SampledPart:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sampled text and its tagged parts, in the order of their starts."""
+    """A sampled text and its tagged parts, sorted by their start."""
 
     text: str
     parts: tuple[SampledPart, ...]
@@ -61,10 +61,10 @@ class Sample:
 
 @bounded_nesting
 def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int], Sample]:
-    """Return a function that samples a text of an expanded grammar. The same seed gives the same sample.
+    """Return a function that returns a random sample of an expanded grammar for a seed. The same seed always returns the same sample.
 
-    The grammar is lowered once for all seeds. `budget` limits the size: it is roughly the number of free choices. Raises `GrammarError` if
-    the grammar has no finite text, or contains JSON values that are not spelled out.
+    The grammar is lowered only once. `budget` limits the size, and is roughly the number of free choices. Raises `GrammarError` if the
+    grammar has no finite samples, or if it contains JSON values that aren't spelled out.
 
     >>> drawer(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))))(1)
     Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
@@ -116,7 +116,7 @@ def _unmarked(marked: str) -> Sample:
 
 
 class _Walk:
-    """One walk; `left` is the remaining budget."""
+    """A single random walk. `left` is the remaining budget."""
 
     def __init__(self, lowered: Lowered, costs: Mapping[str, int], draw: random.Random, budget: int) -> None:
         self.root = lowered.root
@@ -127,7 +127,7 @@ class _Walk:
         self.length = 0
 
     def drawn(self) -> str:
-        """Return a text of the root. Pending nodes are on a stack."""
+        """Return a random text of the root rule. Pending nodes are on a stack."""
         text: list[str] = []
         waiting: list[nodes.Node] = [nodes.Ref(self.root)]
         while waiting:
@@ -142,7 +142,7 @@ class _Walk:
         return "".join(text)
 
     def step(self, node: nodes.Node) -> tuple[str, Sequence[nodes.Node]]:
-        """Return text, and the nodes to draw after it."""
+        """Return the text of `node`, and the nodes that follow it on the walk."""
         match node:
             case nodes.Literal(text):
                 return text, ()
@@ -170,7 +170,7 @@ class _Walk:
         return min(options, key=lambda option: cost(option, self.costs))
 
     def count(self, low: int, high: int | None) -> int:
-        """Return a random number of repetitions, mostly small."""
+        """Return a random number of repetitions, usually a small one."""
         self.left -= 1
         count = low
         if self.left > 0:
@@ -184,7 +184,7 @@ class _Walk:
         ranges = complement(node.ranges) if node.negated else node.ranges
         likely = [c for c in _LETTERS if holds(ranges, c)]
         odd = [c for c in _ODD if holds(ranges, c)]
-        # A class of white space is layout. A tab, or a hundred spaces, would test nothing new.
+        # A class of whitespace is layout. Tabs or long runs of spaces would test nothing new.
         if likely == [" "]:
             return " " * self.draw.randint(node.minimum, max(node.minimum, 1))
         return "".join(self.character(ranges, likely, odd) for _ in range(self.count(node.minimum, node.maximum)))
@@ -200,7 +200,7 @@ class _Walk:
         """Return text up to and including a stop, and the rule after the stop, if there is one."""
         able = [(stop, ref) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
-        # Ignore marks in stops, because free text contains no marks.
+        # Free text contains no marks, so remove the marks from stops.
         stops = tuple(dict.fromkeys(text for stop in node.stops if (text := stop.translate(_UNMARKED))))
         if self.left <= 0 and node.at_end:
             pick = len(able)
@@ -210,13 +210,13 @@ class _Walk:
         return self.words(stops, stop.translate(_UNMARKED)) + stop, (following,)
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
-        """Return free text. Together with `ending`, it contains no complete stop before the end."""
+        """Return free text that precedes `ending`. The two together contain no complete stop before the end."""
         text = ""
         for _ in range(self.count(0, 12)):
             piece = self.word(stops)
             if self.draw.random() < 0.7:
                 piece += " "
-            # `<` and `/x>` are two words that make a stop together, so the second is skipped.
+            # Two words may form a stop together, such as `<` and `/x>`. In that case, skip the second word.
             if not _stopped(text + piece, ending, stops):
                 text += piece
         return text
@@ -229,18 +229,18 @@ class _Walk:
 
 
 def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
-    """Return whether a stop is complete in `text` before the end of `ending`, or a longer one ends with it."""
+    """Return whether `text` and `ending` contain a complete stop before the end, or end with a longer stop than `ending`."""
     before = (text + ending)[:-1] if ending else text
     longer = (stop for stop in stops if len(stop) > len(ending) and stop.endswith(ending)) if ending else ()
     return any(stop in before for stop in stops) or any((text + ending).endswith(stop) for stop in longer)
 
 
 ENDLESS = 10**9
-"""Cost of a node that has no finite text."""
+"""Cost of a node without finite samples."""
 
 
 def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
-    """Return the cost of each rule; `ENDLESS` for a rule without a finite text.
+    """Return the cost of each rule, or `ENDLESS` for a rule without finite samples.
 
     A rule's cost is recomputed when a rule that it refers to becomes cheaper.
     """
@@ -249,7 +249,7 @@ def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
     queue = list(rules)
     while queue:
         changed: dict[str, None] = {}
-        # Most rules come before the rules that they refer to, so in reverse order one round is usually enough.
+        # Most rules come before the rules that they refer to, so one round in reverse order is usually enough.
         for name in reversed(queue):
             found = 1 + cost(rules[name], costs)
             if found < costs[name]:
@@ -260,7 +260,7 @@ def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
 
 
 def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
-    """Return the minimum number of rules in a text of `node`."""
+    """Return the minimum number of rules in a sample of `node`."""
     match node:
         case nodes.Ref(name):
             return costs[name]

@@ -1,10 +1,10 @@
-"""Writes a grammar as xgrammar's structural tag: JSON for constrained decoding in vLLM, SGLang and others.
+"""Writes a grammar as xgrammar's structural tag: JSON for constrained decoding in vLLM, SGLang and other engines.
 
-Strategy: the tag is a tree, so rules are written out where they are used. Text up to a stop is a `tag` of `any_text`, an argument's JSON is
-a `json_schema`, and regular parts are an EBNF `grammar`. A tree has no names for parts that it needs in several places. So a recursive
-grammar, or one that would be long as a tree, is a single EBNF.
+Strategy: the tag is a tree, so each use of a rule contains a copy of the rule. Text up to a stop is a `tag` of `any_text`, an argument's
+JSON is a `json_schema`, and regular parts are an EBNF `grammar`. A tree can't name a part to use it several times. So a recursive grammar,
+or one that would be long as a tree, becomes a single EBNF.
 
-Rules: a tree is never longer than `SHORT` characters, or twice the length of the EBNF.
+Rules: a tree is never longer than `SHORT` characters, or twice the length of the EBNF, whichever is longer.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, 
 
 TagFormat = dict[str, Any]
 _PART = 25
-"""Minimum length of a tree for each part of a schema, in addition to its names and values: `{"x": {"type": "string"}}, `."""
+"""Minimum length of a schema's part in a tree, in addition to names and values: `{"x": {"type": "string"}}, `."""
 _PLACES = 2
-"""Usual number of places in a tree where a call is written: as the first call, and as the next one."""
+"""Usual number of copies of a call in a tree: one for the first call, and one for the next calls."""
 SHORT = 8_000
-"""Maximum length of a tree, regardless of its EBNF. Small requests use the engine's native features."""
+"""Length up to which a grammar is always written as a tree, so that small requests use the engine's own features."""
 
 
 def is_long(spelled: Expansion) -> bool:
-    """Return whether a grammar is better written as EBNF: it is too long for a tree, and EBNF loses nothing.
+    """Return whether a grammar should be EBNF: it is too long for a tree, and EBNF enforces every keyword.
 
     Engines compile such EBNF in half the time.
     """
@@ -55,7 +55,7 @@ def write_ebnf(spelled: Expansion) -> TagFormat:
 def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
     """Return an expanded grammar as a structural tag in plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
-    `spelled` is the same grammar with JSON spelled out, used where that is better.
+    `spelled` is the same grammar with JSON spelled out. If the tree would be too long, `spelled` is written as EBNF.
     """
     lowered = lower(native.grammar, for_lexer=False, steps=native.limits.grammar_steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
@@ -63,7 +63,7 @@ def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
 
 
 def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str]:
-    """Return the rules of a tree, each after the rules that it refers to. Empty if the tree is too deep."""
+    """Return the rules of a tree, each after the rules that it refers to. Empty if there is no tree, or if it is nested too deeply."""
     below = {
         name: [other for other in rule_references(node) if other not in plain]
         for name, node in rules.items()
@@ -72,12 +72,12 @@ def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset
     depths: dict[str, int] = {}
     for name in leaves_first(below):
         depths[name] = 1 + max((depths[other] for other in below[name]), default=-1)
-    # Recursive rules have no depth, and neither do the rules that refer to them.
+    # Recursive rules, and rules that refer to them, have no depth.
     return list(depths) if depths.keys() == below.keys() and depths[root] <= MAX_GRAMMAR_DEPTH else []
 
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
-    """Return the rules that EBNF expresses completely. Neither they nor the rules below them contain JSON or text up to a stop."""
+    """Return the rules that EBNF expresses completely: neither these rules nor the rules below them contain JSON or text up to a stop."""
     users = inverted({name: rule_references(node) for name, node in rules.items()})
     special = (name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node))
     return frozenset(rules) - reached(special, lambda name: users.get(name, ()))
@@ -88,7 +88,7 @@ def _holds_json(node: Node) -> bool:
 
 
 class _Writer:
-    """Writes rules as a tree if the tree is short."""
+    """Writes rules as a tree if the tree isn't too long."""
 
     def __init__(self, rules: Mapping[str, Node | Stopped], plain: frozenset[str]) -> None:
         self.rules = rules
@@ -97,13 +97,13 @@ class _Writer:
         self.sizes: dict[int, int] = {}
 
     def tree(self, root: str, ebnf: Callable[[], str]) -> TagFormat:
-        """Return `root` as a tree. Use EBNF if there is no tree, or if the tree would be more than twice as long."""
+        """Return `root` as a tree. Return EBNF instead if there is no tree, or if the tree is longer than `SHORT` and twice the EBNF."""
         most, instead = SHORT, ""
         for name in _tree_order(self.rules, root, self.plain):
             node = self.rules[name]
             self.written[name] = self.text(node) if isinstance(node, Stopped) else self.node(node)
             size = self.size(self.written[name])
-            # The length of the EBNF is known only after writing it, which costs more than most trees.
+            # Write the EBNF only for a long tree, because this takes more time than writing most trees.
             if size > most and not instead:
                 instead = ebnf()
                 most = max(SHORT, 2 * len(instead))
@@ -112,8 +112,9 @@ class _Writer:
         return self.written[root] if root in self.written and size <= most else _grammar(instead or ebnf())
 
     def size(self, tag: TagFormat) -> int:
-        """Return the approximate length of a tag as JSON. Shared parts are measured once."""
-        # Parts are shared in memory, but written out each time: a tree of thirty parts may expand to a billion.
+        """Return the approximate length of a tag as JSON. Parts that occur several times are measured once."""
+        # In memory, equal parts are one object. As JSON, each use is a copy, so a tree of thirty parts may become a billion characters
+        # long.
         known = self.sizes.get(id(tag))
         if known is None:
             known = self.sizes[id(tag)] = sum(len(key) + 6 + self.length(value) for key, value in tag.items())
@@ -127,7 +128,7 @@ class _Writer:
         return sum(map(self.length, value)) + len(value) if isinstance(value, list) else 5
 
     def text(self, node: Stopped) -> TagFormat:
-        """Write text up to a stop, as a choice of its endings."""
+        """Write text up to a stop, as a choice between the stops."""
         options = [_row("sequence", [_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
             rest = {"root": Stopped(node.stops, (), at_end=True)}
@@ -135,7 +136,7 @@ class _Writer:
         return _row("or", options)
 
     def node(self, node: Node) -> TagFormat:
-        # EBNF is compiled in one piece, so a node without JSON and free text is never split into a tree.
+        # Write a node without JSON and free text as EBNF, not as a tree, because the engine compiles EBNF as one piece.
         if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
             return self.regular(node)
         match node:
@@ -157,7 +158,7 @@ class _Writer:
         raise nodes.refusal(node, "cannot be written in a structural tag")
 
     def regular(self, node: Node) -> TagFormat:
-        """Write a plain node with all the rules that it needs. A single literal stays a literal."""
+        """Write a plain node as EBNF, with all the rules that it needs. A single literal stays a literal."""
         if isinstance(node, Ref) and isinstance(word := self.rules[node.rule], Literal):
             return self.node(word)
         found = {name: rule for below in rule_references(node) for name, rule in reachable(below, self.rules).items()}
@@ -173,11 +174,11 @@ _COMMON = frozenset(
         *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum"),
     )
 )
-"""Keywords that xgrammar enforces exactly. It drops or widens others, and rejects some patterns."""
+"""Keywords that xgrammar enforces exactly. xgrammar ignores or weakens other keywords, and rejects some patterns."""
 
 
 def _json(schema: JsonSchema) -> TagFormat:
-    """Write a JSON value: natively if xgrammar enforces the schema exactly, otherwise spelled out."""
+    """Write a JSON value as a schema if xgrammar enforces the schema exactly, otherwise as EBNF."""
     if reads_exactly(schema):
         return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_LAYOUT}
     found = schema_grammar(schema)
@@ -186,7 +187,7 @@ def _json(schema: JsonSchema) -> TagFormat:
 
 
 def reads_exactly(schema: Any) -> bool:
-    """Return whether xgrammar enforces all of `schema`; otherwise the schema has to be spelled out.
+    """Return whether xgrammar enforces all of `schema`. If not, the value has to be spelled out.
 
     `schema` must be a result of `write_schema`.
     """
@@ -195,7 +196,7 @@ def reads_exactly(schema: Any) -> bool:
     if False in schema.get("properties", {}).values():
         return False
     values = [*schema.get("enum", ()), schema.get("const")]
-    # xgrammar allows one spelling of a constant: not both `é` and `\u00e9`, and no other spacing in an object.
+    # xgrammar allows only one form of a constant, not both `é` and `\u00e9`. In an object, it allows only one form of whitespace.
     plain = json.dumps(values, ensure_ascii=False).isascii() and not any(isinstance(v, dict | list) for v in values)
     if not (schema.keys() <= _COMMON and plain):
         return False
@@ -205,8 +206,8 @@ def reads_exactly(schema: Any) -> bool:
 
 
 def _text_before(node: Stopped, stop: str) -> TagFormat:
-    """Write text followed by `stop`. Use EBNF if `stop` is the end of a longer stop that nothing may follow."""
-    # A tag for `>>f` also ends at `>>>f`, which nothing may follow. EBNF distinguishes the two.
+    """Write text followed by `stop`. Use EBNF if `stop` is the end of a longer stop that isn't allowed."""
+    # A tag that ends at `>>f` would also end at `>>>f`. If `>>>f` isn't allowed, only EBNF can exclude it.
     alive = {stop for stop, _ in node.branches}
     if _are_whole(node.stops) and alive.issuperset(longer_stops(node.stops).get(stop, ())):
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
@@ -215,7 +216,7 @@ def _text_before(node: Stopped, stop: str) -> TagFormat:
 
 
 def _are_whole(stops: tuple[str, ...]) -> bool:
-    """Return whether the engine reads each stop correctly. It misreads stops that have to be written in pieces."""
+    """Return whether the engine reads each stop correctly. Engines misread stops that have to be split into pieces."""
     return all(len(text_pieces(stop)) == 1 for stop in stops)
 
 
@@ -233,7 +234,10 @@ def _text(text: str) -> TagFormat:
 
 
 def _row(kind: str, parts: list[TagFormat]) -> TagFormat:
-    """Return a `sequence` or an `or` of `parts`. Nested parts of the same kind are flattened; a sequence drops empty texts."""
+    """Return a `sequence` or an `or` of `parts`.
+
+    Nested parts of the same type are flattened, and empty strings in a sequence are dropped.
+    """
     flat = [inner for part in parts for inner in (part["elements"] if part["type"] == kind else (part,))]
     flat = [part for part in flat if kind == "or" or part != {"type": "const_string", "value": ""}]
     return flat[0] if len(flat) == 1 else {"type": kind, "elements": flat}

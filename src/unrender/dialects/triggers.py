@@ -1,12 +1,12 @@
-"""Finds the triggers of lazy grammars: texts that show an engine the start of a tool call.
+"""Finds the triggers of lazy grammars: strings that show an engine the start of a tool call.
 
 Rules:
 
 - A trigger is the first literal of the primary call syntax.
-- If the literal starts with a special token, only the token is the trigger. A misspelled name after it still activates the grammar.
-- If the literal is ordinary text, the trigger is all text up to and including a tool name.
-- A trigger is a plain word if it can't occur in reasoning, or if reasoning may contain calls.
-- Otherwise it is a pattern that all output so far must match. Its first group is the start of the call.
+- If the literal starts with a special token, only the token is the trigger. A misspelled name after the token still activates the grammar.
+- If the literal is ordinary text, the trigger is the text up to and including a tool name.
+- A trigger is a word if it can't occur in reasoning, or if reasoning may contain calls.
+- All other triggers are patterns that must match the output from its start. The pattern's first group is the start of the call.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _ANY = r"[\s\S]*?"
 TriggerKind = Literal["word", "pattern"]
 """The kind of a trigger.
 
-"word" is a text that can occur anywhere. "pattern" is an ECMAScript regular expression that must match from the start of the output; the
-grammar starts at its first group.
+"word" is a string that activates the grammar anywhere in the output. "pattern" is an ECMAScript regular expression that must match from the
+start of the output. The grammar then starts at the expression's first group.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A text or pattern that activates a lazy grammar at the start of a call. Text before it isn't constrained."""
+    """A string or pattern that activates a lazy grammar at the start of a call. Text before the call isn't constrained."""
 
     kind: TriggerKind
     value: str
 
 
 def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
-    """Return the triggers of a lazy grammar. Empty if there are no calls, or if the grammar applies from the start.
+    """Return the triggers of a lazy grammar. Empty if the answer contains no calls, or if the grammar applies from the start.
 
     `prefill` is the part of the answer that the prompt already contains.
     """
@@ -52,7 +52,7 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
         return ()
     opener = calls.openers[0].core
     called = _before_name(calls, opener) + _names(calls, request.tools or ())
-    # The prompt may end in the opener `>>>`. Then `f` and the text after the name come first, and only later calls start with `>>>`.
+    # The prompt may end with the opener `>>>`. The first call then starts with its name `f`, and only later calls start with `>>>`.
     found: list[Trigger] = []
     if prefill.endswith(opener):
         found.append(Trigger("pattern", f"^({called})"))
@@ -61,20 +61,21 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
     if marker and not before:
         return (*found, Trigger("word", marker))
     sign = re.escape(marker) if marker else re.escape(opener) + called
-    # Text that doesn't open reasoning.
+    # The text before the call must not open reasoning.
     start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
     unopened = f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY
     return (*found, Trigger("pattern", f"^{before}{unopened}({sign})"))
 
 
 def _marker(opener: str, format: Format) -> str:
-    """Return the part of `opener` that identifies a call: its special token, or all of it; "" if there is none.
+    """Return the part of `opener` that identifies a call: its special token, or the complete opener. Return "" if neither identifies a
+    call.
 
     Ordinary text, the start of any JSON, and text of other parts of an answer don't identify a call.
     """
     wrappers = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]
-    # The token identifies `<|calls|>[`, and the complete text identifies `→ call`. `[`, `call:` and `{"name": "` may occur in any prose.
+    # The token identifies `<|calls|>[`, and the complete string identifies `→ call`. `[`, `call:` and `{"name": "` may occur in any text.
     token = TOKEN.match(opener)
     signs = (token.group() if token else "", opener if is_phrase(opener) else "")
     return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
@@ -86,22 +87,22 @@ def _before_name(calls: Calls, opener: str) -> str:
 
 
 def _names(calls: Calls, tools: Iterable[Tool]) -> str:
-    """Return a pattern for the names of the tools, if a call starts with the name."""
+    """Return a pattern for the names of the tools, or "" if a call doesn't start with the name."""
     parts = calls.function[0 if calls.function[0] is Slot.NAME else 1 :]
     if parts[:1] != (Slot.NAME,):
         return ""
-    # `f` alone would match in `for example`, so the first character after the name is part of the trigger.
+    # `f` alone would match in `for example`, so the trigger includes the first character after the name.
     after_name = literal_of(*parts[1:2])
     return f"(?:{'|'.join(re.escape(tool.name) for tool in tools)}){re.escape(after_name[:1])}"
 
 
 def _before(format: Format, prefill: str) -> str:
-    """Return a pattern for reasoning that must have ended before a call counts."""
+    """Return a pattern for reasoning that must end before a call can start."""
     reasoning = format.reasoning
     end, start = reasoning.end.strip(), reasoning.start.strip()
     if not end or reasoning.mode is ReasoningMode.NONE or reasoning.holds_calls:
         return ""
-    # `I could <call>` may be reasoning. With `<think>` open, the pattern is `^[\s\S]*?</think>`, then the call.
+    # Reasoning may contain `<call>`. So with `<think>` open, the pattern is `^[\s\S]*?</think>`, then the call.
     ended = f"{_ANY}{re.escape(end)}"
     opened = bool(start) and start in prefill and not reasoning.closed_in(prefill)
     if opened:

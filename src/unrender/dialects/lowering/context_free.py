@@ -1,12 +1,13 @@
-"""Converts a PEG to context-free rules, which all dialects can express.
+"""Converts a parsing expression grammar (PEG) to context-free rules, which all dialects can express.
 
 Strategy: roles and cuts are dropped. "All text up to a stop" is not a context-free operator. So each `Until` is joined with its
 continuation into one `Stopped`: text up to the first stop, the stop itself, and the continuation after this stop. If an `Until` ends its
-rule, the continuation is moved into the rule, but only up to the literal that certainly stops it. So a call is one rule for all
+rule, the continuation is moved into the rule, but only up to the literal that always stops the text. So a call is one rule for all
 continuations.
 
-Rules: results are exact. Text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot be decided from the
-literals after it raises an error, and is never dropped. The number of rules is linear in the source's rules.
+Rules: the result allows exactly the text that the PEG allows. Text that the PEG would cut at an earlier stop is not generated. If the
+literals after a lookahead aren't enough to decide it, lowering raises an error. A lookahead is never dropped. The number of rules is linear
+in the source's rules.
 
 >>> lowered = lower(nodes.Grammar(nodes.Sequence((nodes.Until(("</a>",)), nodes.Literal("</a>!")))))
 >>> lowered.rules["text"]
@@ -37,11 +38,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Text up to the first of `stops`, which is not part of it.
+    """Text up to the first of `stops`, without the stop itself.
 
-    `branches` contains the stops that may follow, with the rule after each. Text that any other stop would cut is not in the language. With
-    `at_end`, the text may also run to the end of the output without a stop. `exact` contains complete texts up to and including a stop,
-    with the rule after each. They replace that stop's branch.
+    `branches` contains the stops that may follow, with the rule after each stop. Text before any other stop doesn't match. With `at_end`,
+    the text may also continue to the end of the output without a stop. `exact` contains complete strings that end with a stop, and the rule
+    after each string. These strings replace the branch of that stop.
     """
 
     stops: tuple[str, ...]
@@ -51,10 +52,10 @@ class Stopped:
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return, for each stop that is a suffix of other stops, those longer stops. A longer stop takes precedence."""
+    """Return the longer stops that end with each stop. A longer stop takes precedence."""
     found: dict[str, tuple[str, ...]] = {}
     known = frozenset(stops)
-    # `>>f` is a suffix of `>>>f`, so text that ends in the longer stop also ends in the shorter one.
+    # `>>f` is a suffix of `>>>f`, so text that ends with the longer stop also ends with the shorter one.
     for other in stops:
         for at in range(1, len(other)):
             if other[at:] in known:
@@ -64,21 +65,21 @@ def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Context-free rules that are all reachable from `root`. `Stopped` occurs only at the top of a rule.
+    """Context-free rules that are all reachable from `root`. `Stopped` occurs only at the top level of a rule.
 
-    Other rules consist of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref` and `JsonValue`.
+    All other rules consist of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref` and `JsonValue`.
     """
 
     root: str
     rules: Mapping[str, nodes.Node | Stopped]
     unsure: bool = False
-    """True if there were too many alternatives to compare, so that a lexer may miss one of them."""
+    """True if there were too many alternatives to compare. A lexer may then reject text that the grammar allows."""
 
 
 def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDARD.grammar_steps) -> Lowered:
     """Return the context-free form of an expanded grammar, which contains no call nodes.
 
-    `for_lexer` makes literals in the same place distinct for a lexer that prefers the longest.
+    `for_lexer` rewrites alternatives that a lexer would confuse, because it prefers the longest literal.
 
     Raises `GrammarError` for a lookahead that no context-free rule can express, and for a grammar that takes more than `steps` steps.
     """
@@ -86,13 +87,13 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
     root = lowering.rest((grammar.root,))
     lowering.finish()
     unsure = lowering.first_sets is not None and (lowering.first_sets.unsure or lowering.apart > MAX_PIECES)
-    # Both hold bound methods of `lowering`. This cycle would keep the grammar in memory until the garbage collector runs.
+    # `places` and `beginnings` contain bound methods of `lowering`. This cycle would keep the grammar in memory until garbage collection.
     del lowering.places, lowering.beginnings
     return Lowered(root.rule, reachable(root.rule, lowering.table, lowering.below), unsure)
 
 
 def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
-    """Return `write` with a `GrammarError` instead of a `RecursionError` for nodes that are nested too deeply."""
+    """Return `write`, changed to raise `GrammarError` instead of `RecursionError` for nodes that are nested too deeply."""
 
     @wraps(write)
     def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -118,7 +119,7 @@ def reachable(
 
 
 def rule_references(node: nodes.Node | Stopped) -> list[str]:
-    """Return the names of the rules that `node` refers to, in the order of the text."""
+    """Return the names of the rules that `node` refers to, in the order of their first use."""
     if isinstance(node, Stopped):
         return [branch.rule for _, branch in (*node.branches, *node.exact)]
     return nodes.references(node)
@@ -128,7 +129,7 @@ Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 
 
 class _Lowering:
-    """Names rules on their first reference and writes them later, so that long chains need no deep recursion."""
+    """Lowers one grammar. A rule gets its name on the first reference and is written later, so long chains need no deep recursion."""
 
     def __init__(self, source: Mapping[str, nodes.Node], steps: int, *, for_lexer: bool) -> None:
         self.source = source
@@ -140,13 +141,13 @@ class _Lowering:
         self.ends_itself = False
         """True if the current rule contains no free text."""
         self.first_sets = FirstSets(self.links, self.openness) if for_lexer else None
-        # A rule in a cycle, or between two cycles, has endless paths along its references and against them.
+        # Find recursive rules for a lexer. A rule between two cycles also counts as recursive, because its references never end.
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
         self.bounded = frozenset(name for name in source if not self.openness.endings(nodes.Ref(name)))
         """Rules that don't end in free text."""
-        # Without a lexer, such a rule means the same everywhere, so it keeps its name and usually its node.
+        # Without a lexer, the context of such a rule is irrelevant. So the rule keeps its name, and usually its node.
         own = frozenset[str]() if for_lexer else self.bounded
         self.own = own if "root" not in own and all(map(nodes.RULE_NAME.fullmatch, own)) else frozenset[str]()
         self.rules = nodes.Rules(dict.fromkeys(self.own, nodes.EMPTY))
@@ -160,7 +161,7 @@ class _Lowering:
         self.apart = 0
 
     def step(self) -> None:
-        # The number of rules is linear in the source, and the cost of a step is bounded. So a request fails before it takes minutes.
+        # The number of rules is linear in the source, and each step has a limited cost. So a request fails before it takes minutes.
         self.steps += 1
         if self.steps > self.most:
             raise GrammarError(f"grammar: more than {self.most} steps to write it; offer fewer tools, or simpler ones")
@@ -173,8 +174,8 @@ class _Lowering:
             self.table[name] = write()
 
     def later(self, key: object, hint: str, write: Callable[[], nodes.Node | Stopped]) -> nodes.Ref:
-        """Return the rule for `key`. A new rule gets a name like `hint`, and is written later."""
-        # Every continuation is one rule, regardless of the number of paths to it. This keeps rules linear.
+        """Return a reference to the rule for `key`. A new rule gets a name based on `hint`, and is written later."""
+        # Every continuation is one rule, regardless of the number of paths to it. So the number of rules stays linear.
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = nodes.Ref(self.rules.reserve(hint))
@@ -185,12 +186,12 @@ class _Lowering:
         return self.looped.get(name) or self.source[name]
 
     def looked_into(self, name: str) -> nodes.Node | None:
-        """Return the node of a rule, if it may be expanded to find its starts; otherwise None."""
+        """Return the node of a rule, or None if the rule must not be expanded."""
         node = self.rule(name)
         return None if name in self.recursive or isinstance(node, nodes.JsonValue) else node
 
     def rest(self, parts: Rest) -> nodes.Ref:
-        """Return the rule of `parts` in sequence. If they end in free text, it runs to the end of the output."""
+        """Return the rule for `parts` in sequence. If the last part is free text, it may continue to the end of the output."""
         first = parts[0] if parts else nodes.EMPTY
         # A single rule that doesn't end in free text is used directly.
         if len(parts) == 1 and self.known and isinstance(first, nodes.Ref) and not self.openness.endings(first):
@@ -199,14 +200,15 @@ class _Lowering:
         return self.later(("rest", parts), hint, lambda: self.joined(parts))
 
     def joined(self, parts: Rest) -> nodes.Node:
-        """Return `parts` in sequence. A part that ends in free text is joined with the parts after it, up to one that always stops it.
+        """Return `parts` in sequence. A part that ends in free text is joined with the parts after it, up to a literal that always stops
+        it.
 
         A part is also joined if a lexer would confuse its continuation with the parts after it.
         """
-        # Without a lexer, and if no part ends in free text, each part is written separately.
+        # Without a lexer, parts are written separately if none of them ends in free text.
         if self.first_sets is None and (self.ends_itself or not any(map(self.openness.endings, parts))):
             return nodes.sequence_of([self.closed(part) for part in parts])
-        # In `Until("</a>"), name, "</a>"`, the text may run into the name, so all three become one `Stopped`.
+        # In `Until("</a>"), name, "</a>"`, the free text may contain the name, so all three parts become one `Stopped`.
         done: list[nodes.Node] = []
         plain = flat(parts)
         at = 0
@@ -217,14 +219,14 @@ class _Lowering:
         return nodes.sequence_of(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
-        """Return the end of the parts that a part has to be joined with; `at` if there are none."""
+        """Return the end index of the parts that the part at `at` must be joined with. Return `at` if there are none."""
         if isinstance(parts[at], (nodes.Literal, nodes.Chars)):
             return at
         if not self.ends_itself and (endings := self.openness.endings(parts[at])):
             return _closed_at(endings, parts, at + 1)
         if self.first_sets is None or at + 1 == len(parts):
             return at
-        # With `(", " entry)?` before `", and"`, a lexer that has read `, ` can't know whether the option was taken.
+        # With `(", " entry)?` before `", and"`, a lexer that has read `, ` can't decide whether the option was taken.
         ends = self.first_sets.ends(parts[at])
         return len(parts) if ends and self.first_sets.clash(ends, self.first_sets.first_of(parts[at + 1 :])) else at
 
@@ -239,7 +241,7 @@ class _Lowering:
         match node:
             case nodes.Until(stops):
                 return self.text(stops, rest)
-            # `("a" text / "b")` before `</x>` is `"a" text "</x>" / "b" "</x>"`: each option needs the stop after it.
+            # `("a" text / "b")` before `</x>` becomes `"a" text "</x>" / "b" "</x>"`, because each option needs the stop after it.
             case nodes.Choice(options):
                 return self.factored([flat((option, *rest)) for option in options])
             case nodes.Optional(inner):
@@ -251,12 +253,13 @@ class _Lowering:
         raise GrammarError(f"{type(node).__name__} cannot be followed by other text")
 
     def loop(self, node: nodes.Repeat) -> nodes.Node:
-        """Return a repetition as rules that each refer to the next round."""
+        """Return a repetition as one rule for each round. Each rule refers to the rule of the next round."""
         if node not in self.loops:
             again = () if node.separator is None else (node.separator,)
             name = f"loop {len(self.loops)}"
             rounds = max(node.minimum, 1) if node.maximum is None else node.maximum
-            # Two to three rounds are `a a (a)?`, with one rule each. An unbounded repetition ends in a rule that refers to itself.
+            # Two to three rounds of `a` become `a a (a)?`, with one rule for each round. The last rule of an unbounded repetition refers to
+            # itself.
             for count in range(rounds, 0, -1):
                 more = nodes.Sequence((*again, nodes.Ref(f"{name} {min(count + 1, rounds)}")))
                 tail = more if count < node.minimum else nodes.Optional(more)
@@ -265,7 +268,7 @@ class _Lowering:
                 self.openness.add(f"{name} {count}", body)
                 if self.first_sets is not None:
                     self.first_sets.add(f"{name} {count}", body)
-            # `{0,0}` is empty, and `{0,…}` is the first round or nothing.
+            # `{0,0}` is empty, and `{0,…}` makes the first round optional.
             first = nodes.Ref(f"{name} 1")
             self.loops[node] = nodes.EMPTY if node.maximum == 0 else first if node.minimum else nodes.Optional(first)
         return self.loops[node]
@@ -276,17 +279,17 @@ class _Lowering:
         return self.later(key, "text", lambda: self.stopped(stops, self.places.place(stops, rest)))
 
     def stopped(self, stops: tuple[str, ...], place: RulePlace, exact: Exact = ()) -> Stopped:
-        """Return text up to one of `stops`. Each continuation from `place` belongs to a stop or to an exact text."""
-        # Text up to `</x>` before `\n</x>!` has the stops `</x>` and `\n</x>`. Only the second has a branch, to `!`. So `a</x>!` is
-        # rejected, because the parser would cut it at a stop without the line break.
+        """Return text up to one of `stops`. Each continuation from `place` follows a stop or an exact string."""
+        # Text up to `</x>` before `\n</x>!` has the stops `</x>` and `\n</x>`. Only the second stop has a branch, which continues with `!`.
+        # So `a</x>!` is rejected, because the parser would end the text at the stop without the line break.
         branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
         others = tuple((text, self.either(options)) for text, options in exact)
         return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
 
     def mixed(self, mixture: TextMix) -> nodes.Node:
-        """Return free text and the options next to it."""
+        """Return a choice between free text and other options."""
         stops, rests = mixture.stops, mixture.rests
-        # Any text up to `</a>`, or exactly `<b>x</a>` with its own continuation: exact texts take precedence over the stop.
+        # Match any text up to `</a>`, or exactly `<b>x</a>` with its own continuation. Exact strings take precedence over the stop.
         rest = rests[0] if len(rests) == 1 else (nodes.Choice(tuple(map(nodes.Sequence, rests))),)
         beside = TextSplit(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)
@@ -295,12 +298,12 @@ class _Lowering:
         return any_pattern([text, *([self.factored(beside.left)] if beside.left else [])])
 
     def either(self, options: tuple[Rest, ...]) -> nodes.Ref:
-        """Return the rule for one of `options`, with common prefixes factored out."""
+        """Return the rule for a choice of `options`, with common prefixes factored out."""
         return self.later(("options", options), "branch", lambda: self.factored(list(options)))
 
     def branch(self, place: RulePlace, stop: str) -> nodes.Ref:
         """Return the rule for the text after `stop`."""
-        # In a chain of optional arguments, most places only pass a stop on to the next. Such places get no rule of their own.
+        # In a chain of optional arguments, most places only lead to the next place. These places don't need rules of their own.
         place = self.firstchoice(place, stop)
         own, below = place.after(stop)
         if len(own) == 1 and not below:
@@ -308,8 +311,8 @@ class _Lowering:
         return self.later((id(place), stop), "branch", lambda: self.branched(place, stop))
 
     def firstchoice(self, place: RulePlace, stop: str) -> RulePlace:
-        """Return the first place on the way from `place` that has several continuations, or an end."""
-        # Cache the end of the path for each place, or a chain of a thousand places would be walked a thousand times.
+        """Return the first place on the path from `place` that has several continuations or ends the path."""
+        # Cache the end of the path for each place. Without the cache, a chain of a thousand places would be traversed a thousand times.
         passed: list[RulePlace] = []
         while (id(place), stop) not in self.choices:
             passed.append(place)
@@ -324,26 +327,27 @@ class _Lowering:
 
     def branched(self, place: RulePlace, stop: str) -> nodes.Node:
         own, below = place.after(stop)
-        # Options that a lexer would confuse are listed here. All others stay in the rules of the places below.
+        # Options that a lexer would confuse are listed in this rule. All other options stay in the rules of the places below.
         if not below or self.is_confused(options := followers(place, stop)):
             return self.factored(list(map(flat, own)) if not below else options)
         return any_pattern([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
     def is_confused(self, options: list[Rest]) -> bool:
-        """Return whether a lexer would confuse some of `options`. Long lists are not compared."""
+        """Return whether a lexer would confuse some of `options`. Long lists aren't compared."""
         if self.first_sets is None:
             return False
-        # Comparing 150 optional arguments in any order with each other would take too long. `unsure` reports this.
+        # Comparing 150 optional arguments in any order would take too long. If options aren't compared, `unsure` is set.
         self.first_sets.unsure |= len(options) > MAX_OPTIONS
         return len(options) <= MAX_OPTIONS and self.first_sets.confused(map(nodes.Sequence, options))
 
     def factored(self, options: list[Rest]) -> nodes.Node:
-        """Return a choice of `options`, with common prefixes factored out, and with free text combined."""
+        """Return a choice of `options`. If a lexer would confuse options, common prefixes are factored out and free text is combined."""
         options = list(dict.fromkeys(options))
-        # Distinguishing the options of `(a|b)*a(a|b){18}` by character takes an automaton with 250,000 states.
+        # Distinguishing the options of `(a|b)*a(a|b){18}` by character takes an automaton with 250,000 states, so the number of pieces is
+        # limited.
         if self.first_sets is None or len(options) == 1 or self.apart > MAX_PIECES:
             return any_pattern([self.rest(option) for option in options])
-        # Factoring copies shared rules, so apply it only to options that a lexer would confuse.
+        # Factoring copies shared rules, so factor out only options that a lexer would confuse.
         if not self.first_sets.confused(map(nodes.Sequence, options)):
             return any_pattern([self.rest(option) for option in options])
         self.apart += len(options)
@@ -394,7 +398,7 @@ class _Lowering:
         return found
 
     def kept(self, name: str) -> nodes.Ref:
-        """Return a rule under its own name. It also keeps its node if that contains only nodes that dialects can write."""
+        """Return a reference to a rule that keeps its name. If dialects can write its node, the rule also keeps the node."""
         waiting = [name]
         for here in waiting:
             if here in self.known:
@@ -409,9 +413,9 @@ class _Lowering:
         return self.known[name]
 
     def ruled(self, name: str) -> nodes.Node:
-        """Return the context-free form of a rule of the grammar."""
+        """Return the context-free form of a rule of the source grammar."""
         below = self.links.below.get(name, [])
-        # If no part of a rule ends in free text, the rule doesn't either.
+        # If no rule below ends in free text, a rule without free text has no part that ends in free text.
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below
@@ -428,7 +432,7 @@ class _Lowering:
                 if (low, high) == (0, 1) and _at_least_once(node)
                 else nodes.Repeat(node, low, high)
             )
-        # `a{2,4}` with separator `, ` is `a (", " a){1,3}`. With a minimum of 0, all of it is optional: `(a (", " a){0,3})?`.
+        # `a{2,4}` with separator `, ` becomes `a (", " a){1,3}`. With a minimum of 0, this sequence is optional: `(a (", " a){0,3})?`.
         again = nodes.sequence_of([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
         whole = nodes.sequence_of([node, more])
@@ -436,8 +440,8 @@ class _Lowering:
 
 
 def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
-    """Return the end of the first literal from `start` on that contains one stop of each of `endings`."""
-    # In `text, name, "</x>", rest`, everything up to `</x>` is one rule. The rest is another rule, which all calls share.
+    """Return the end index of the first literal from `start` that contains a stop from each element of `endings`."""
+    # In `text, name, "</x>", rest`, all parts up to `</x>` become one rule. `rest` is a separate rule that all calls share.
     for at in range(start, len(parts)):
         part = parts[at]
         if isinstance(part, nodes.Literal) and all(any(stop in part.text for stop in stops) for stops in endings):

@@ -1,18 +1,18 @@
 """Finds alternatives that a lexer could confuse, and rewrites them so that it can distinguish them.
 
-A lexer that prefers the longest literal misses `</a` next to `</ab`, because it tries the longer one first. `FirstSets` contains the
-possible starts of a node, and its possible continuations at places where it might also have ended. A text is identified by its first
-literal. Free text may be anything, so it is identified by its stops.
+A lexer that prefers the longest literal misses `</a` next to `</ab`, because it tries the longer literal first. `FirstSets` contains the
+possible starts of a node, and its possible continuations at places where the node might also have ended. A start is identified by its first
+literal. Free text can start with anything, so it is identified by its stops.
 
-- Options that start with literals are grouped by their common prefix (`Beginnings.groups`). All other options stay unchanged, so the rules
-  that they refer to stay shared.
-- Free text is longer than any literal next to it, and a lexer reads it up to a stop. So an option that starts with a literal is followed
-  until it contains a complete stop (`TextSplit`). The text up to there becomes a separate lexeme (`exact`). Either the rest of the option
-  follows it, or the continuation of the free text. Options that the free text also covers are dropped.
+- Options that start with literals are grouped by their common prefix (`Beginnings.groups`). All other options stay unchanged, so rules that
+  are shared remain shared.
+- Free text is longer than any literal next to it, and a lexer reads it up to a stop. So an option that starts with a literal is expanded
+  until it contains a complete stop (`TextSplit`). The text up to this stop becomes a separate lexeme (`exact`). The rest of the option, or
+  the continuation of the free text, follows the lexeme. If free text covers an option, the option is dropped.
 
-Rules: results are exact. A node with more than `MAX_OPTIONS` starts is not examined, and conflicts with nothing. At most `MAX_COMPARED`
-starts are compared. `FirstSets.unsure` is set if either limit is exceeded. `TextSplit.left` contains the options in which something other
-than literal text comes before a stop.
+Rules: rewriting never changes the text that a grammar allows. If a node has more than `MAX_OPTIONS` starts, its conflicts aren't detected.
+At most `MAX_COMPARED` starts are compared. If either limit is exceeded, `FirstSets.unsure` is set. `TextSplit.left` contains the options in
+which something other than literal text precedes a stop.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequenc
 
 
 class FirstLiteral(NamedTuple):
-    """The first literal of a node. `origin` is the rule that contains it, or the number of its continuation."""
+    """The first literal of a node. `origin` is the name of the rule that contains the literal, or the number of the continuation."""
 
     text: str
     origin: int | str
 
 
 Heads = frozenset[FirstLiteral | Until]
-"""First literals of a node, and free text that it may start with."""
-# Markers with a common start differ after a few literals: `<call><name>f`, `<call><name>g` and `<call><id>`.
+"""First literals of a node, and free text that the node may start with."""
+# Markers with a common start differ after at most three literals: `<call><name>f`, `<call><name>g` and `<call><id>`.
 DEPTH = 3
 """Maximum number of consecutive literals that are compared to distinguish two alternatives."""
 _NONE: Heads = frozenset()
-# Real literals are never empty, so these heads are unique.
+# No real literal is empty, so an empty literal can stand for "too many heads".
 _MANY: Heads = frozenset((FirstLiteral("", 0),))
 
 
 class FirstSets:
-    """Possible starts and continuations of rules. `add` includes another rule."""
+    """Possible starts and continuations of rules. `add` adds another rule."""
 
     def __init__(self, links: Links, openness: Openness) -> None:
         self.unsure: bool = False
@@ -77,13 +77,13 @@ class FirstSets:
         self._settle(links)
 
     def add(self, name: str, node: Node) -> None:
-        """Include a rule that refers only to included rules and to itself."""
+        """Add a rule that refers only to known rules and to itself."""
         self._rules[name] = node
         self._settle(linked_alone(name, node))
 
     def _settle(self, links: Links) -> None:
         self._headed = self._settled = False
-        # Most rules start and end with a literal, and are skipped.
+        # Most rules start and end with a literal, so they don't have to be recomputed.
         words = {name: word for name, node in links.rules.items() if (word := _first_word(node))}
         self._heads.update((name, frozenset((FirstLiteral(word, name),))) for name, word in words.items())
         others = {name: node for name, node in links.rules.items() if name not in words}
@@ -96,7 +96,7 @@ class FirstSets:
         self._settled = True
 
     def _once(self, known: dict[int, tuple[Node, Heads]], node: Node, find: Callable[[Node], Heads]) -> Heads:
-        """Return the result of `find`, cached by identity as in `Openness`. Nothing is cached while the sets of rules may still grow."""
+        """Return the result of `find`, cached by the node's identity. Results aren't cached until the sets of all rules are final."""
         found = known.get(id(node)) or (node, find(node))
         if self._settled:
             known[id(node)] = found
@@ -140,22 +140,22 @@ class FirstSets:
         return _union(found)
 
     def confused(self, options: Iterable[Node]) -> bool:
-        """Return whether a lexer would confuse any of the nodes in one place."""
+        """Return whether a lexer would confuse any of `options`."""
         if self._compared > MAX_COMPARED:
             return False
         by_text: dict[str, list[set[FirstLiteral]]] = {}
-        # The work is limited for each grammar. Beyond the limit, options are written unchanged, and `unsure` is set.
+        # The number of comparisons per grammar is limited. Beyond the limit, options are written unchanged, and `unsure` is set.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
         self.unsure |= self._compared > MAX_COMPARED or (_MANY in every and len(every) > 1)
-        # Free text may consume any literal next to it, and a lexer misses `</a` next to `</ab`.
+        # Free text may contain any literal next to it, and a lexer misses `</a` next to `</ab`.
         free = any(isinstance(head, Until) for heads in every for head in heads)
         for heads in every:
             for text, found in _by_text(heads).items():
                 by_text.setdefault(text, []).append(found)
         if (free and len(every) > 1) or any(b.startswith(a) for a, b in pairwise(sorted(by_text)) if a):
             return True
-        # `", "` in two options is only one lexeme, so the parts after it have to distinguish the options.
+        # If two options start with `", "`, the lexer reads one lexeme, so the parts after it must distinguish the options.
         return any(
             self._part_ways(group[at], set().union(*group[:at]), DEPTH)
             for group in by_text.values()
@@ -163,16 +163,16 @@ class FirstSets:
         )
 
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
-        """Return whether a lexer may confuse nodes with these heads.
+        """Return whether a lexer may confuse two nodes that start with `some` and `others`.
 
-        A lexer confuses a literal with its prefix, and any literal with free text. The same literal in both nodes is one lexeme, after
-        which both alternatives remain. In this case, their continuations must not clash.
+        A lexer confuses a literal with its prefix, and any literal with free text. If both nodes start with the same literal, both
+        alternatives remain possible after it. In this case, their continuations must not clash.
         """
         # A node that starts with a character class or with JSON has no heads, and isn't compared.
         if not some or not others:
             return False
         self._compared += len(some) + len(others)
-        # `_MANY` stands for more starts than were kept, so the result is unknown.
+        # `_MANY` represents too many starts to compare, so the result is unknown.
         if _MANY in (some, others) or self._compared > MAX_COMPARED:
             self.unsure = True
             return False
@@ -184,15 +184,18 @@ class FirstSets:
         return any(self._part_ways(mine[text], theirs[text], depth) for text in mine.keys() & theirs.keys())
 
     def _part_ways(self, some: set[FirstLiteral], others: set[FirstLiteral], depth: int) -> bool:
-        """Return whether continuations of the same literal may be confused. At most `DEPTH` literals are compared."""
-        if others <= some:  # The same rules or continuations: there is only one alternative.
+        """Return whether a lexer may confuse continuations of the same literal.
+
+        At most `depth` more literals are compared. If they are all equal, the continuations count as confused.
+        """
+        if others <= some:  # If the rules or continuations are equal, there is only one alternative.
             return False
         mine, theirs = (_union(list(map(self._following, heads))) for heads in (some, others - some))
         return not mine or not theirs or depth == 0 or self.clash(mine, theirs, depth - 1)
 
     def _following(self, head: FirstLiteral) -> Heads:
         """Return the possible starts of the nodes after a literal."""
-        # In a rule, the continuation of the literal is part of the rule: `name` = `"<", word, ">"` always continues with `word`.
+        # In a rule, the literal's continuation is part of the rule: `name` = `"<", word, ">"` always continues with `word`.
         if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
             inner = [one for one in body if isinstance(one, FirstLiteral) and one.text == head.text]
@@ -202,7 +205,7 @@ class FirstSets:
         return self._continuations[head]
 
     def _number(self, rest: Rest) -> int:
-        # Heads are hashed often, and a rest may be long, so a number represents it. The heads of a rule need no number (`_within`).
+        # Heads are hashed often, and a continuation may be long, so a number represents it. The heads of a rule need no number (`_within`).
         if not self._headed:
             return 0
         number = self._numbers.setdefault(rest, len(self._rests))
@@ -211,7 +214,7 @@ class FirstSets:
         return number
 
     def ends(self, node: Node) -> Heads:
-        """Return the possible continuations of `node` at places where it might also have ended."""
+        """Return the possible continuations of `node` at places where the node might also have ended."""
         if type(node) is Literal:
             return _NONE
         if type(node) is Ref:
@@ -225,7 +228,7 @@ class FirstSets:
             case Optional(inner):
                 return _union([self.heads(inner), self.ends(inner)])
             case Repeat(inner, _, high, separator):
-                # A round of `("," a)*` is followed by another round or by the end, so `,` is a possible continuation.
+                # After a round of `("," a)*`, another round may follow or the repetition may end, so `,` is a possible continuation.
                 again = () if high == 1 else (separator, inner) if separator else (inner,)
                 may_end = (self.heads(inner),) if node.minimum == 0 else ()
                 return _union([self.first_of(again), self.ends(inner), *may_end])
@@ -239,7 +242,7 @@ class FirstSets:
 
     def _ends_of(self, parts: tuple[Node, ...]) -> Heads:
         found: list[Heads] = []
-        # `"a" b?` may end after `a`, so the starts of b are possible continuations.
+        # `"a" b?` may end after `a`, so the starts of `b` are possible continuations.
         for part in reversed(parts):
             found.append(self.ends(part))
             if not self._openness.nullable(part):
@@ -259,14 +262,15 @@ def _by_text(heads: Heads) -> dict[str, set[FirstLiteral]]:
 def _longer(some: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether one of `some` is a proper prefix of one of `others`."""
     texts = sorted(others)
-    # A longer text sorts directly after its prefix: `</a` before `</ab`.
+    # After sorting, longer strings directly follow their prefix: `</a`, `</ab`.
     return any((at := bisect_right(texts, one)) < len(texts) and texts[at].startswith(one) for one in some)
 
 
 def _first_word(node: Node) -> str:
-    """Return the literal that a node starts with, if its top level shows that; otherwise ""."""
+    """Return the literal that a node starts with, or "" if the top level doesn't show it."""
     parts = node.parts if type(node) is Sequence else (node,)
-    # `"<", "call>"` is one literal. A sequence or a tag may also extend the literal before it.
+    # Adjacent literals form a single word: `"<", "call>"` is `<call>`. So the literal alone is returned only if no literal can follow it
+    # directly.
     alone = len(parts) == 1 or (parts and isinstance(parts[1], _NO_WORD))
     return parts[0].text if alone and type(parts[0]) is Literal else ""
 
@@ -280,7 +284,7 @@ _NO_WORD = (Ref, Until, Choice, Optional, Repeat, nodes.Chars, nodes.JsonValue)
 
 
 def _within(rule: str, head: FirstLiteral | Until) -> FirstLiteral | Until:
-    """Return `head` as seen from outside `rule`."""
+    """Return `head`, with `rule` as the origin of a literal that a number identifies."""
     return head if isinstance(head, Until) or isinstance(head.origin, str) else FirstLiteral(head.text, rule)
 
 
@@ -293,9 +297,9 @@ def _union(found: list[Heads]) -> Heads:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One possible start of an option: literal text, then `rest`.
+    """One possible start of an option: `text`, then `rest`.
 
-    `at` is the index of the option; `rule` is the rule that contains the text.
+    `at` is the index of the option. `rule` is the rule that contains the text.
     """
 
     text: str
@@ -304,16 +308,16 @@ class Alternative:
     rule: str | None = None
 
     def after(self, length: int) -> Rest:
-        """Return the rest after the first `length` characters."""
+        """Return `rest`, preceded by the text after its first `length` characters."""
         text = self.text[length:]
         return (Literal(text), *self.rest) if text else self.rest
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Options with a common prefix: the shared text, and the rest of each option.
+    """Options with a common prefix: `shared` is the prefix, and `options` contains the rest of each option.
 
-    A group may also be one unchanged option.
+    A group may also consist of one unchanged option.
     """
 
     shared: str
@@ -322,7 +326,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TextMix:
-    """Free text up to `stops` with one of `rests` after it, and the other options in the same place."""
+    """A choice between free text and other options. The text ends at one of `stops`, and one of `rests` follows it."""
 
     stops: tuple[str, ...]
     rests: tuple[Rest, ...]
@@ -333,15 +337,15 @@ class TextMix:
 class Beginnings:
     """Finds the possible starts of options.
 
-    `rule` returns the node of a rule; None if the rule must not be expanded.
+    `rule` returns the node of a rule, or None if the rule must not be expanded.
     """
 
     rule: Callable[[str], Node | None]
 
     def mixture(self, options: list[Rest]) -> TextMix | None:
-        """Return free text and the options next to it.
+        """Return the options as a choice between free text and other options.
 
-        Returns None if no option is free text, or if two options have different stops.
+        Returns None if no option is free text, or if the free text of two options has different stops.
         """
         leads: list[Alternative] = []
         for at, option in enumerate(options):
@@ -357,13 +361,13 @@ class Beginnings:
         return TextMix(stops.pop(), rests, tuple(lead for lead in leads if lead not in texts))
 
     def groups(self, options: list[Rest]) -> list[Group]:
-        """Return the options in groups. No two groups start alike."""
+        """Return the options in groups. Options of different groups never start the same way."""
         leads = [lead for at, option in enumerate(options) for lead in self.leads(option, at)]
         clashing: set[int] = set()
-        # If any option starts with something other than a literal, leave all unchanged, because their starts are unknown.
+        # If any option starts with something other than a literal, its start is unknown, so all options stay unchanged.
         if all(lead.text or not lead.rest for lead in leads):
             found = _grouped(lead for lead in leads if lead.text)
-            # Options that start with the same rule are one alternative to a lexer.
+            # For a lexer, options that start with the same rule are a single alternative.
             differing = (group for group in found if len({(lead.text, lead.rule or lead.rest) for lead in group}) > 1)
             clashing.update(lead.at for group in differing for lead in group)
         groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]
@@ -373,16 +377,16 @@ class Beginnings:
         return groups
 
     def leads(self, option: Rest, at: int) -> list[Alternative]:
-        """Return the possible starts of an option; empty if there are too many.
+        """Return the possible starts of an option. Empty if there are too many.
 
-        If an option starts with free text, `text` is empty.
+        If a start isn't literal text, its `text` is empty.
         """
         found: list[Alternative] = []
         rests: list[tuple[Rest, str | None]] = [(option, None)]
         seen: set[Rest] = set()
         while rests and len(found) <= MAX_OPTIONS:
             rest, rule = rests.pop()
-            # `list = list? "x"` starts with itself, and is expanded once.
+            # `list = list? "x"` starts with itself, so each rest is expanded only once.
             if rest in seen:
                 continue
             seen.add(rest)
@@ -410,8 +414,8 @@ class Beginnings:
 
 
 def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
-    """Return leads in groups. All members of a group start with the text of its first member."""
-    # Sorted by text, a prefix comes directly before longer texts: `</a`, `</ab`, `</abc>`.
+    """Return `leads` in groups. Each member of a group starts with the text of the first member."""
+    # After sorting, a prefix directly precedes longer strings: `</a`, `</ab`, `</abc>`.
     groups: list[list[Alternative]] = []
     for lead in sorted(leads, key=lambda lead: lead.text):
         if groups and groups[-1][0].text and lead.text.startswith(groups[-1][0].text):
@@ -423,9 +427,9 @@ def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
 
 @dataclass(slots=True)
 class TextSplit:
-    """Free text up to `stops` followed by one of `rests`, and other options that may start in the same place.
+    """A choice between free text and other options. The free text ends at one of `stops`, and one of `rests` follows it.
 
-    `place` is where the rests start. `take` stores its results in `exact` and `left`.
+    `place` contains the continuations of the free text. `take` stores its results in `exact` and `left`.
     """
 
     stops: Stops
@@ -437,11 +441,11 @@ class TextSplit:
 
     @property
     def all_stops(self) -> Stops:
-        """The stops of the free text, and the stops at the start of the rests."""
+        """The stops of the free text, and the stops that the rests may start with."""
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
     def take(self, leads: Iterable[Alternative]) -> None:
-        """Separate the options `leads` from the free text next to them."""
+        """Separate the options `leads` from the free text."""
         every = self.all_stops
         waiting = [(lead.text, lead.rest) for lead in leads]
         seen: set[tuple[str, Rest]] = set()
@@ -450,7 +454,7 @@ class TextSplit:
             if (text, rest) in seen:
                 continue
             seen.add((text, rest))
-            # Next to text up to `</a>`, the literal `<b>` and its content `x</a>` become the exact text `<b>x</a>`.
+            # The literal `<b>` before the content `x</a>` becomes the exact string `<b>x</a>`, as an exception from text up to `</a>`.
             if stopped := first_stop(text, every):
                 left_over = text[len(stopped) :]
                 self.exact.setdefault(stopped, []).append(flat((Literal(left_over), *rest)))
@@ -463,7 +467,7 @@ class TextSplit:
         self.settle()
 
     def one_step_on(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
-        """Return `rest` advanced by one step; None if it doesn't continue with a literal."""
+        """Return `rest` after one step, or None if it doesn't continue with a literal."""
         if not rest:
             return None
         head, tail = rest[0], rest[1:]
@@ -477,12 +481,12 @@ class TextSplit:
         return None if ways is None else [(text, way) for way in ways]
 
     def is_said(self, text: str, rest: Rest) -> bool:
-        """Return whether free text covers `text` and the text after it.
+        """Return whether free text covers `text` followed by `rest`.
 
-        It does if the output may end after `text`, or if more free text with the same continuation follows.
+        Free text covers them if the output may end after `text`, or if `rest` is free text with the same stops and continuation.
         """
-        # Text up to `</x>` may also start with `<b>`, so it covers `"<b>", text`. It doesn't cover `"</", text`: a text that continues with
-        # `x>` would be cut there.
+        # Text up to `</x>` may start with `<b>`, so free text covers `"<b>", text`. Free text doesn't cover `"</", text`, because `x>`
+        # after `</` would complete the stop.
         if not rest:
             return self.place.at_end
         head = rest[0]
@@ -491,8 +495,8 @@ class TextSplit:
         )
 
     def straddled(self, text: str) -> bool:
-        """Return whether a stop may start in `text` and end in its continuation, where it counts as a different stop."""
-        # With the stop `</a>`, free text doesn't cover text that ends in `</`, because `a>` may follow.
+        """Return whether a stop may start in `text` and end in its continuation. In this case, free text doesn't cover `text`."""
+        # With the stop `</a>`, text that ends in `</` isn't covered, because `a>` may follow.
         own = frozenset(self.stops)
         for stop in self.all_stops:
             cuts = (at for at in range(1, len(stop)) if text.endswith(stop[:at]))
@@ -501,12 +505,13 @@ class TextSplit:
         return False
 
     def settle(self) -> None:
-        """Add the continuations of the free text to each exact text.
+        """Add the continuations of the free text to each exact string.
 
-        Exact texts that allow nothing more than the free text are dropped.
+        Exact strings that allow nothing more than the free text are dropped.
         """
-        # Next to text before `</x>!`, the literal `<b></x>?` makes `<b></x>` an exact text. `?` may follow it, but also `!`, since the text
-        # before `</x>` may be `<b>`. With `!` instead of `?`, the exact text would add nothing.
+        # For example, any text may precede `</x>!`, and another option is the literal `<b></x>?`. Then `<b></x>` is an exact string,
+        # followed by `?` or `!`, because `<b>` may also be the text before `</x>!`. The literal `<b></x>!` would add no continuation, so it
+        # would be dropped.
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))
@@ -518,9 +523,9 @@ class TextSplit:
 
 
 def followers(place: RulePlace, stop: str) -> list[Rest]:
-    """Return the continuations after `stop`, limited to about `MAX_OPTIONS`."""
+    """Return the continuations after `stop`, at most about `MAX_OPTIONS`."""
     found: list[Rest] = []
-    # Places may refer to each other in cycles, so visit each once.
+    # References between places may be cyclic, so visit each place once.
     waiting = [place]
     seen = {id(place)}
     while waiting and len(found) <= MAX_OPTIONS:

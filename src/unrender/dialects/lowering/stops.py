@@ -1,15 +1,15 @@
 """Finds the first stop after free text, the continuation after that stop, and the nodes that end in free text.
 
-Strategy: a continuation is expanded only until a stop is complete. If it continues with a rule, that is a separate place (`RulePlace`),
-which is computed once for all continuations that lead to it. Places form a graph, and possible stops are passed up along its edges. A chain
-of a thousand optional arguments needs a thousand places, not a thousand lists of a thousand arguments. `Openness` is a least fixed point
-over the rules. A rule is recomputed only if a rule that it refers to has changed.
+Strategy: a continuation is expanded only until a stop is complete. If a continuation starts with a rule, the rule is a separate place
+(`RulePlace`), which is computed once for all continuations that lead to it. Places form a graph, and possible stops are propagated along
+its edges. A chain of a thousand optional arguments needs a thousand places, not a thousand lists of a thousand arguments. `Openness` is a
+least fixed point over the rules. A rule is recomputed only if a rule that it refers to has changed.
 
-This module also contains the helpers of lowering. `unfoldings` takes one step into a node, and `flat` flattens sequences. `linked`,
+This module also contains helper functions for lowering. `unfoldings` expands a node by one step, and `flat` flattens sequences. `linked`,
 `inverted`, `leaves_first` and `until_settled` traverse rules that refer to each other.
 
-Rules: results are exact. The stop that is complete first counts. A continuation must start with literal text, because it can't be
-distinguished from the text before it otherwise.
+Rules: stops and continuations are never approximated. Text ends at the stop that is complete first. A continuation must start with literal
+text. Otherwise, it can't be distinguished from the text before it.
 """
 
 from __future__ import annotations
@@ -29,56 +29,58 @@ T = TypeVar("T")
 Rest = tuple[Node, ...]
 Stops = tuple[str, ...]
 Sight = tuple[int, str, bool]
-"""A lookahead: its position, its text, and whether that text is required or forbidden."""
+"""A lookahead: its position, its text, and True if the text is required, or False if it is forbidden."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """The text of a continuation read since the free text ended, the undecided lookaheads, and the remaining nodes."""
+    """A state of reading a continuation: the text since the free text ended, the undecided lookaheads, and the remaining nodes."""
 
     read: str
     sights: tuple[Sight, ...]
     rest: Rest
 
     def settled(self) -> Lookahead | None:
-        """Return the state without the lookaheads that can be decided; None if one of these fails."""
+        """Return the state without the lookaheads that can be decided. Return None if one of these lookaheads fails."""
         if not self.sights:
             return self
-        # `</a` is too short to tell whether `</abc>` follows.
+        # A lookahead stays open while the text is too short to decide it: `</a` for `</abc>`.
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
         decided = (sight for sight in self.sights if sight not in open_ones)
         met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
         return Lookahead(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
-        """Return the rest after `stop`, which must be a prefix of the text."""
+        """Return the rest after `stop`, which must be a prefix of `read`."""
         text = self.read[len(stop) :]
         return (Literal(text), *self.rest) if text else self.rest
 
 
 Key = tuple[Stops, Lookahead]
-"""Key of a place: its stops, and its state."""
+"""The key of a place: its stops and its state."""
 
 
 @dataclass(slots=True, eq=False)
 class RulePlace:
-    """The continuations of one state: `own` by their first stop, and those of the places `below`."""
+    """The continuations of one state. `own` maps each first stop to its continuations, and `below` contains places with further
+    continuations.
+    """
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
     below: list[RulePlace] = field(default_factory=list)
     found: dict[str, None] = field(default_factory=dict)
-    """All possible stops, here or below."""
+    """All possible stops of this place and the places below."""
     at_end: bool = False
-    """True if the output may end here, without any stop."""
+    """True if the output may end at this place, without a stop."""
 
     def after(self, stop: str) -> tuple[list[Rest], list[RulePlace]]:
-        """Return the continuations after `stop`: those of this place, and the places below with more of them."""
+        """Return the continuations of this place after `stop`, and the places below with further continuations."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
 @dataclass(slots=True)
 class RulePlaces:
-    """All places created so far. `rule` returns the node of a rule; `step` counts the work."""
+    """All places created so far. `rule` returns the node of a rule, and `step` counts steps."""
 
     rule: Callable[[str], Node]
     step: Callable[[], None]
@@ -96,7 +98,7 @@ class RulePlaces:
     def _place(self, key: Key, fresh: list[tuple[Key, RulePlace]]) -> RulePlace:
         known = self.known.get(key)
         if known is None:
-            # Register the place before filling it: the items of a list lead back to their own place.
+            # Register the place before filling it, because the items of a list lead back to their own place.
             known = self.known[key] = RulePlace()
             fresh.append((key, known))
         return known
@@ -110,7 +112,7 @@ class RulePlaces:
         states = [start if head is None else replace(start, rest=(self.rule(head.rule), *start.rest[1:]))]
         while states:
             self.step()
-            # With the stop `</think>`, the continuation `</`, then `think>`, is read until the stop is complete.
+            # With the stop `</think>`, the literals `</` and `think>` are both read, which completes the stop.
             state = states.pop().settled()
             if state is None or state in seen:
                 continue
@@ -123,28 +125,31 @@ class RulePlaces:
                 states.extend(reversed(following))
             else:
                 _end(state, stops, place)
-        # Stops of the places below are added later, after all of these have been explored.
+        # Stops of the places below are added later, after all of these places have been explored.
         place.found = dict.fromkeys(place.own)
 
     def _next_rule(self, state: Lookahead) -> Ref | None:
         head = state.rest[0] if state.rest else None
-        # Never expand a JSON value: its rule stays a rule, which engines read by its schema.
+        # Never expand a JSON value, because engines parse it by its schema.
         return head if isinstance(head, Ref) and not isinstance(self.rule(head.rule), JsonValue) else None
 
 
 def _met(state: Lookahead, stops: Stops) -> str:
-    """Return the text up to the first complete stop, or all of it if it is longer than any two stops."""
-    # A long literal without a stop serves as a stop itself.
+    """Return the text up to the first complete stop, or "" if no stop is complete.
+
+    Text that is longer than twice the longest stop serves as a stop itself.
+    """
+    # Undecided lookaheads may still reject the text.
     if state.sights or not state.read:
         return ""
-    # The literal must follow the free text, so the free text ends where the literal starts.
+    # A long literal must follow the free text, so the free text ends where the literal starts.
     return first_stop(state.read, stops) or (
         state.read if len(state.read) > 2 * max(map(len, stops), default=1) else ""
     )
 
 
 def _following(state: Lookahead) -> list[Lookahead] | None:
-    """Return the states after one step; None if no literal text follows."""
+    """Return the states after one step, or None if no literal text follows."""
     if not state.rest:
         return None
     head, tail = state.rest[0], state.rest[1:]
@@ -162,8 +167,8 @@ def _following(state: Lookahead) -> list[Lookahead] | None:
 def _end(state: Lookahead, stops: Stops, place: RulePlace) -> None:
     """Treat the text read so far as a stop, because no more literal text follows."""
     if any(wanted for _, _, wanted in state.sights):
-        return  # A lookahead requires text that doesn't come.
-    # Text up to `</x>`, then `ab`, then any letters: only `ab` shows where the text ends, so it becomes a stop.
+        return  # A lookahead requires text, but no more text follows.
+    # In text up to `</x>`, then `ab`, then any letters, only `ab` shows where the text ends. So `ab` becomes a stop.
     if state.read:
         place.own.setdefault(state.read, []).append(state.rest)
     elif not state.rest:
@@ -175,7 +180,7 @@ def _end(state: Lookahead, stops: Stops, place: RulePlace) -> None:
 
 
 def _hand_up(fresh: list[RulePlace]) -> None:
-    """Pass the possible stops of places below up to the places above."""
+    """Propagate the possible stops of each place to the places above."""
     users: dict[int, list[RulePlace]] = {}
     for place in fresh:
         for below in place.below:
@@ -193,7 +198,7 @@ def _hand_up(fresh: list[RulePlace]) -> None:
 
 
 def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
-    """Return the expansions of `head`, each followed by `tail`; None if `head` is text or a rule."""
+    """Return the expansions of `head`, each followed by `tail`. Return None if `head` is text or a rule."""
     match head:
         case Sequence(parts):
             return [(*parts, *tail)]
@@ -225,11 +230,11 @@ def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
 
 
 def first_stop(text: str, stops: Stops) -> str:
-    """Return `text` up to the end of the first stop that is complete in it; "" if there is none.
+    """Return `text` up to the end of the first complete stop, or "" if `text` contains no stop.
 
-    Marks in the text are ignored in the search, and kept in the result.
+    The search ignores marks in the text, and the result keeps them.
     """
-    # The sampler marks the start and end of roles, even within a marker: in `</\ufdd0x>`, the stop is `</x>`.
+    # The sampler marks the start and end of roles, even within a marker. In `</\ufdd0x>`, the stop is `</x>`.
     plain = text.translate(_UNMARKED)
     end = min((plain.index(stop) + len(stop) for stop in stops if stop in plain), default=0)
     if len(plain) == len(text) or not end:
@@ -255,7 +260,7 @@ def flat(parts: Rest) -> Rest:
             case Ref():
                 found.append(part)
             case Literal(text) | nodes.Layout(text):
-                # `"</", "x>"` becomes `"</x>"`: a stop that spans several literals counts.
+                # `"</", "x>"` becomes `"</x>"`, because a stop may span several literals.
                 if found and isinstance(last := found[-1], Literal):
                     found[-1] = Literal(last.text + text)
                 elif text:
@@ -274,7 +279,7 @@ def flat(parts: Rest) -> Rest:
 
 
 def _is_flat(parts: Rest) -> bool:
-    """Return whether `parts` are already flat, as most are."""
+    """Return whether `parts` are already flat, as in most cases."""
     before: type[Node] = Ref
     for part in parts:
         kind = type(part)
@@ -291,7 +296,7 @@ _CLOSED: frozenset[Stops] = frozenset()
 
 
 class Openness:
-    """Rules that may be empty, and the free text that each rule may end in. `add` includes another rule."""
+    """Rules that may be empty, and the free text at the end of each rule. `add` adds another rule."""
 
     def __init__(self, links: Links) -> None:
         self._empty: dict[str, bool] = {}
@@ -300,7 +305,7 @@ class Openness:
         self._settle(links)
 
     def add(self, name: str, node: Node) -> None:
-        """Include a rule that refers only to included rules and to itself."""
+        """Add a rule that refers only to known rules and to itself."""
         self._settle(linked_alone(name, node))
 
     def _settle(self, links: Links) -> None:
@@ -311,8 +316,8 @@ class Openness:
         until_settled(free, links.users, self._endings, lambda _, node: self._unsettled(node))
 
     def nullable(self, node: Node) -> bool:
-        """Return whether `node` generates the empty text. Text up to a stop doesn't count as empty."""
-        # The most common kinds come first, because this is called for every node.
+        """Return whether `node` may be empty. Text up to a stop never counts as empty."""
+        # The most common types come first, because this method is called for every node.
         if type(node) is Ref:
             return self._empty.get(node.rule, False)
         if type(node) is Literal:
@@ -338,19 +343,19 @@ class Openness:
                 return False
 
     def endings(self, node: Node) -> frozenset[Stops]:
-        """Return the stops of each free text that `node` may end in."""
+        """Return the stops of each piece of free text that `node` may end in."""
         if type(node) is Literal:
             return _CLOSED
         if type(node) is Ref:
             return self._endings.get(node.rule, _CLOSED)
-        # Cached by identity, because comparing nodes compares all nodes below them. Keeping the node prevents reuse of its id.
+        # Cache by identity, because comparing nodes compares all nodes below them. The cache keeps the node, so its id isn't reused.
         known = self._known.get(id(node))
         if known is None:
             known = self._known[id(node)] = (node, self._find(node, self.endings))
         return known[1]
 
     def _unsettled(self, node: Node) -> frozenset[Stops]:
-        """Return the endings while those of rules may still grow. They are not cached in `_known`."""
+        """Return the endings of `node` before the endings of all rules are final. The result isn't cached in `_known`."""
         return self._find(node, self._unsettled)
 
     def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
@@ -371,7 +376,7 @@ class Openness:
                 return _CLOSED
 
     def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
-        # `Until("</a>"), Optional("!")` may end in the free text, since `!` is optional.
+        # `Until("</a>"), Optional("!")` may end in the free text, because `!` is optional.
         found = _CLOSED
         for part in reversed(parts):
             found |= below(part)
@@ -392,11 +397,11 @@ class Links:
     texts: frozenset[str]
     """Rules that contain free text themselves."""
     plain: frozenset[str] = frozenset()
-    """Rules that dialects can write as they are, in the shortest way."""
+    """Rules that dialects can write unchanged."""
 
 
 def linked(rules: Mapping[str, Node]) -> Links:
-    """Return rules with their references to each other."""
+    """Return rules with the references between them."""
     below: dict[str, list[str]] = {}
     texts: list[str] = []
     plain: set[str] = set()
@@ -412,7 +417,7 @@ def linked(rules: Mapping[str, Node]) -> Links:
 
 
 def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
-    """Return the rules that `node` refers to, whether it contains no free text, and whether it is plain as in `Links`."""
+    """Return the rules that `node` refers to, and two flags: whether `node` contains no free text, and whether it is plain as in `Links`."""
     found: dict[str, None] = {}
     ends_itself = plain = True
     waiting: list[Node] = [node]
@@ -429,7 +434,8 @@ def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
             waiting.append(here.node)
         else:
             waiting += nodes.children(here)[::-1]
-            # A node that repeats zero times is dropped, with its references. Such a rule is processed again, like one with free text.
+            # A node that repeats zero times is dropped, together with its references. So its rule is processed again, like a rule with free
+            # text.
             ends_itself = ends_itself and type(here) is not Until and getattr(here, "maximum", None) != 0
             plain = plain and type(here) in _PLAIN and (type(here) is not Repeat or here.separator is None)
     return list(found), ends_itself, plain and ends_itself
@@ -444,7 +450,7 @@ def linked_alone(name: str, node: Node) -> Links:
 
 
 def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the names, each after those below it. Names that lead to a cycle are left out."""
+    """Return the names, each after the names below it. Names that lead to a cycle are omitted."""
     above = inverted(below)
     left = {name: len(set(others)) for name, others in below.items()}
     order = [name for name in {**left, **above} if not left.get(name)]
@@ -468,9 +474,9 @@ def inverted(below: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 def until_settled(
     rules: Mapping[str, Node], users: Mapping[str, list[str]], found: dict[str, T], compute: Callable[[str, Node], T]
 ) -> None:
-    """Compute a value for each rule and store it in `found`. If a value changes, recompute the rules that refer to this rule.
+    """Compute a value for each rule and store it in `found`. If a value changes, recompute the rules that refer to its rule.
 
-    A rule comes after the rules that it refers to, so one round is enough for a chain of rules.
+    Each rule is computed after the rules that it refers to, so a chain of rules needs only one round.
     """
     # Cycles are rare outside JSON values, so nearly all rules are computed once.
     order = _nearly_sorted(rules, users)
@@ -486,17 +492,17 @@ def until_settled(
 
 
 def _holds_word(node: Node) -> bool:
-    """Return whether each text of `node` clearly contains a literal. Only the top level is examined."""
+    """Return whether `node` has a nonempty literal at its top level, so that `node` is never empty."""
     parts = node.parts if type(node) is Sequence else (node,)
     return any(type(part) is Literal and part.text for part in parts)
 
 
 def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
-    """Return the rules, each after those that it refers to. The order within a cycle is arbitrary."""
+    """Return the rules, each after the rules that it refers to. The order within a cycle is arbitrary."""
     order: dict[str, None] = {}
     seen: set[str] = set()
     for root in rules:
-        # Iterative, because a thousand optional arguments are a path of a thousand rules.
+        # Don't use recursion, because a thousand optional arguments form a path of a thousand rules.
         path = [] if root in seen else [(root, iter(users.get(root, ())))]
         seen.add(root)
         while path:
