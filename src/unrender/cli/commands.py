@@ -164,7 +164,7 @@ batch_command = CommandGroup(
             "grammar": "answers",
         },
         "Answers": {**dict.fromkeys(("preview", "parse", "explain"), "answers"), "batch": "commands"},
-        "Serving": dict.fromkeys(("serve", "engine-args", "playground"), "serving"),
+        "Serving": dict.fromkeys(("serve", "playground"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )

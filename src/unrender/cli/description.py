@@ -51,7 +51,7 @@ def summary_rows(analysis: Analysis, plan: Plan) -> Iterator[Row]:
     yield "Conversation", "; ".join(_conversation(capabilities))
     if analysis.diagnostics:
         yield "Not found", "; ".join(analysis.diagnostics)
-    yield "Next", "unrender verify · unrender lint · unrender engine-args"
+    yield "Next", "unrender verify · unrender lint · unrender serve"
 
 
 def _calls(format: Format) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import shlex
 from importlib.resources import files
-from pathlib import Path
 
 import command_line
 import pytest
 from cases import cases
 
+from unrender.integrations.rendered import TEMPLATE
 from unrender.playground import QUESTIONS, answer, questions
 
 SOURCE = (
@@ -117,18 +119,30 @@ def test_a_proof_is_made_check_by_check():
     assert asked("checks", check="dance")["error"].startswith("check: expected one of content, ")
 
 
-@pytest.mark.parametrize("name", ["vLLM", "SGLang", "llama-server"])
-def test_commands_are_those_that_the_command_line_prints(name, tmp_path, monkeypatch):
-    """The page's commands for an engine are those that `unrender engine-args` prints for a template's file."""
+def engine_lines(name: str) -> list[str]:
+    """Return the page's commands for an engine."""
     uses = json.loads(files("unrender.playground").joinpath("page", "uses.json").read_text())
-    (lines,) = [use["lines"] for use in uses if use["name"] == name]
-    monkeypatch.chdir(tmp_path)
-    Path("chat_template.jinja").write_text(SOURCE)
-    printed = map(
-        str.strip, command_line.run("engine-args", "chat_template.jinja", "--engine", name.lower()).stdout.splitlines()
-    )
+    return next(use["lines"] for use in uses if use["name"] == name)
 
-    assert set(lines) - {"pip install unrender", "pip install 'unrender[cli,gateway]'"} <= set(printed)
+
+@pytest.mark.parametrize("engine", ["vLLM", "SGLang"])
+def test_the_page_names_the_plug_in_as_it_is_registered(engine):
+    """The flags name the parsers by the plug-in's own name, and the variable is the one that the plug-in reads."""
+    name = importlib.import_module(f"unrender.integrations.{engine.lower()}").NAME
+    command = engine_lines(engine)[-1]
+
+    assert command.startswith(f"{TEMPLATE}=chat_template.jinja ")
+    assert command.endswith(f"--tool-call-parser {name} --reasoning-parser {name}")
+
+
+@pytest.mark.parametrize("name", ["llama-server", "Gateway, without a model"])
+def test_the_page_serves_with_commands_that_exist(name):
+    """The command line takes the page's commands."""
+    (words,) = [shlex.split(line)[1:] for line in engine_lines(name) if line.startswith("unrender ")]
+    app = command_line.COMMANDS
+    whole = app.make_context("unrender", list(words), resilient_parsing=True)
+
+    assert app.get_command(whole, "serve").make_context("serve", words[1:], parent=whole)
 
 
 def test_reading_is_a_film():
