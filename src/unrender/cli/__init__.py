@@ -4,14 +4,13 @@
 options. `examining` checks many templates in parallel, `description` describes a format, and `terminal` prints.
 
 Rules: results are printed to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the
-output is malformed, 2 for an invalid command or input, and 3 for an internal error. Only `unrender.cli.terminal` prints.
+output is malformed, 2 for an invalid command or input, and 3 for an internal error. Only `unrender.cli.terminal` prints results and errors.
 """
 
 from __future__ import annotations
 
 import sys
 
-from unrender.cli.terminal import UNUSABLE, print_document, remark
 from unrender.version import __version__
 
 __all__ = ["main"]
@@ -27,8 +26,8 @@ def main() -> None:
         if error.name not in {"click", "rich"}:
             raise
         if sys.argv[1:] == ["--version"]:
-            print_document(f"unrender, version {__version__}")
+            sys.stdout.write(f"unrender, version {__version__}\n")
             return
-        remark("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'")
-        sys.exit(UNUSABLE)
+        sys.stderr.write("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'\n")
+        sys.exit(2)
     app(prog_name="unrender")

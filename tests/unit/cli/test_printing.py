@@ -46,12 +46,11 @@ def test_a_line_is_one_line(text, other):
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=3))
 def test_columns_hold_text_alone(rows):
-    """Rows, tables, blocks and columns break lines of their own, and obey none but those of a block."""
+    """Rows, tables and blocks break lines of their own, and obey none but those of a block."""
     assert alive(printed(terminal.print_rows, rows)) == {"\n"}
     assert alive(printed(terminal.print_table, ["a", "b"], rows)) == {"\n"}
     texts = [(text, "") for row in rows for text in row]
     assert alive(printed(terminal.print_block, texts)) <= {"\n"}
-    assert alive(printed(terminal.print_columns, texts, texts[::-1])) <= {"\n"}
 
 
 @pytest.mark.slow
@@ -132,30 +131,6 @@ def test_words_of_a_table_stay_whole(monkeypatch, columns):
     assert set(rules.split()) <= set(said.split())
 
 
-def test_texts_stand_beside_each_other(monkeypatch):
-    """Lines are folded at half the width, the shorter text ends first, and in a pipe nothing is coloured."""
-    monkeypatch.setenv("COLUMNS", "47")
-    left, right = [("same ", ""), ("x" * 20, terminal.RED)], [("same\nand more\n\nat the end\n\n", "")]
-
-    said = printed(terminal.print_columns, left, right, indent="  ")
-
-    assert said.splitlines() == [
-        "  same xxxxxxxxxxxxxxxx   same",
-        "  xxxx                    and more",
-        "",
-        "                          at the end",
-    ]
-
-
-def test_texts_stand_below_each_other_where_it_is_narrow(monkeypatch):
-    """A terminal that has no room for two columns shows one text after the other."""
-    monkeypatch.setenv("COLUMNS", "30")
-
-    said = printed(terminal.print_columns, [("left", "")], [("right", "")], indent="  ")
-
-    assert said.splitlines() == ["  left", "", "  right"]
-
-
 def terminal_of_80_columns(monkeypatch) -> io.StringIO:
     """Make standard output one that says it is a terminal, and return it."""
     for name in ("NO_COLOR", "TERM"):
@@ -179,9 +154,9 @@ def test_verdicts_and_events_are_coloured_for_a_terminal(monkeypatch):
     assert shown.endswith("\x1b[35mreasoning   'hm'\x1b[0m\n")
 
 
-def test_what_differs_is_coloured_for_a_terminal(monkeypatch):
-    """A terminal gets the styles, and columns that are as wide as without them."""
+def test_styles_of_a_block_reach_a_terminal(monkeypatch):
+    """A terminal gets the styles of a text's pieces."""
     stream = terminal_of_80_columns(monkeypatch)
-    terminal.print_columns([("a", ""), ("b", terminal.RED)], [("a", ""), ("c", terminal.GREEN)])
+    terminal.print_block([("a", ""), ("b", terminal.RED)])
 
-    assert stream.getvalue() == "a\x1b[31mb\x1b[0m" + " " * 39 + "a\x1b[32mc\x1b[0m\n"
+    assert stream.getvalue() == "a\x1b[31mb\x1b[0m\n"
