@@ -36,7 +36,12 @@ def test_a_case_that_fails_shows_the_difference(project):
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*- 'Ho'*", "*+ 'Hi'*", "*.expect(content='Hi')*", "suite/test_it.py:2: AssertionError"]
+        [
+            "*- .expect(content='Ho')*",
+            "*+ .expect(content='Hi')*",
+            "*  .expect(content='Hi')*",
+            "suite/test_it.py:2: AssertionError",
+        ]
     )
 
 
