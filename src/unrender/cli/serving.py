@@ -258,10 +258,10 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 )
 @click.option(
     "--pyodide",
-    metavar="URL|DIR",
+    metavar="URL",
     default=PYODIDE,
     show_default=True,
-    help="URL or folder of Pyodide for --static; a folder is copied.",
+    help="URL of Pyodide for --static, which may be relative to the page.",
 )
 def playground_command(
     templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str
@@ -272,7 +272,10 @@ def playground_command(
     Python runs in the browser instead, on Pyodide.
     """
     if static is not None:
-        _write_page(Path(static), pyodide)
+        from unrender.playground.static import write  # noqa: PLC0415 - imported on use
+
+        files = write(Path(static), pyodide=pyodide)
+        print_line(f"wrote {len(files)} files to {static}; serve them with any web server")
         return
     with _extra("gateway"):
         from unrender.playground.server import app, bound, serve  # noqa: PLC0415 - an extra
@@ -286,13 +289,3 @@ def playground_command(
     if opened:
         click.launch(address)
     serve(application, listener)
-
-
-def _write_page(folder: Path, pyodide: str) -> None:
-    from unrender.playground.static import StaticError, write  # noqa: PLC0415 - imported on use
-
-    try:
-        files = write(folder, pyodide=pyodide)
-    except StaticError as error:
-        raise BadInput(str(error)) from error
-    print_line(f"wrote {len(files)} files to {folder}; serve them with any web server")

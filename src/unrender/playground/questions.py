@@ -12,13 +12,15 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import product
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, Event, GrammarError, Message, TemplateError, Turn, UnrenderError, __version__
+from unrender import ChatTemplate, Event, GrammarError, TemplateError, Turn, UnrenderError, __version__
 from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.dialects.constraint import ENGINE_OF
+from unrender.examples.values import example_value
 from unrender.explain import explain
 from unrender.explain.picture import pictures
 from unrender.format import Format, ReasoningMode, ToolMode
@@ -118,9 +120,7 @@ _CALLS: Mapping[ToolMode, str] = {
     ToolMode.TAG_WITH_JSON: "JSON after a name",
     ToolMode.TAG_WITH_TAGGED: "tagged arguments",
 }
-_THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let me look.", "Paris"
-_VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
-"""An example argument for each JSON type except strings."""
+_THOUGHT, _SAID = "They ask about the weather. I can look it up.", "Let me look."
 _DRAWN = 4
 """Number of random answers to generate. The one with the most parts is shown, because many answers are empty or contain only content."""
 _EXPLAINED = 100_000
@@ -241,48 +241,24 @@ def _richness(turn: Turn, text: str) -> int:
 
 def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str:
     """Return a rendered answer with reasoning, content and a call, or with those parts that can be parsed back."""
-    thought, said, calls = {"reasoning_content": _THOUGHT}, {"content": _SAID}, _calls(turn)
-    ways: list[dict[str, Any]] = [thought | said | calls, thought | calls, said | calls, calls, thought | said, said]
-    for way in ways:
-        answered = {"role": "assistant", "content": ""} | way
+    tools = (turn.request.tools or ())[:1]
+    values = [example_value(tool.parameters) for tool in tools]
+    calls = [(tool.name, value if isinstance(value, dict) else {}) for tool, value in zip(tools, values, strict=True)]
+    bodies = [
+        {"id": "call00000", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for name, arguments in calls
+    ]
+    for called, thought, said in product((calls, []), (_THOUGHT, ""), (_SAID, "")):
+        parts = {"reasoning_content": thought, "tool_calls": bodies if called else None}
+        answered = {"role": "assistant", "content": said} | {name: part for name, part in parts.items() if part}
         with suppress(UnrenderError):
             mask = assistant_mask(template, [*conversation(data), answered], **settings(data))
             written = "".join(mask.text[part.start : part.end] for part in mask.written[-1:])
-            if written and _says(turn.parse(written), answered):
+            message = turn.parse(written)
+            found = [(call.name, call.arguments) for call in (*message.tool_calls, *message.failed_calls)]
+            if written and (message.reasoning.strip(), message.content.strip(), found) == (thought, said, called):
                 return written
     return ""
-
-
-def _calls(turn: Turn) -> dict[str, Any]:
-    """Return the message field for a call of the first tool with simple values, or an empty dict if there are no tools."""
-    for tool in turn.request.tools or ():
-        properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
-        named = properties if isinstance(properties, Mapping) else {}
-        function = {"name": tool.name, "arguments": json.dumps({name: _plain(named[name]) for name in named})}
-        return {"tool_calls": [{"id": "call00000", "type": "function", "function": function}]}
-    return {}
-
-
-def _plain(schema: Any) -> Any:
-    match schema:
-        case {"enum": [str() as value, *_]} | {"const": str() as value}:
-            return value
-        case {"type": str() as kind}:
-            return _VALUES.get(kind, _WORD)
-    return _WORD
-
-
-def _says(message: Message, answered: Mapping[str, Any]) -> bool:
-    """Return True if the parsed message equals the original one."""
-    read: Mapping[str, Any] = dict(message.to_openai())
-    called, meant = ([call["function"] for call in made.get("tool_calls", [])] for made in (read, answered))
-    if message.failed_calls or [call["name"] for call in called] != [call["name"] for call in meant]:
-        return False
-    same = all(
-        json.loads(one["arguments"]) == json.loads(other["arguments"]) for one, other in zip(called, meant, strict=True)
-    )
-    texts = ("content", "reasoning_content")
-    return same and all((read.get(name) or "").strip() == answered.get(name, "") for name in texts)
 
 
 def _read(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from unrender.playground import answer
-from unrender.playground.static import StaticError, write
+from unrender.playground.static import write
 from unrender.verify.check import CHECKS
 
 ADDRESS = "https://pyodide.example/v1/full"
@@ -77,39 +77,17 @@ def test_the_same_files_make_the_same_archive(tmp_path):
     assert (tmp_path / "one" / "unrender.zip").read_bytes() == (tmp_path / "two" / "unrender.zip").read_bytes()
 
 
-def test_pyodide_of_a_folder_is_copied(tmp_path):
-    """A folder that holds Pyodide is copied beside the page."""
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "pyodide.mjs").write_text("// it")
-    write(tmp_path / "site", pyodide=str(tmp_path / "there"))
+def test_pyodide_may_lie_beside_the_page(tmp_path):
+    """An address may be relative; the policy then names no other site."""
+    write(tmp_path, pyodide="./pyodide")
+    page = (tmp_path / "index.html").read_text()
 
-    assert (tmp_path / "site" / "pyodide" / "pyodide.mjs").read_text() == "// it"
-    assert 'content="./pyodide/"' in (tmp_path / "site" / "index.html").read_text()
-
-
-def test_a_folder_without_pyodide_is_refused(tmp_path):
-    """A value that is neither an address nor a folder with Pyodide is an error, and nothing is written."""
-    with pytest.raises(StaticError, match=r"expected a URL, or a folder with pyodide.mjs"):
-        write(tmp_path / "site", pyodide=str(tmp_path))
-
-    assert not (tmp_path / "site").exists()
+    assert 'content="./pyodide/"' in page
+    assert "script-src &#x27;self&#x27; &#x27;wasm-unsafe-eval&#x27;;" in page
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     """The error names the path."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(StaticError, match="file"):
+    with pytest.raises(OSError, match="file"):
         write(tmp_path / "file" / "site", pyodide=ADDRESS)
-
-
-def test_pyodide_that_is_there_already_stays(tmp_path):
-    """A folder that is written again with the Pyodide in it keeps it; one inside the Pyodide is refused."""
-    there = tmp_path / "site" / "pyodide"
-    there.mkdir(parents=True)
-    (there / "pyodide.mjs").write_text("// it")
-
-    write(tmp_path / "site", pyodide=str(there))
-
-    assert (there / "pyodide.mjs").read_text() == "// it"
-    with pytest.raises(StaticError, match="choose another"):
-        write(there / "site", pyodide=str(there))
