@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from unrender import ChatTemplate, RequestError, Turn, UnrenderError
+from unrender import ChatTemplate, Turn, UnrenderError
 from unrender.cli.terminal import print_document
 from unrender.outputs import STANDARD_STREAM, standard_input, write_whole
 
@@ -258,13 +256,7 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
     def wrapped(template: str, **values: Any) -> None:
         named = {item.name for item in fields(RequestOptions)} & values.keys()
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
-        try:
-            command(request=request, **values)
-        except RequestError as error:  # Name the option, e.g. `--tools`, in the error.
-            field, *_ = re.split(r"\W", str(error), maxsplit=1)
-            if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
-                raise
-            raise BadInput(f"--{field.replace('_', '-')}: {error}") from error
+        command(request=request, **values)
 
     return decorated(wrapped, template_argument, *more, *_REQUEST)
 

@@ -1,14 +1,26 @@
-"""Shows a `Format` as sample answers, split into parts with their roles and fields."""
+"""Shows a `Format` as sample answers, split into parts with their roles and fields, and describes it in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from unrender.analysis import Evidence
 from unrender.conversation.capabilities import Capabilities
-from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode, TurnTexts
+from unrender.format import (
+    Arguments,
+    CallSyntax,
+    Content,
+    Format,
+    Part,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    ToolMode,
+    TurnTexts,
+)
 from unrender.format.parts import MARKERS
 
 _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY: "key", Slot.VALUE: "value"}
@@ -118,3 +130,43 @@ def _part(part: Part, path: str) -> Iterator[PicturePiece]:
         yield PicturePiece(text=part.value, role=_ROLES.get(part, "argument"), field=path)
     else:
         yield from _marker(part, path)
+
+
+_REASONING: Mapping[ReasoningMode, str] = {
+    ReasoningMode.NONE: "not in the template",
+    ReasoningMode.TAG_BASED: "optional, in {start}…{end}",
+    ReasoningMode.DELIMITER: "up to {end}",
+    ReasoningMode.FORCED_OPEN: "opened by the prompt, up to {end}",
+    ReasoningMode.FORCED_CLOSED: "opened by the prompt, up to {end}",
+    ReasoningMode.TOOLS_ONLY: "only before tool calls, in {start}…{end}",
+}
+_CALLS: Mapping[ToolMode, str] = {
+    ToolMode.JSON_NATIVE: "JSON",
+    ToolMode.TAG_WITH_JSON: "a name, then JSON arguments",
+    ToolMode.TAG_WITH_TAGGED: "a name, then tagged arguments",
+}
+
+
+def reasoning_in_words(format: Format, capabilities: Capabilities) -> str:
+    """Return a description of a format's reasoning, with the template variables that turn it off."""
+    reasoning = format.reasoning
+    written = _REASONING[reasoning.mode].format(start=inline(reasoning.start), end=inline(reasoning.end))
+    switches = ", ".join(f"{name}={json.dumps(value)}" for name, value in capabilities.thinking_off)
+    return written + (f"; {switches} turns it off" if switches else "")
+
+
+def calls_in_words(format: Format) -> str:
+    """Return a description of a format's tool calls."""
+    tools = format.tools
+    if tools.mode is ToolMode.NONE:
+        return "not in the template"
+    opener = next((inline(text) for text in tools.markers[:2] if text.strip()), "")
+    where = f"in {opener}" if opener else f"starting with {inline(tools.openers[0])}" if tools.openers else ""
+    count = "several per answer" if tools.parallel else "one per answer"
+    ids = "no call ids" if tools.call_id == "none" and not tools.id_parts else "with call ids"
+    return f"{_CALLS[tools.mode]} {where}".rstrip() + f", {count}; {ids}"
+
+
+def inline(text: str) -> str:
+    """Return a marker on one line, without the white space around it."""
+    return text.strip().replace("\n", "↵")

@@ -22,8 +22,8 @@ from unrender.cache import kept
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples.values import example_value
 from unrender.explain import explain
-from unrender.explain.picture import pictures
-from unrender.format import Format, ReasoningMode, ToolMode
+from unrender.explain.picture import calls_in_words, pictures, reasoning_in_words
+from unrender.format import Format
 from unrender.format.data import differences
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.openai import deltas
@@ -107,19 +107,6 @@ def choices(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True), **given}
 
 
-_REASONING: Mapping[ReasoningMode, str] = {
-    ReasoningMode.NONE: "no reasoning",
-    ReasoningMode.TAG_BASED: "reasoning: optional",
-    ReasoningMode.DELIMITER: "reasoning: up to its closing marker",
-    ReasoningMode.FORCED_OPEN: "reasoning: opened by the prompt",
-    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed if thinking is off",
-    ReasoningMode.TOOLS_ONLY: "reasoning: with calls only",
-}
-_CALLS: Mapping[ToolMode, str] = {
-    ToolMode.JSON_NATIVE: "JSON",
-    ToolMode.TAG_WITH_JSON: "JSON after a name",
-    ToolMode.TAG_WITH_TAGGED: "tagged arguments",
-}
 _THOUGHT, _SAID = "They ask about the weather. I can look it up.", "Let me look."
 _DRAWN = 4
 """Number of random answers to generate. The one with the most parts is shown, because many answers are empty or contain only content."""
@@ -159,7 +146,10 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": template.format.to_dict(),
         "pictures": _drawn(template),
-        "facts": _facts(template),
+        "facts": [
+            f"reasoning: {reasoning_in_words(template.format, template.capabilities)}",
+            f"calls: {calls_in_words(template.format)}",
+        ],
         "evidence": [
             {"name": found.comparison, **asdict(found), "split": asdict(found.split)} for found in analysis.evidence
         ],
@@ -168,15 +158,6 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
         "checks": CHECKS,
         "renderings": analysis.renderings,
     }
-
-
-def _facts(template: ChatTemplate) -> list[str]:
-    """Return a summary of reasoning and calls."""
-    reasoning, calls = template.format.reasoning.mode, template.format.tools.mode
-    if calls is ToolMode.NONE:
-        return [_REASONING[reasoning], "calls: not in the template"]
-    several = template.capabilities.supports_parallel_tool_calls
-    return [_REASONING[reasoning], f"calls: {_CALLS[calls]}, {'several' if several else 'one per answer'}"]
 
 
 def _must_render(template: ChatTemplate) -> None:

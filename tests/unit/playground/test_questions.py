@@ -63,8 +63,11 @@ def test_the_format_is_a_row_of_parts():
 @pytest.mark.parametrize(
     ("source", "facts"),
     [
-        (SOURCE, ["reasoning: optional", "calls: JSON, several"]),
-        ("{{ messages[0].content }}", ["no reasoning", "calls: not in the template"]),
+        (
+            SOURCE,
+            ["reasoning: optional, in <think>…</think>", "calls: JSON in <call>, several per answer; no call ids"],
+        ),
+        ("{{ messages[0].content }}", ["reasoning: not in the template", "calls: not in the template"]),
     ],
 )
 def test_facts_say_the_format_in_a_few_words(source, facts):
