@@ -4,12 +4,12 @@
 options. `examining` checks many templates in parallel, `description` describes a format, and `terminal` prints.
 
 Rules: results are printed to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the
-output is malformed, 2 for an invalid command or input, and 3 for an internal error. Only `unrender.cli.terminal` prints results and errors.
+output is malformed, 2 for an invalid command or input, and 3 for an internal error. Only `unrender.cli.terminal` prints.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 from unrender.version import __version__
 
@@ -25,9 +25,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in {"click", "rich"}:
             raise
-        if sys.argv[1:] == ["--version"]:
-            sys.stdout.write(f"unrender, version {__version__}\n")
-            return
-        sys.stderr.write("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'\n")
-        sys.exit(2)
+        parser = argparse.ArgumentParser("unrender", add_help=False)
+        parser.add_argument("--version", action="version", version=f"unrender, version {__version__}")
+        parser.parse_known_args()
+        parser.error("the command line needs the extra 'cli': pip install 'unrender[cli]'")
     app(prog_name="unrender")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import logging
 import os
 import sys
@@ -15,7 +14,7 @@ from typing import Any, Never
 import click
 
 from unrender import __version__
-from unrender.cli.terminal import ending, logged, remark, remark_warning
+from unrender.cli.terminal import ending, escape_unencodable, logged, remark, remark_warning
 from unrender.errors import SchemaWarning
 
 
@@ -59,8 +58,7 @@ class Commands(CommandGroup):
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # Progress bars wouldn't be escaped.
-        if isinstance(sys.stdout, io.TextIOWrapper):  # Not every encoding has all characters.
-            sys.stdout.reconfigure(errors="backslashreplace")
+        escape_unencodable()
         with logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))

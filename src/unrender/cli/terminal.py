@@ -6,6 +6,7 @@ for programs isn't changed, except that JSON is escaped without changing its mea
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
@@ -94,16 +95,15 @@ def width() -> int:
     return _console().width
 
 
-def print_line(*pieces: str | Piece) -> None:
-    """Print pieces of text as one line. Line breaks within a piece are escaped."""
+def print_line(*pieces: str | Piece, columns: int | None = None) -> None:
+    """Print pieces of text as one line, wrapped at `columns`, if any. Line breaks within a piece are escaped."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
-    _print(_text([(printable_line(text), style) for text, style in parts]))
+    _print(_text([(printable_line(text), style) for text, style in parts]), columns)
 
 
 def print_sentence(*pieces: str | Piece) -> None:
     """Print pieces of text like `print_line`, wrapped to the terminal's width."""
-    parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
-    _print(_text([(printable_line(text), style) for text, style in parts]), max(width(), NARROWEST))
+    print_line(*pieces, columns=max(width(), NARROWEST))
 
 
 def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
@@ -189,6 +189,12 @@ def print_document(text: str) -> None:
     The text is printed unchanged, except that unprintable characters are escaped on a terminal.
     """
     click.echo(printable_lines(text) if sys.stdout and sys.stdout.isatty() else text)
+
+
+def escape_unencodable() -> None:
+    """Escape characters that standard output's encoding doesn't have."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def remark(text: str) -> None:

@@ -109,7 +109,7 @@ def choices(data: Mapping[str, Any]) -> dict[str, Any]:
 
 _THOUGHT, _SAID = "They ask about the weather. I can look it up.", "Let me look."
 _DRAWN = 4
-"""Number of random answers to generate. The one with the most parts is shown, because many answers are empty or contain only content."""
+"""Number of random answers to generate. The longest one is shown, because many answers are empty or contain only content."""
 _EXPLAINED = 100_000
 """Maximum length of an output to explain. The output is parsed about a dozen times."""
 
@@ -205,19 +205,13 @@ def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dic
 def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer.
 
-    With `legible`, the answer is readable and rendered by the template. Otherwise, it's the most complete of a few random answers.
+    With `legible`, the answer is readable and rendered by the template. Otherwise, it's the longest of a few random answers.
     """
     template, turn = turn_of(data)
     if field(data, "legible", bool, default=False) and (written := _legible(template, turn, data)):
         return {"output": written}
     seed = field(data, "seed", int, 0)
-    return {"output": max(map(turn.sample, range(seed, seed + _DRAWN)), key=lambda text: _richness(turn, text))}
-
-
-def _richness(turn: Turn, text: str) -> int:
-    parser = turn.parser()
-    parser.finish(text=text)
-    return len({span.role for span in parser.spans})
+    return {"output": max(map(turn.sample, range(seed, seed + _DRAWN)), key=len)}
 
 
 def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str:

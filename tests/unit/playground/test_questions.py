@@ -100,7 +100,7 @@ def test_the_first_sample_shows_all_that_the_template_writes(fields, written):
 
 
 def test_random_samples_say_something():
-    """Of a few random answers the richest is shown: none of these is empty."""
+    """The longest of a few random answers is returned, so none is empty."""
     assert all(asked("sample", seed=seed)["output"] for seed in range(0, 40, 4))
 
 
