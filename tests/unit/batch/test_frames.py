@@ -1,4 +1,4 @@
-"""The reader in the libraries that people read tables with, each the real one where it is installed (`scripts/run.py tables`)."""
+"""Tests of the reader with table libraries, if they're installed (`scripts/run.py tables`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_pandas(reader):
 
 
 def test_polars(reader):
-    """A data frame is made from the columns; a lazy one reads when it is collected."""
+    """A data frame is created from the columns, also in a lazy query."""
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"text": TEXTS})
 
@@ -43,7 +43,7 @@ def test_polars(reader):
 
 
 def test_datasets(reader):
-    """`Dataset.map(batched=True)` takes the reader, in this process and in others."""
+    """`Dataset.map(batched=True)` accepts the reader, in one or more processes."""
     datasets = pytest.importorskip("datasets")
     dataset = datasets.Dataset.from_dict({"text": TEXTS})
     for processes in (None, 2):
@@ -51,7 +51,7 @@ def test_datasets(reader):
 
 
 def test_ray_data(ray, reader):
-    """Ray Data maps its batches of numpy arrays with it."""
+    """Ray Data's `map_batches` accepts the reader."""
     found = ray.data.from_items([{"text": text, "at": at} for at, text in enumerate(TEXTS)])
     rows = found.map_batches(reader, batch_size=2).take_all()
 
@@ -59,7 +59,7 @@ def test_ray_data(ray, reader):
 
 
 def test_ray_data_makes_readers_of_its_own(ray, template):
-    """Actors may construct the reader themselves."""
+    """Actors can construct their own reader."""
     found = ray.data.from_items([{"text": CALL}])
     mapped = found.map_batches(Reader, fn_constructor_args=(template,), concurrency=1, num_cpus=0.5)
 

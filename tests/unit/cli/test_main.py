@@ -1,4 +1,4 @@
-"""The installed command where click or rich is missing, as after `pip install unrender` without the extra `cli`."""
+"""Tests of the command without click or rich, as after `pip install unrender` without the extra `cli`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEEDED = "unrender: error: the command line needs the extra 'cli': pip install '
     ],
 )
 def test_without_the_extra(missing, words, code, out, err):
-    """The version is printed; everything else ends with the line that says what to install."""
+    """--version prints the version. All other commands fail with an error that names the extra."""
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT, missing, *words],
         check=False,

@@ -1,4 +1,4 @@
-"""Commands that serve: options into commands to copy, a page, and a real server that finishes what it has begun."""
+"""Tests of `serve` and `playground`, with real servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unrender.cli.commands import app
 
 
 def test_taken_port_is_a_sentence():
-    """A port that something else listens at is named."""
+    """The error names a port that is in use."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -30,7 +30,7 @@ def test_taken_port_is_a_sentence():
 
 
 def test_page_is_written_into_a_folder(tmp_path):
-    """`--static` writes the page and ends."""
+    """`--static` writes the page and exits."""
     result = CliRunner().invoke(app, ["playground", "--static", str(tmp_path / "site")])
 
     assert (result.exit_code, (tmp_path / "site" / "index.html").is_file()) == (0, True)
@@ -38,7 +38,7 @@ def test_page_is_written_into_a_folder(tmp_path):
 
 @pytest.mark.slow
 def test_page_is_served_until_a_signal(tmp_path):
-    """The command says where the page is, serves it with the template that was named, and ends on a signal."""
+    """The command prints the page's address, and serves the page with the given template until a signal."""
     (tmp_path / "mine.jinja").write_text("{{ messages[0].content }}")
     command = [sys.executable, "-m", "unrender", "playground", str(tmp_path / "mine.jinja"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
@@ -54,7 +54,7 @@ def test_page_is_served_until_a_signal(tmp_path):
 
 
 def test_settings_are_checked(tmp_path):
-    """`--check` says what settings would serve, without an engine, and ends; a mistake is code 2."""
+    """`--check` prints a summary of valid settings without an engine, and returns 2 for invalid settings."""
     path = tmp_path / "gateway.toml"
     path.write_text('[[models]]\nname = "m"\nbackend = "llama-server"\nurl = "http://a"\naliases = ["n"]\n')
 
@@ -69,7 +69,7 @@ def test_settings_are_checked(tmp_path):
 
 
 def test_port_in_use_is_said_first():
-    """A port at which another server listens ends the command with code 2, before it says that it listens."""
+    """If the port is in use, the command fails before it prints an address."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = CliRunner().invoke(app, ["serve", "--port", str(taken.getsockname()[1])])
 
@@ -81,7 +81,7 @@ def test_port_in_use_is_said_first():
 @pytest.mark.slow
 @pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
 def test_gateway_that_is_open_to_all_says_so(host, warned):
-    """Without keys, an address that others reach is named as open to everyone; one of this machine is not."""
+    """Without keys, the command warns about an address that other machines can reach."""
     command = [sys.executable, "-m", "unrender", "serve", "--host", host, "--port", "0"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     said = ""
@@ -97,7 +97,7 @@ def test_gateway_that_is_open_to_all_says_so(host, warned):
 
 @pytest.mark.slow
 def test_server_finishes_what_it_has_begun(tmp_path):
-    """At SIGTERM the answer on its way is finished and logged as a line of JSON, and new requests are refused, as `/ready` says."""
+    """After SIGTERM, the running answer is finished and logged as JSON, and `/ready` returns 503."""
     port = free_port()
     config = tmp_path / "gateway.toml"
     config.write_text(f'port = {port}\n[[models]]\nname = "m"\nrate = 12.0\n')

@@ -1,4 +1,4 @@
-"""Input and output of commands: settings, `-` for every file, and streams that end early."""
+"""Tests of inputs and outputs: template variables, `-` for every file, and closed streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = "chat_template.jinja"
 
 @cases
 def test_settings(run, settings, value):
-    """A value is JSON where it can be, else text; of two for one name, the last holds."""
+    """A value is parsed as JSON if possible. The last value of a name is used."""
     Path("t.jinja").write_text("{{ messages[-1].content }}{{ a | tojson }}", encoding="utf-8")
     Path("hi.json").write_text('[{"role": "user", "content": "Hi"}]', encoding="utf-8")
 
@@ -31,7 +31,7 @@ def test_settings(run, settings, value):
 
 
 def test_bytes_that_are_no_text(run):
-    """A model's output may hold them; a template may not."""
+    """A model's output may contain invalid UTF-8, but a template may not."""
     Path("output.txt").write_bytes(b"a\r\n\xff")
     Path("broken.jinja").write_bytes(b"a\xff")
 
@@ -44,7 +44,7 @@ def test_bytes_that_are_no_text(run):
 
 @cases
 def test_a_directory_of_templates(run, files, found):
-    """A directory that holds no model stands for its templates, in order."""
+    """A directory without a model is replaced by its templates, in order."""
     Path("many").mkdir()
     for name in files:
         Path("many", name).write_text("{{ messages[-1].content }}", encoding="utf-8")
@@ -62,12 +62,12 @@ ELSEWHERE = {
     ("playground", "static"),
     ("example", "folder"),
 }
-"""Parameters that name no file that is read whole: a model, settings that are read again, a folder."""
+"""Parameters for models, settings and folders, which aren't read as one file."""
 
 
 @pytest.fixture(autouse=True)
 def files(run):
-    """Put more inputs beside the template and the tools."""
+    """Create more input files."""
     Path("rows.jsonl").write_text(ROW, encoding="utf-8")
     Path("messages.json").write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
     Path("output.txt").write_text("Yes.<|end|>", encoding="utf-8")
@@ -95,7 +95,7 @@ def words_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize("row", ROWS["reading"])
 def test_a_minus_reads_standard_input(run, row):
-    """`-` is standard input, and says the same as the file."""
+    """`-` reads standard input, with the same result as a file."""
     words, source = words_of(row), ROWS["reading"][row]
     if source == "messages.json" and "replay" in words:
         Path(source).write_text('["Yes."]', encoding="utf-8")
@@ -126,7 +126,7 @@ BROKEN = {
 @pytest.mark.parametrize("row", ROWS["words"]["taking"])
 @pytest.mark.parametrize("kind", [*BROKEN, "missing", "folder", "secret"])
 def test_every_error_names_the_file(run, row, kind):
-    """Whatever is wrong with a file of JSON, one sentence names it, and it is no defect of unrender."""
+    """An unusable JSON file is named in an error, which doesn't report a bug."""
     path = Path("broken.json")
     if kind in BROKEN:
         path.write_bytes(BROKEN[kind])
@@ -149,7 +149,7 @@ def test_every_error_names_the_file(run, row, kind):
 
 
 def test_a_damaged_format_is_named(run):
-    """A file that says it is a format, and is none, is named with what is wrong in it."""
+    """The error for a malformed format names the file and the field."""
     Path("format.json").write_text('{"version": 1, "reasoning": 3}', encoding="utf-8")
 
     result = run("format", "diff", T, "format.json")
@@ -158,7 +158,7 @@ def test_a_damaged_format_is_named(run):
 
 
 def started(*words: str, more: str = "", **given) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in a process of its own, whose shell does something to its streams."""
+    """Run a command in a shell that redirects its streams with `more`."""
     command = f"{sys.executable} -m unrender {' '.join(words)} {more}"
     env = {**os.environ, "PYTHONPATH": str(SOURCE)}
     return subprocess.run(["bash", "-c", command], env=env, capture_output=True, check=False, timeout=60, **given)
@@ -168,7 +168,7 @@ def started(*words: str, more: str = "", **given) -> subprocess.CompletedProcess
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS["words"]["saying"])
 def test_a_reader_that_has_enough_ends_a_command_well(row):
-    """Before `head`, every command ends with 1 and without a word, as click does; also when only remarks are read."""
+    """A command whose reader stops early prints no error. The exit code is click's."""
     words = words_of(row)
     run = started(*words, more="2>errors | (exec 0<&-; sleep 0.1); echo ${PIPESTATUS[0]}")
     wrong = words[-1] == "none"
@@ -184,7 +184,7 @@ def test_a_reader_that_has_enough_ends_a_command_well(row):
 
 @pytest.mark.slow
 def test_streams_that_are_closed_or_full():
-    """A closed output takes nothing, a full one is named, and a closed input is an input that is missing."""
+    """A closed output is ignored, and a full output or a closed input is an error."""
     assert started("format", "show", T, more=">&-").returncode == 0
     assert started("format", "show", "none", more="2>&-").returncode == 2
     full = started("format", "show", T, more=">/dev/full")
@@ -197,7 +197,7 @@ def test_streams_that_are_closed_or_full():
 
 
 def test_every_json_option_prints_json(run, commands):
-    """With `--json`, what each command prints is one JSON value, or one on each line of a stream."""
+    """`--json` prints one JSON value, or one per line for streams."""
     Path("chunks.json").write_text('["Yes."]', encoding="utf-8")
     Path("answer.json").write_text('{"role": "assistant", "content": "Yes."}', encoding="utf-8")
     able = {name for name, found in commands.items() if any("--json" in param.opts for param in found.params)}

@@ -1,4 +1,4 @@
-"""Expectations: compared exactly, and written as Python."""
+"""Tests of expectations as Python source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tool_call(name, arguments, status="complete"):
 
 
 def test_equal_expectations_do_not_differ():
-    """Values count, not the order or the layout of arguments."""
+    """The order and the layout of arguments are ignored."""
     expected = source_of(content="Hi", tool_calls=[call("f", a=1, b={"d": 1, "c": 2})])
 
     assert expected == message(content="Hi", tool_calls=(tool_call("f", '{ "b":{"c": 2, "d": 1},  "a":1}'),))
@@ -28,19 +28,19 @@ def test_equal_expectations_do_not_differ():
     ("wanted", "value"), [*((2, value) for value in ("1", "1.0", "true", '"1"', "[1]", "null")), (1, "true")]
 )
 def test_types_of_arguments_count(wanted, value):
-    """A number is neither its text nor true, also where Python takes them for equal."""
+    """Types of arguments are compared, even if Python treats the values as equal."""
     expected = source_of(tool_calls=[call("f", a=wanted)])
 
     assert expected != message(tool_calls=(tool_call("f", '{"a": ' + value + "}"),))
 
 
 def test_white_space_counts():
-    """Line breaks are visible, and a text without one is another."""
+    """Line breaks are visible, and are compared."""
     assert source_of(content="Hi\n") == r".expect(content='Hi\n')" != message(content="Hi")
 
 
 def test_a_broken_call_is_compared_as_text():
-    """A call that was cut off keeps its text, and is not a complete call."""
+    """A failed call is compared as text, and differs from a complete call."""
     found = message(failed_calls=(tool_call("f", '{"a": "b', "truncated"),))
 
     assert source_of(failed_calls=[broken_call("f", '{"a": "b')]) == found
@@ -59,7 +59,7 @@ def test_a_broken_call_is_compared_as_text():
     ],
 )
 def test_the_source_makes_the_same_expectation(expectation):
-    """A printed expectation can be pasted into a test and then means the same."""
+    """A printed expectation can be pasted into a test."""
 
     class Case:
         def expect(self, **expected):
