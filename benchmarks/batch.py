@@ -163,6 +163,11 @@ PARSERS: dict[str, tuple[str, Callable[[Case], ReadText]]] = {
 """Modules that have to be importable, and makers of the function that reads one text."""
 
 
+def through_arrow(reader: Reader) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Return our reader as a function of record batches."""
+    return lambda batch: pa.record_batch(reader({"text": batch.column("text").to_pylist()}))
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Another's parser as a function of record batches: the same columns come out."""
@@ -194,7 +199,7 @@ def work(conn: Connection, name: str, at: int, reader: Reader, batches: int) -> 
     """Be a worker: say when the first answer is read, wait for the others, and read so many batches."""
     case = CASES[at]
     make = PARSERS[name][1]
-    columns: Callable[[pa.RecordBatch], Any] = reader if name == "unrender" else Columns(make(case))
+    columns: Callable[[pa.RecordBatch], Any] = through_arrow(reader) if name == "unrender" else Columns(make(case))
     columns(pa.record_batch({"text": [case.write(0)]}))
     start = time.process_time()
     texts = pa.record_batch({"text": [case.write(row) for row in range(ROWS)]})

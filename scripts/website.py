@@ -21,6 +21,7 @@ import os
 import pkgutil
 import posixpath
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -237,7 +238,10 @@ def on_post_build(config: Any) -> None:
         path = Path(config["site_dir"], f"{old}.html")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(redirect(posixpath.relpath(new, posixpath.dirname(old) or ".")), encoding="utf-8")
-    write(Path(config["site_dir"]) / "playground", pyodide=os.environ.get("UNRENDER_PYODIDE", PYODIDE))
+    folder, own = Path(config["site_dir"]) / "playground", os.environ.get("UNRENDER_PYODIDE")
+    write(folder, pyodide="./pyodide" if own else PYODIDE)
+    if own:
+        shutil.copytree(own, folder / "pyodide", dirs_exist_ok=True)
 
 
 def redirect(address: str) -> str:

@@ -1,4 +1,4 @@
-"""Writes files atomically, and detects an output file that is also an input.
+"""Writes files atomically, and reads standard input.
 
 Rules: symbolic links are followed, and file permissions are preserved. Anything other than a regular file, such as a pipe, a terminal or
 `/dev/null`, is written directly. Every error names the file.
@@ -56,21 +56,6 @@ def naming(path: str | Path) -> Iterator[None]:
     except OSError as error:
         error.filename, error.filename2 = str(path), None
         raise
-
-
-def is_same_file(output: str, source: str) -> bool:
-    """Return True if both names refer to the same file, e.g. through links or a redirected standard stream."""
-    one, other = _status(output, 1), _status(source, 0)
-    return one is not None and other is not None and os.path.samestat(one, other)
-
-
-def _status(path: str, stream: int) -> os.stat_result | None:
-    """Return the status of a regular file, or None for anything else."""
-    try:
-        found = os.fstat(stream) if path == STANDARD_STREAM else Path(path).stat()
-    except (OSError, ValueError):
-        return None
-    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def _rights(path: Path) -> int:

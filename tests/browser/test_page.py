@@ -43,11 +43,11 @@ def address() -> Iterator[str]:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the page as the site does, in a frame, with a Python that takes three seconds to say that it cannot be loaded."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "python").mkdir()
-    (folder / "python" / "pyodide.mjs").write_text(
+    static.write(folder / "playground", pyodide="./pyodide")
+    (folder / "playground" / "pyodide").mkdir()
+    (folder / "playground" / "pyodide" / "pyodide.mjs").write_text(
         "export const loadPyodide = () => new Promise((_, fail) => setTimeout(() => fail(new Error('gone')), 3000));"
     )
-    static.write(folder / "playground", pyodide=str(folder / "python"))
     (folder / "site").mkdir()
     shutil.copy(ROOT / "docs" / "site" / "playground.js", folder / "site")
     written = (ROOT / "docs" / "playground.md").read_text(encoding="utf-8")

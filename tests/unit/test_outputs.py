@@ -5,14 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from unrender.outputs import is_replaceable, is_same_file, write_whole
+from unrender.outputs import is_replaceable, write_whole
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -84,25 +82,3 @@ def test_errors_name_the_file(path):
 
     with pytest.raises(OSError, match=path):
         write_whole(path, b"")
-
-
-def test_names_of_one_file():
-    """Links, hard links and standard streams are the file that they lead to; a missing file is none, nor is a device."""
-    Path("a").touch()
-    Path("b").touch()
-    Path("soft").symlink_to("a")
-    Path("hard").hardlink_to("a")
-
-    assert [is_same_file(name, "a") for name in ("a", "./a", "soft", "hard", "b", "none")] == [True] * 4 + [False] * 2
-    assert not is_same_file(os.devnull, os.devnull)
-    code = "from unrender.outputs import is_same_file as same; import sys; sys.stderr.write(f\"{same('a', '-')}{same('-', 'b')}\")"
-    with Path("a").open("rb") as given, Path("b").open("wb") as taken:
-        run = subprocess.run(
-            [sys.executable, "-c", code],
-            stdin=given,
-            stdout=taken,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            check=True,
-        )
-    assert run.stderr == b"TrueTrue"

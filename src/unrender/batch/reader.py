@@ -17,10 +17,9 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import Any
 
-from unrender import ChatTemplate, Malformed, Message, Parser, Policy, RequestError, Turn, UnrenderError
-from unrender.batch.columns import Batch, Kind, opened
+from unrender import ChatTemplate, Malformed, Parser, Policy, RequestError, Turn, UnrenderError
 from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
 from unrender.format import Format
 from unrender.limits import MAX_CONTEXT
@@ -28,7 +27,6 @@ from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
 from unrender.types import Request
 
-Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would create an encoder for each row.
 _PARSERS = 1_000
 """Maximum number of cached parsers, one for each combination of tools and prefill."""
@@ -58,9 +56,8 @@ class Reader:
     - `status`: a `Status`.
     - `warnings`: the reasons for the status.
 
-    Calls and warnings are JSON text, so that every batch has the same column types. With `nested="structs"`, both columns contain lists,
-    and each call is a struct of `id`, `name` and `arguments` (JSON text). Call ids are computed from the text of the answer, so they don't
-    change between runs.
+    Calls and warnings are JSON text, so that every batch has the same column types. Call ids are computed from the text of the answer, so
+    they don't change between runs.
 
     Raises `RequestError` for malformed `tools`, and `TemplateError` if no template is found. Rows never raise: a row that can't be read has
     the status "unreadable", and a warning gives the reason. `template_kwargs` are template variables, for rows with messages.
@@ -76,19 +73,15 @@ class Reader:
         messages: str = "messages",
         tools_column: str = "tools",
         finish_reason: str = "finish_reason",
-        nested: Nested = "json",
         prefix: str = "",
         prefill: str | None = None,
         policy: Policy | None = None,
         **template_kwargs: Any,
     ) -> None:
-        if nested not in get_args(Nested):
-            raise RequestError(f"nested: expected one of {sorted(get_args(Nested))}, found {nested!r}")
         self._template, self._format = _loaded(source)
         self._tools = None if tools is None else _plain_tools(tools)
         self._columns = {"text": text, "prompt": prompt, "messages": messages}
         self._columns |= {"tools": tools_column, "finish_reason": finish_reason}
-        self._nested = nested
         self._prefix = prefix
         self._begun = prefill
         self._policy = policy
@@ -113,25 +106,26 @@ class Reader:
             self._begun = self.format.turn.prefill
         return self._begun
 
-    def __call__(self, batch: Any) -> Any:
-        """Return the batch with the additional columns, in its original type.
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of the batch and the additional columns, which replace columns of the same name.
 
-        The batch is a mapping of columns (lists or numpy arrays), a list of mappings, a `Table` or `RecordBatch` of pyarrow, or a
-        `DataFrame` of pandas or polars. Raises `RequestError` for anything else.
+        Columns are lists or numpy arrays of the same length. The additional columns are lists of strings without lone surrogates, which Arrow
+        couldn't store. Raises `RequestError` if the batch isn't a mapping.
         """
-        given = opened(batch)
-        readings = [self.read(record) for record in self._records(given)]
+        if not isinstance(batch, Mapping):
+            raise RequestError(f"batch: expected a mapping of columns, found {type(batch).__name__}")
+        readings = [self.read(record) for record in self._records(batch)]
         messages = [reading.message for reading in readings]
-        calls, written = (Kind.CALLS, _struct_calls) if self._nested == "structs" else (Kind.TEXT, _json_calls)
-        warnings, told = (Kind.TEXTS, list) if self._nested == "structs" else (Kind.TEXT, _encode)
-        columns: dict[str, tuple[Kind, list[Any]]] = {
-            "content": (Kind.TEXT, [message.content for message in messages]),
-            "reasoning": (Kind.TEXT, [message.reasoning for message in messages]),
-            "tool_calls": (calls, [written(message) for message in messages]),
-            "status": (Kind.TEXT, [reading.status.value for reading in readings]),
-            "warnings": (warnings, [told(reading.warnings) for reading in readings]),
+        columns = {
+            "content": [message.content for message in messages],
+            "reasoning": [message.reasoning for message in messages],
+            "tool_calls": [
+                _encode(message.to_openai()["tool_calls"]) if message.tool_calls else "[]" for message in messages
+            ],
+            "status": [reading.status.value for reading in readings],
+            "warnings": [_encode(reading.warnings) for reading in readings],
         }
-        return given.extended({self._prefix + name: column for name, column in columns.items()})
+        return {**batch, **{self._prefix + name: list(map(_whole, column)) for name, column in columns.items()}}
 
     def read(self, record: Mapping[str, Any]) -> Reading:
         """Parse one row, a mapping from column names to values. Never raises."""
@@ -142,14 +136,13 @@ class Reader:
         except Exception as error:  # noqa: BLE001 - one row must not end the work on millions of others
             return unreadable(f"{type(error).__name__}: {error}; this is a defect of unrender, please report it")
 
-    def _records(self, batch: Batch) -> Iterator[dict[str, Any]]:
+    def _records(self, batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the values of each row by column name. Only the columns that the reader uses are included."""
-        columns = {name: batch.column(name) for name in self._columns.values()}
-        found = {name: values for name, values in columns.items() if values is not None}
-        if not found:
-            yield from ({} for _ in range(batch.rows))
-        for values in zip(*found.values(), strict=True):
-            yield dict(zip(found, values, strict=True))
+        columns = {name: batch[name] for name in self._columns.values() if name in batch}
+        # Rows of numpy arrays would contain numpy's types.
+        found = {name: values.tolist() if hasattr(values, "tolist") else values for name, values in columns.items()}
+        for row in range(max(map(len, batch.values()), default=0)):
+            yield {name: values[row] for name, values in found.items()}
 
     def _read(self, row: Row) -> Reading:
         """Parse a row. Raises `RequestError` or `TemplateError` if the row's request is malformed."""
@@ -221,17 +214,9 @@ def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
     return template, None
 
 
-def _json_calls(message: Message) -> str:
-    return _encode(message.to_openai().get("tool_calls", [])) if message.tool_calls else "[]"
-
-
-def _struct_calls(message: Message) -> list[dict[str, str]]:
-    """Return the complete calls as structs of strings."""
-    return [
-        {"id": call.id, "name": call.name, "arguments": call.arguments_json}
-        for call in message.tool_calls
-        if call.status == "complete"
-    ]
+def _whole(text: str) -> str:
+    """Replace lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _id(text: str, position: int, _name: str) -> str:

@@ -9,9 +9,8 @@ output is malformed, 2 for an invalid command or input, and 3 for an internal er
 
 from __future__ import annotations
 
-import sys
+import argparse
 
-from unrender.cli.terminal import UNUSABLE, print_document, remark
 from unrender.version import __version__
 
 __all__ = ["main"]
@@ -26,9 +25,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in {"click", "rich"}:
             raise
-        if sys.argv[1:] == ["--version"]:
-            print_document(f"unrender, version {__version__}")
-            return
-        remark("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'")
-        sys.exit(UNUSABLE)
+        parser = argparse.ArgumentParser("unrender", add_help=False)
+        parser.add_argument("--version", action="version", version=f"unrender, version {__version__}")
+        parser.parse_known_args()
+        parser.error("the command line needs the extra 'cli': pip install 'unrender[cli]'")
     app(prog_name="unrender")

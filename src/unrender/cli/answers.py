@@ -53,7 +53,6 @@ from unrender.cli.terminal import (
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples import example_answer
 from unrender.explain import Explanation, explain
-from unrender.explain.picture import listing
 from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED
 from unrender.outputs import STANDARD_STREAM
@@ -217,35 +216,24 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
 
 
 def chunks(source: BufferedIOBase) -> Iterator[str]:
-    """Yield text as its bytes arrive. A character that is split over two chunks is yielded with the second chunk."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while data := source.read1(MAX_BLOCK):
-        yield decoder.decode(data)
-    yield decoder.decode(b"", final=True)
+    """Return text as its bytes arrive. A character that is split over two chunks is part of the second chunk."""
+    return codecs.iterdecode(iter(lambda: source.read1(MAX_BLOCK), b""), "utf-8", "replace")
 
 
 @click.command(short_help="Explain how an answer is parsed.")
 @conversation_options
 @click.argument("output", type=InputPath())
 @click.option("--prompt", metavar="FILE", type=InputPath(), help="File with the model's actual prompt, or its end.")
-@click.option("--program", is_flag=True, hidden=True, help="Print the parser's instructions instead, one per line.")
 @all_option
 @json_option
 def explain_command(
-    output: str, *, request: RequestOptions, prompt: str | None, program: bool, everything: bool, as_json: bool
+    output: str, *, request: RequestOptions, prompt: str | None, everything: bool, as_json: bool
 ) -> None:
     """Explain how an output is parsed, where parsing stopped, and how to fix it.
 
     OUTPUT is a file with the model's raw output, or - for standard input. Calls are found only with --tools. The exit code is 1 if
     something can't be parsed, or looks wrong.
     """
-    if program:
-        lines = listing(request.turn().parser())
-        if as_json:
-            print_json([{"address": line.address, "name": line.name, "fields": line.fields} for line in lines])
-        for line in () if as_json else lines:
-            print_line(str(line))
-        return
     text = read_text(output)
     loaded = request.load()
     begun = None if prompt is None else read_text(prompt)

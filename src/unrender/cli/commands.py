@@ -7,14 +7,14 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Never
 
 import click
 
 from unrender import __version__
-from unrender.cli.terminal import UNUSABLE, ReaderGone, ending, let_go, logged, plainly, remark, remark_warning, streams
+from unrender.cli.terminal import ending, escape_unencodable, logged, remark, remark_warning
 from unrender.errors import SchemaWarning
 
 
@@ -37,7 +37,7 @@ class CommandGroup(click.Group):
         """Return the command with this name, or None."""
         if cmd_name in self._modules and cmd_name not in self.commands:
             module = importlib.import_module(f"unrender.cli.{self._modules[cmd_name]}")
-            self.add_command(with_common(getattr(module, f"{cmd_name.replace('-', '_')}_command")))
+            self.add_command(with_verbose(getattr(module, f"{cmd_name.replace('-', '_')}_command")))
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -58,7 +58,8 @@ class Commands(CommandGroup):
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # Progress bars wouldn't be escaped.
-        with streams(), logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
+        escape_unencodable()
+        with logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))
 
@@ -71,41 +72,16 @@ class Commands(CommandGroup):
             return _code_of(error)
         return code if isinstance(code, int) else 0
 
-    def make_context(self, *given: Any, **named: Any) -> click.Context:
-        """Create the context as click does. A broken pipe while the help is printed raises `ReaderGone`."""
-        with _print_alone():
-            return super().make_context(*given, **named)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. A broken pipe raises `ReaderGone`."""
-        with _print_alone():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _print_alone() -> Iterator[None]:
-    """Replace `BrokenPipeError` with `ReaderGone`. Otherwise click would exit with code 1, e.g. if the output is piped to `head`."""
-    try:
-        yield
-    except BrokenPipeError as error:  # Broken pipes to subprocesses are handled elsewhere.
-        raise ReaderGone from error
-
 
 def _code_of(error: Exception) -> int:
     """Print the error in one line, and return the exit code."""
-    try:
-        if isinstance(error, ReaderGone):
-            return 0  # This isn't an error. The reader, e.g. `head`, needs no more output.
+    code, text = ending(error)
+    with suppress(OSError):  # Standard error may be closed.
         if isinstance(error, click.UsageError) and error.ctx:
             for line in (*error.ctx.get_usage().splitlines(), f"Try '{error.ctx.command_path} --help' for help.", ""):
                 remark(line)
-        code, text = ending(error)
         remark(f"Error: {text}")
-        return code
-    except (ReaderGone, OSError) as gone:  # Standard error isn't writable.
-        return 0 if isinstance(gone, ReaderGone) else UNUSABLE
-    finally:
-        let_go()
+    return code
 
 
 def _verbose(context: click.Context, _option: click.Parameter, verbose: bool) -> None:
@@ -113,29 +89,19 @@ def _verbose(context: click.Context, _option: click.Parameter, verbose: bool) ->
         context.with_resource(logged(logging.DEBUG, "unrender"))
 
 
-def _plain(context: click.Context, _option: click.Parameter, plain: bool) -> None:
-    if plain:
-        context.with_resource(plainly())
-
-
-_COMMON = (
-    click.Option(
-        ["--plain"], is_flag=True, expose_value=False, callback=_plain, help="Print without colours and progress."
-    ),
-    click.Option(
-        ["-v", "--verbose"],
-        is_flag=True,
-        expose_value=False,
-        callback=_verbose,
-        help="Print each decision of the analysis on standard error.",
-    ),
+_VERBOSE = click.Option(
+    ["-v", "--verbose"],
+    is_flag=True,
+    expose_value=False,
+    callback=_verbose,
+    help="Print each decision of the analysis on standard error.",
 )
-"""Options of every command, which are also accepted before the command's name."""
+"""Option of every command, which is also accepted before the command's name."""
 
 
-def with_common(command: click.Command) -> click.Command:
-    """Return the command with the common options."""
-    command.params += _COMMON
+def with_verbose(command: click.Command) -> click.Command:
+    """Return the command with the option --verbose."""
+    command.params.append(_VERBOSE)
     return command
 
 
@@ -164,7 +130,7 @@ batch_command = CommandGroup(
             "grammar": "answers",
         },
         "Answers": {**dict.fromkeys(("preview", "parse", "explain"), "answers"), "batch": "commands"},
-        "Serving": dict.fromkeys(("serve", "engine-args", "playground"), "serving"),
+        "Serving": dict.fromkeys(("serve", "playground"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )
@@ -178,4 +144,4 @@ def app() -> None:
     """
 
 
-with_common(app)
+with_verbose(app)

@@ -5,28 +5,21 @@ Rules: slots are written in «…», because piped output has no colours. If pos
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from unrender.analysis import Analysis, Capabilities, Evidence
 from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
 from unrender.conversation.offer import Plan, call_form
-from unrender.explain.picture import PicturePiece, call_picture, field_texts, pictures
-from unrender.format import Format, ReasoningMode, ToolMode
-
-_REASONING: Mapping[ReasoningMode, str] = {
-    ReasoningMode.NONE: "not in the template",
-    ReasoningMode.TAG_BASED: "optional, in {start}…{end}",
-    ReasoningMode.DELIMITER: "up to {end}",
-    ReasoningMode.FORCED_OPEN: "opened by the prompt, up to {end}",
-    ReasoningMode.FORCED_CLOSED: "opened by the prompt, up to {end}",
-    ReasoningMode.TOOLS_ONLY: "only before tool calls, in {start}…{end}",
-}
-_CALLS: Mapping[ToolMode, str] = {
-    ToolMode.JSON_NATIVE: "JSON",
-    ToolMode.TAG_WITH_JSON: "a name, then JSON arguments",
-    ToolMode.TAG_WITH_TAGGED: "a name, then tagged arguments",
-}
+from unrender.explain.picture import (
+    PicturePiece,
+    call_picture,
+    calls_in_words,
+    field_texts,
+    inline,
+    pictures,
+    reasoning_in_words,
+)
+from unrender.format import Format
 
 
 def answers(format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()) -> list[Styled]:
@@ -37,32 +30,18 @@ def answers(format_: Format, capabilities: Capabilities, evidence: Iterable[Evid
 def summary_rows(analysis: Analysis, plan: Plan) -> Iterator[Row]:
     """Yield a row for each topic of the summary."""
     format, capabilities = analysis.format, analysis.capabilities
-    reasoning = format.reasoning
-    written = _REASONING[reasoning.mode].format(start=_inline(reasoning.start), end=_inline(reasoning.end))
-    switches = ", ".join(f"{name}={json.dumps(value)}" for name, value in capabilities.thinking_off)
-    yield "Reasoning", written + (f"; {switches} turns it off" if switches else "")
-    yield "Tool calls", _calls(format)
+    yield "Reasoning", reasoning_in_words(format, capabilities)
+    yield "Tool calls", calls_in_words(format)
     if plan.offers:
-        yield "Tools", f"described in the system message, called as {_inline(call_form(plan.format.tools))}"
-    yield "Stop at", " ".join(map(_inline, format.turn.all_ends)) or "the end of the sequence"
+        yield "Tools", f"described in the system message, called as {inline(call_form(plan.format.tools))}"
+    yield "Stop at", " ".join(map(inline, format.turn.all_ends)) or "the end of the sequence"
     yield "Keep tokens", " ".join(format.preserved_tokens) or "none"
     if format.tolerated:
         yield "Also parsed", f"{len(format.tolerated)} more call syntax{'es' * (len(format.tolerated) > 1)}"
     yield "Conversation", "; ".join(_conversation(capabilities))
     if analysis.diagnostics:
         yield "Not found", "; ".join(analysis.diagnostics)
-    yield "Next", "unrender verify · unrender lint · unrender engine-args"
-
-
-def _calls(format: Format) -> str:
-    tools = format.tools
-    if tools.mode is ToolMode.NONE:
-        return "not in the template"
-    opener = next((_inline(text) for text in tools.markers[:2] if text.strip()), "")
-    where = f"in {opener}" if opener else f"starting with {_inline(tools.openers[0])}" if tools.openers else ""
-    count = "several per answer" if tools.parallel else "one per answer"
-    ids = "no call ids" if tools.call_id == "none" and not tools.id_parts else "with call ids"
-    return f"{_CALLS[tools.mode]} {where}".rstrip() + f", {count}; {ids}"
+    yield "Next", "unrender verify · unrender lint · unrender serve"
 
 
 def _conversation(capabilities: Capabilities) -> Iterator[str]:
@@ -83,10 +62,6 @@ def field_rows(format_: Format) -> Iterator[Row]:
         yield "tolerated", f"{''.join(_styled(piece)[0] for piece in call_picture(tools))!r}  {tools.why}"
     for spelling in format_.spellings:
         yield f"{spelling.marker!r} also as", ", ".join(map(repr, spelling.others))
-
-
-def _inline(text: str) -> str:
-    return text.strip().replace("\n", "↵")
 
 
 def _styled(piece: PicturePiece) -> tuple[str, str]:

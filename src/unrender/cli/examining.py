@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import queue
 import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
 
-from unrender.cli.inputs import BadInput, Command, decorated, expanded, jobs_option, json_option
+from unrender.cli.inputs import BadInput, Command, decorated, expanded, json_option
 from unrender.cli.terminal import (
     UNUSABLE,
     LogHandler,
@@ -31,8 +31,8 @@ from unrender.cli.terminal import (
     print_json,
     print_line,
     print_table,
-    progress,
     remark_warning,
+    tracked,
 )
 from unrender.outputs import STANDARD_STREAM
 
@@ -50,7 +50,14 @@ def examining_options(command: Command) -> Command:
         metavar="SECONDS",
         help=f"Time limit per template.  [default: {DEFAULT_SECONDS:g}, for several]",
     )
-    return decorated(command, timeout, jobs_option("Number of parallel jobs."), json_option)
+    jobs = click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=os.cpu_count() or 1,
+        show_default="processors",
+        help="Number of parallel jobs.",
+    )
+    return decorated(command, timeout, jobs, json_option)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,54 +72,32 @@ class Outcome(Generic[T]):
 
 
 def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
-    """Return the outcome of `ask` for each template, including those in directories. Progress is shown on a terminal.
+    """Return the outcome of `ask` for each template, including those in directories. A progress bar is shown on a terminal.
 
     `ask` and its results must be picklable. Raises `BadInput` if another process would have to read standard input.
     """
     names = [name for template in templates for name in expanded(template)]
     if len(names) == 1 and timeout is None:
         started = time.monotonic()
-        with progress(1) as shown:
-            shown.say(names[0])
-            result = ask(names[0])
+        result = ask(names[0])
         return [Outcome(name=names[0], result=result, seconds=time.monotonic() - started)]
     if STANDARD_STREAM in names:
         raise BadInput("-: standard input can't be combined with other templates or --timeout; name a file instead")
-    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-    found: dict[str, Outcome[T]] = {}
-    for name in dict.fromkeys(names):
-        waiting.put(name)
-    with progress(waiting.qsize()) as shown:
-        shown.say(names[0])
+    idle: queue.SimpleQueue[_Worker[T]] = queue.SimpleQueue()
+    for _ in range(min(jobs, len(names))):
+        idle.put(_Worker(ask))
 
-        def done(outcome: Outcome[T]) -> None:
-            found[outcome.name] = outcome
-            shown.advance(outcome.name)
+    def outcome(name: str) -> Outcome[T]:
+        worker = idle.get()
+        try:
+            return worker.outcome(name, timeout or DEFAULT_SECONDS)
+        finally:
+            idle.put(worker if worker.alive else _Worker(ask))
 
-        work = partial(_worked, waiting, ask, timeout or DEFAULT_SECONDS, done)
-        # Use daemon threads, so that an interrupted command doesn't wait for them. Their processes end with the command.
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(names)))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    once = list(dict.fromkeys(names))
+    with ThreadPoolExecutor(jobs) as pool:
+        found = dict(zip(once, tracked(pool.map(outcome, once), len(once)), strict=True))
     return [found[name] for name in names]
-
-
-def _worked(
-    waiting: queue.SimpleQueue[str], ask: Callable[[str], T], timeout: float, done: Callable[[Outcome[T]], None]
-) -> None:
-    """Process names until the queue is empty. A worker process that died or timed out is replaced."""
-    worker = _Worker(ask)
-    try:
-        with suppress(queue.Empty):
-            while True:
-                outcome = worker.outcome(waiting.get_nowait(), timeout)
-                done(outcome)
-                if not worker.alive:
-                    worker = _Worker(ask)
-    finally:
-        worker.stop()
 
 
 def print_outcomes(
@@ -148,8 +133,7 @@ class _Worker(Generic[T]):
         self._process = context.Process(target=_work, args=(theirs, ask), daemon=True)
         self._process.start()
         theirs.close()  # Close our copy of the pipe's end. Otherwise, reading from the pipe would block forever after the process dies.
-        with suppress(EOFError):  # The process may already have died. `outcome` then reports that.
-            self._connection.recv()  # Wait for the start, which may take seconds and shouldn't count towards the time limit.
+        self._started = False
 
     @property
     def alive(self) -> bool:
@@ -157,30 +141,29 @@ class _Worker(Generic[T]):
 
     def outcome(self, name: str, timeout: float) -> Outcome[T]:
         """Return the outcome for a template. If the check takes more than `timeout` seconds, the process is stopped."""
+        if not self._started:  # The start may take seconds and shouldn't count towards the time limit.
+            with suppress(EOFError):  # The process may already have died. This is reported below.
+                self._started = self._connection.recv()
         started, result, failure = time.monotonic(), None, f"took longer than {timeout:g} s"
         try:
             self._connection.send(name)
             if self._connection.poll(timeout):
                 result, failure = self._connection.recv()
             else:
-                self.stop()
+                self._process.kill()
+                self._process.join()
         except (EOFError, OSError):
             self._process.join()
             failure = f"its process ended with code {self._process.exitcode}"
         return Outcome(name=name, result=result, failure=failure, seconds=time.monotonic() - started)
 
-    def stop(self) -> None:
-        """Kill the process."""
-        self._process.kill()
-        self._process.join()
-
 
 def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
     """Process names and send the results or errors, until the connection is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The main process handles interrupts and stops this one.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # End without a traceback. The main process reports the interrupt.
     warnings.showwarning = remark_warning
     logging.getLogger().addHandler(LogHandler(logging.WARNING))
-    connection.send("ready")
+    connection.send(True)
     while True:
         try:
             name = connection.recv()

@@ -1,16 +1,13 @@
 """Loads the inputs of a command line: files, templates, JSON, and the options of a request.
 
 Rules: on invalid input, the command exits with code 2 and a message that names the input. Every argument or option for a file is an
-`InputPath` or an `OutputPath`, and no file may be both. `-` stands for standard output, or for standard input, which only one argument can
-read.
+`InputPath`. `-` stands for standard output, or for standard input, which only one argument can read.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
@@ -18,20 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from unrender import ChatTemplate, RequestError, Turn, UnrenderError
+from unrender import ChatTemplate, Turn, UnrenderError
 from unrender.cli.terminal import print_document
-from unrender.outputs import STANDARD_STREAM, is_same_file, standard_input, write_whole
+from unrender.outputs import STANDARD_STREAM, standard_input, write_whole
 
 QUESTION = [{"role": "user", "content": "Hello"}]
 """The default conversation."""
 _CHOICES = ("auto", "none", "required")
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
-_TEMPLATE_FILES = (".jinja", ".json", ".gguf")
-"""Suffixes of files that are read from a folder."""
-_READ, _WRITTEN = "unrender.read", "unrender.written"
+_READ = "unrender.read"
+"""Key of the context's flag for standard input."""
 _NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"documents", "template_kwargs"}
 """Arguments of `prepare` that have their own options."""
 
@@ -132,42 +127,13 @@ class InputPath(click.Path):
     """A file or folder to read."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Fails if the same command writes it, or if it's standard input for a second time."""
+        """Return the path. Fails if it's standard input for a second time."""
         path = super().convert(value, param, ctx)
-        if ctx is not None:
-            if path == STANDARD_STREAM and STANDARD_STREAM in ctx.meta.get(_READ, ()):
+        if ctx is not None and path == STANDARD_STREAM:
+            if ctx.meta.get(_READ):
                 self.fail("standard input (-) can only be read once", param, ctx)
-            _keep_apart(ctx, _READ, str(path))
+            ctx.meta[_READ] = True
         return path
-
-
-class OutputPath(click.Path):
-    """A file to write."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Fails if the same command reads it."""
-        path = super().convert(value, param, ctx)
-        if ctx is not None:
-            _keep_apart(ctx, _WRITTEN, str(path))
-        return path
-
-
-def _keep_apart(context: click.Context, kind: str, path: str) -> None:
-    """Record a path and compare it with all previous ones. Click converts arguments in the order in which they are passed."""
-    context.meta.setdefault(kind, []).append(path)
-    for output in context.meta.get(_WRITTEN, ()):
-        for source in context.meta.get(_READ, ()):
-            if any(is_same_file(output, found) for found in _files(source)):
-                raise click.UsageError(f"{output}: this file is also read ({source}); choose another output")
-
-
-def _files(source: str) -> Iterator[str]:
-    """Yield the files that are read. For a folder, these are all the files that may contain a template."""
-    path = Path(source)
-    if source == STANDARD_STREAM or not path.is_dir():
-        yield source
-    else:
-        yield from (str(file) for file in path.iterdir() if file.suffix in _TEMPLATE_FILES)
 
 
 def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
@@ -195,12 +161,6 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value  # The value is plain text, e.g. `reasoning_effort=high`.
     except ValueError as error:
         raise click.BadParameter(f"{name}: {error}") from error
-
-
-def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
-    """Raise a usage error if two results would be printed to standard output."""
-    if path == STANDARD_STREAM and as_json:
-        raise click.UsageError(f"{option} - and --json both print to standard output; use a file for {option}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,13 +256,7 @@ def request_options(command: Command, *, more: Sequence[Decorator] = ()) -> Comm
     def wrapped(template: str, **values: Any) -> None:
         named = {item.name for item in fields(RequestOptions)} & values.keys()
         request = RequestOptions(source=template, **{name: values.pop(name) for name in named})
-        try:
-            command(request=request, **values)
-        except RequestError as error:  # Name the option, e.g. `--tools`, in the error.
-            field, *_ = re.split(r"\W", str(error), maxsplit=1)
-            if click.get_current_context().get_parameter_source(field) is not ParameterSource.COMMANDLINE:
-                raise
-            raise BadInput(f"--{field.replace('_', '-')}: {error}") from error
+        command(request=request, **values)
 
     return decorated(wrapped, template_argument, *more, *_REQUEST)
 
@@ -315,9 +269,3 @@ def conversation_options(command: Command) -> Command:
 def decorated(command: Command, *decorators: Decorator) -> Command:
     """Return a command with `decorators` applied, so that its arguments and options are in the order of the help text."""
     return functools.reduce(lambda found, decorator: decorator(found), reversed(decorators), command)
-
-
-def jobs_option(text: str) -> Decorator:
-    """Return the option for the number of processes."""
-    count = os.cpu_count() or 1
-    return click.option("--jobs", type=click.IntRange(min=1), default=count, show_default="processors", help=text)

@@ -9,28 +9,23 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
-from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 import click
 
 from unrender import ChatTemplate
-from unrender.analysis import Evidence
 from unrender.cli.description import answers, field_rows, summary_rows
 from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
-    OutputPath,
     all_option,
-    check_printed,
     json_option,
     load,
     template_argument,
     template_name_option,
     titled,
-    write_text,
 )
 from unrender.cli.terminal import (
     BOLD,
@@ -45,13 +40,11 @@ from unrender.cli.terminal import (
     Row,
     excerpt,
     print_block,
-    print_columns,
     print_heading,
     print_json,
     print_line,
     print_rows,
     print_table,
-    progress,
     signed,
     width,
 )
@@ -61,10 +54,9 @@ from unrender.explain.picture import field_texts
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
-from unrender.outputs import STANDARD_STREAM
 from unrender.verify import Report, Verdict, verify
-from unrender.verify.check import QUICK_CHECKS, verify_quickly
-from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff, markdown
+from unrender.verify.check import verify_quickly
+from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _LABEL = 12
@@ -77,25 +69,12 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @click.command(short_help="Show how a model writes its answers.")
 @template_argument
 @template_name_option
-@click.option("--compare", metavar="NAME", help="Show one comparison, e.g. R1: both renderings and their differences.")
 @all_option
 @json_option
-def inspect_command(
-    template: str, *, template_name: str | None, compare: str | None, everything: bool, as_json: bool
-) -> None:
-    """Show a model's output format, the results of its checks, and settings for an engine.
-
-    With --compare, show one comparison of the analysis instead: both renderings side by side, and their differences.
-    """
-    with progress(1) as shown:
-        shown.say(template)
-        loaded = load(template, name=template_name)
-        evidence = loaded.analysis.evidence
-    if compare:
-        _show_comparison(compare, evidence)
-        return
-    with progress(len(QUICK_CHECKS)) as shown:
-        report = verify_quickly(loaded, progress=shown.advance)
+def inspect_command(template: str, *, template_name: str | None, everything: bool, as_json: bool) -> None:
+    """Show a model's output format, the results of its checks, and settings for an engine."""
+    loaded = load(template, name=template_name)
+    report = verify_quickly(loaded)
     if report.refusal:
         raise BadInput(f"{template}: {report.refusal}")
     if as_json:
@@ -129,31 +108,6 @@ def _continuation_data(found: Continuation) -> dict[str, Any]:
     return {"append_only": found.append_only, **plain, "witness": witness}
 
 
-def _show_comparison(name: str, evidence: Sequence[Evidence]) -> None:
-    found = [item for item in evidence if item.comparison == name.upper()]
-    if not found:
-        known = ", ".join(sorted({item.comparison for item in evidence if item.comparison}))
-        raise click.BadParameter(f"unknown comparison {name!r}; expected one of {known}", param_hint="--compare")
-    for item in found:
-        _show_evidence(item)
-
-
-def _show_evidence(evidence: Evidence) -> None:
-    """Print both renderings side by side with coloured differences, followed by the differences as literals."""
-    split = evidence.split
-    print_heading(f"{evidence.comparison}  {evidence.part}", evidence.finding)
-    print_columns([(evidence.left.what, DIM)], [(evidence.right.what, DIM)], indent=INDENT)
-    print_columns(
-        [(split.prefix, NO_STYLE), (split.left, RED), (split.suffix, NO_STYLE)],
-        [(split.prefix, NO_STYLE), (split.right, GREEN), (split.suffix, NO_STYLE)],
-        indent=INDENT,
-    )
-    alone = ((evidence.left.what, split.left), (evidence.right.what, split.right))
-    rows = [(f"only in {what}", repr(text)) for what, text in alone if text] or [("difference", "none")]
-    print_line()
-    print_rows([*rows, ("decided by", evidence.rule)] if evidence.rule else rows)
-
-
 def _show_template(name: str, template: ChatTemplate, report: Report, *, everything: bool) -> None:
     """Print sample answers and a summary. With `everything`, also print all fields, checks and evidence."""
     analysis = template.analysis
@@ -174,7 +128,7 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     print_rows([*template.continuation.rows()])
     print_heading("Checks", "answers that the template wrote, parsed back")
     print_rows([_finding_row(finding) for finding in report.findings])
-    print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
+    print_heading("Evidence", f"from {analysis.renderings} renderings, which --json contains")
     print_rows(
         [
             (f"{found.comparison:<3}{found.part}", found.finding + (f" ({found.rule})" if found.rule else ""))
@@ -187,12 +141,6 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
 @click.argument("templates", nargs=-1, type=InputPath(), required=True)
 @click.option("--samples", default=8, show_default=True, help="Number of answers per capability.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the random answers.")
-@click.option(
-    "--report",
-    metavar="FILE",
-    type=OutputPath(dir_okay=False),
-    help="Also write a Markdown report; - prints it instead.",
-)
 @all_option
 @examining_options
 def verify_command(
@@ -200,7 +148,6 @@ def verify_command(
     *,
     samples: int,
     seed: int,
-    report: str | None,
     everything: bool,
     timeout: float | None,
     jobs: int,
@@ -212,16 +159,9 @@ def verify_command(
     are checked with the installed engine libraries. The exit code is 1 if a check failed, and 2 if a template can't be checked or renders
     no conversation at all. Findings about the template's history don't change it.
     """
-    check_printed(report, "--report", as_json=as_json)
     outcomes = examine(templates, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
-    if report is not None:
-        reports = {Path(it.name).name: it.result for it in outcomes if it.result}
-        failures = {Path(it.name).name: it.failure for it in outcomes if it.failure}
-        write_text(report, markdown(reports, failures=failures))
     if as_json:
         print_data(outcomes, Report.to_dict)
-    elif report == STANDARD_STREAM:
-        pass  # The report has already been printed.
     elif len(outcomes) == 1 and outcomes[0].result:
         show_report(outcomes[0].name, outcomes[0].result, everything=everything)
     else:

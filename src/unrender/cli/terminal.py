@@ -9,16 +9,13 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
-import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from unrender import (
     ArgumentsText,
@@ -32,15 +29,14 @@ from unrender import (
     UnrenderError,
 )
 from unrender.limits import MAX_REMARK
-from unrender.outputs import naming
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-    from rich.progress import TaskID
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+T = TypeVar("T")
 Piece = tuple[str, str]
 """A string and its style."""
 Styled = Sequence[Piece]
@@ -93,34 +89,21 @@ _WIDEST = 40
 NARROWEST = 20
 """Minimum width of folded text, even if the terminal is narrower."""
 
-_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
-
-
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Disable styles and progress in this block."""
-    token = _PLAIN.set(True)
-    try:
-        yield
-    finally:
-        _PLAIN.reset(token)
-
 
 def width() -> int:
     """Return the width from the environment variable COLUMNS, or else the terminal's width. If neither is known, return 80."""
-    return shutil.get_terminal_size().columns
+    return _console().width
 
 
-def print_line(*pieces: str | Piece) -> None:
-    """Print pieces of text as one line. Line breaks within a piece are escaped."""
+def print_line(*pieces: str | Piece, columns: int | None = None) -> None:
+    """Print pieces of text as one line, wrapped at `columns`, if any. Line breaks within a piece are escaped."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
-    _print(_text([(printable_line(text), style) for text, style in parts]))
+    _print(_text([(printable_line(text), style) for text, style in parts]), columns)
 
 
 def print_sentence(*pieces: str | Piece) -> None:
     """Print pieces of text like `print_line`, wrapped to the terminal's width."""
-    parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
-    _print(_text([(printable_line(text), style) for text, style in parts]), max(width(), NARROWEST))
+    print_line(*pieces, columns=max(width(), NARROWEST))
 
 
 def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
@@ -139,22 +122,6 @@ def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print indented text with its own line breaks. Long lines are folded, and trailing empty lines are left out."""
     for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
         _print(_text([(indent, NO_STYLE)]) + line)
-
-
-def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "   ") -> None:
-    """Print two texts side by side. Their line breaks are kept, and long lines are folded.
-
-    On a narrow terminal, the right text is printed below the left one.
-    """
-    columns = (width() - len(indent) - len(gap)) // 2
-    if columns < NARROWEST:
-        print_block(left, indent=indent)
-        print_line()
-        print_block(right, indent=indent)
-        return
-    for one, other in zip_longest(*(_folded(pieces, columns) for pieces in (left, right)), fillvalue=_text([])):
-        one.pad_right(columns - len(one))
-        _print(_text([(indent, NO_STYLE)]) + one + gap + other)
 
 
 def print_heading(title: str, summary: str = "") -> None:
@@ -210,10 +177,10 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     """
     text = printable_json(json.dumps(value, indent=indent, ensure_ascii=False))
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         text = ascii_json(text)
-    _write(sys.stdout, text + "\n")
+    click.echo(text)
 
 
 def print_document(text: str) -> None:
@@ -221,12 +188,18 @@ def print_document(text: str) -> None:
 
     The text is printed unchanged, except that unprintable characters are escaped on a terminal.
     """
-    _write(sys.stdout, (printable_lines(text) if sys.stdout.isatty() else text) + "\n")
+    click.echo(printable_lines(text) if sys.stdout and sys.stdout.isatty() else text)
+
+
+def escape_unencodable() -> None:
+    """Escape characters that standard output's encoding doesn't have."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def remark(text: str) -> None:
     """Print a line to standard error."""
-    _write(sys.stderr, printable_line(shortened(text, MAX_REMARK)) + "\n")
+    click.echo(printable_line(shortened(text, MAX_REMARK)), err=True)
 
 
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -260,105 +233,27 @@ def logged(level: int, name: str = "") -> Iterator[None]:
         logger.propagate = propagates
 
 
-@contextmanager
-def progress(total: int) -> Iterator[Progress]:
-    """Show a progress bar on standard error while the block runs.
+def tracked(items: Iterable[T], total: int) -> Iterable[T]:
+    """Return the items, and show a progress bar on standard error while they're consumed. The bar is shown only on a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - an extra
+    from rich.progress import track  # noqa: PLC0415
 
-    The bar isn't shown if standard error isn't a terminal, or inside `plainly`.
-    """
-    from rich import progress as bars  # noqa: PLC0415 - an extra
-    from rich.console import Console  # noqa: PLC0415
-
-    columns = (
-        bars.MofNCompleteColumn(),
-        bars.TimeRemainingColumn(),
-        bars.TextColumn("{task.description}", markup=False),
-    )
-    hidden = _PLAIN.get() or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
-    shown = bars.Progress(
-        *columns,
-        console=Console(stderr=True),
-        auto_refresh=False,  # Automatic refresh would start a thread, so commands refresh explicitly.
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        disable=hidden,
-    )
-    with shown:
-        yield Progress(shown, shown.add_task("", total=total))
+    console = Console(stderr=True)
+    return track(items, "Checking", total=total, console=console, transient=True, disable=not console.is_interactive)
 
 
-class Progress:
-    """A progress line with the number of finished items and the name of the current one."""
+def _console() -> Console:
+    from rich.console import Console  # noqa: PLC0415 - an extra
 
-    def __init__(self, shown: Bar, task: TaskID) -> None:
-        self._shown, self._task = shown, task
-
-    def advance(self, name: str) -> None:
-        """Count another item as done, and show its name."""
-        self._shown.advance(self._task)
-        self.say(name)
-
-    def say(self, name: str) -> None:
-        """Show the name of the current item."""
-        self._shown.update(self._task, description=printable_line(name), refresh=True)
-
-
-class ReaderGone(Exception):
-    """The reader of the output, e.g. `head`, has closed the pipe."""
-
-
-def let_go() -> None:
-    """Discard buffered output of streams that can't be written to, e.g. because of a closed pipe or a full disk."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            # Python flushes again at exit and would report an error. So redirect the stream to the null device.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
-
-
-@contextmanager
-def streams() -> Iterator[None]:
-    """Open the null device for the block in place of streams that the calling process closed."""
-    with ExitStack() as opened:
-        for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:
-                nowhere = opened.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
-                opened.callback(setattr, sys, name, None)
-                setattr(sys, name, nowhere)
-        yield
-
-
-def _write(stream: TextIO, text: str) -> None:
-    """Write and flush. Characters that the encoding can't represent are escaped.
-
-    Raises `ReaderGone` for a closed pipe, or an `OSError` that names the stream.
-    """
-    try:
-        with naming("standard output" if stream is sys.stdout else "standard error"):
-            try:
-                stream.write(text)
-            except UnicodeEncodeError:
-                encoding = stream.encoding or "ascii"
-                stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-            stream.flush()
-    except BrokenPipeError as error:
-        raise ReaderGone from error
+    return Console(highlight=False)
 
 
 def _print(shown: Text | Table, columns: int | None = None) -> None:
     """Print a text as one line, or a table of this width. Styles are used if the output supports them."""
-    from rich.console import Console  # noqa: PLC0415 - an extra
-
-    unwanted = _PLAIN.get() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    plain = bool(unwanted) or not sys.stdout.isatty()
-    page = io.StringIO()
-    console = Console(file=page, width=columns, color_system=None if plain else "standard", force_terminal=not plain)
-    console.print(shown, highlight=False, soft_wrap=columns is None)
-    _write(sys.stdout, "".join(line.rstrip() + "\n" for line in page.getvalue()[:-1].split("\n")))
+    console = _console()
+    with console.capture() as page:
+        console.print(shown, soft_wrap=columns is None, width=columns)
+    click.echo("".join(line.rstrip() + "\n" for line in page.get()[:-1].split("\n")), nl=False)
 
 
 def _grid(*columns: Mapping[str, Any]) -> Table:
@@ -429,8 +324,6 @@ def _word(text: str) -> str:
 
 def ending(error: Exception) -> tuple[int, str]:
     """Return the exit code and an unescaped message for an exception."""
-    import click  # noqa: PLC0415 - an extra
-
     match error:
         case click.ClickException():  # Click lists the choices of an option on separate lines.
             return UNUSABLE, " ".join(filter(None, map(str.strip, error.format_message().split("\n"))))
@@ -439,7 +332,7 @@ def ending(error: Exception) -> tuple[int, str]:
         case click.Abort():
             return INTERRUPTED, "interrupted"
         case OSError():
-            return UNUSABLE, f"{error.filename or 'a file'}: {error.strerror or error}"
+            return UNUSABLE, f"{error.filename or 'output'}: {error.strerror or error}"
         case RecursionError():
             return UNUSABLE, "an input is nested too deeply"
         case MemoryError():

@@ -1,25 +1,27 @@
-"""Shows a `Format` as sample answers, split into parts with their roles and fields.
-
-`listing` shows a parser's program with one line per instruction, which contains its address, name and fields. Numbers in `target`, `end`,
-`hub` and similar fields are addresses of other instructions.
-"""
+"""Shows a `Format` as sample answers, split into parts with their roles and fields, and describes it in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import Enum
-from itertools import islice
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from unrender.analysis import Evidence
 from unrender.conversation.capabilities import Capabilities
-from unrender.format import Arguments, CallSyntax, Content, Format, Part, Reasoning, Slot, ToolMode, TurnTexts
+from unrender.format import (
+    Arguments,
+    CallSyntax,
+    Content,
+    Format,
+    Part,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    ToolMode,
+    TurnTexts,
+)
 from unrender.format.parts import MARKERS
-from unrender.limits import MAX_SHOWN_ITEMS
-from unrender.parser.streaming import Parser
-from unrender.values.finder import Finder, Flow
-from unrender.values.unmarked_ends import Follow
 
 _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY: "key", Slot.VALUE: "value"}
 
@@ -130,71 +132,41 @@ def _part(part: Part, path: str) -> Iterator[PicturePiece]:
         yield from _marker(part, path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One instruction, with its address, its name, and its fields as text."""
-
-    address: int
-    name: str
-    fields: str
-
-    def __str__(self) -> str:
-        return f"{self.address:4}  {self.name}  {self.fields}".rstrip()
-
-
-def listing(parser: Parser) -> tuple[Line, ...]:
-    """Return the program of `parser`, in order of addresses.
-
-    >>> from unrender import Format
-    >>> from unrender.types import Request
-    >>> str(listing(Parser(Format(undeclared_reasoning=False), Request()))[0])
-    '   0  Jump  target=6'
-    """
-    return tuple(
-        Line(address=address, name=type(instruction).__name__, fields=" ".join(_fields(instruction)))
-        for address, instruction in enumerate(parser._program_listing)
-    )
+_REASONING: Mapping[ReasoningMode, str] = {
+    ReasoningMode.NONE: "not in the template",
+    ReasoningMode.TAG_BASED: "optional, in {start}…{end}",
+    ReasoningMode.DELIMITER: "up to {end}",
+    ReasoningMode.FORCED_OPEN: "opened by the prompt, up to {end}",
+    ReasoningMode.FORCED_CLOSED: "opened by the prompt, up to {end}",
+    ReasoningMode.TOOLS_ONLY: "only before tool calls, in {start}…{end}",
+}
+_CALLS: Mapping[ToolMode, str] = {
+    ToolMode.JSON_NATIVE: "JSON",
+    ToolMode.TAG_WITH_JSON: "a name, then JSON arguments",
+    ToolMode.TAG_WITH_TAGGED: "a name, then tagged arguments",
+}
 
 
-def _fields(holder: Any) -> Iterator[str]:
-    """Yield the fields whose values aren't the defaults. Fields that only speed up the parser are left out."""
-    for field in fields(holder) if is_dataclass(holder) else ():
-        value = getattr(holder, field.name)
-        plain = field.default is not MISSING and bool(value == field.default)
-        if not isinstance(value, Flow) and not plain:
-            yield f"{field.name}={_shown(value)}"
+def reasoning_in_words(format: Format, capabilities: Capabilities) -> str:
+    """Return a description of a format's reasoning, with the template variables that turn it off."""
+    reasoning = format.reasoning
+    written = _REASONING[reasoning.mode].format(start=inline(reasoning.start), end=inline(reasoning.end))
+    switches = ", ".join(f"{name}={json.dumps(value)}" for name, value in capabilities.thinking_off)
+    return written + (f"; {switches} turns it off" if switches else "")
 
 
-def _listed(opening: str, texts: Collection[str], closing: str) -> str:
-    """Return a string with the first items, and the number of remaining ones."""
-    found, more = list(islice(texts, MAX_SHOWN_ITEMS)), len(texts) - MAX_SHOWN_ITEMS
-    return opening + ", ".join([*found, *([f"and {more} more"] if more > 0 else [])]) + closing
+def calls_in_words(format: Format) -> str:
+    """Return a description of a format's tool calls."""
+    tools = format.tools
+    if tools.mode is ToolMode.NONE:
+        return "not in the template"
+    opener = next((inline(text) for text in tools.markers[:2] if text.strip()), "")
+    where = f"in {opener}" if opener else f"starting with {inline(tools.openers[0])}" if tools.openers else ""
+    count = "several per answer" if tools.parallel else "one per answer"
+    ids = "no call ids" if tools.call_id == "none" and not tools.id_parts else "with call ids"
+    return f"{_CALLS[tools.mode]} {where}".rstrip() + f", {count}; {ids}"
 
 
-def _items(opening: str, closing: str) -> Callable[[Any], str]:
-    return lambda values: _listed(opening, [_shown(value) for value in values], closing)
-
-
-def _table(table: Mapping[Any, Any]) -> str:
-    return _listed("{", [f"{_shown(key)}: {_shown(value)}" for key, value in table.items()], "}")
-
-
-_SHOWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
-    (Finder, lambda finder: _items("<", ">")(finder.literals)),
-    (Follow, lambda _: "<text after the value>"),
-    (Enum, lambda member: str(member.value)),
-    (Mapping, _table),
-    (tuple, _items("(", ")")),
-    (list, _items("[", "]")),
-    (frozenset, lambda values: _items("{", "}")(sorted(values, key=repr))),
-)
-"""Formatters of field values. The first matching class is used. Values of other classes are formatted with `repr`."""
-
-
-def _shown(value: Any) -> str:
-    for kind, show in _SHOWN:
-        if isinstance(value, kind):
-            return show(value)
-    if is_dataclass(value):
-        return f"{type(value).__name__}({', '.join(_fields(value))})"
-    return value.__name__ if callable(value) and hasattr(value, "__name__") else repr(value)
+def inline(text: str) -> str:
+    """Return a marker on one line, without the white space around it."""
+    return text.strip().replace("\n", "↵")

@@ -465,11 +465,6 @@ class Parser(Resumable):
         return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
-    def _program_listing(self) -> tuple[Any, ...]:
-        """Instructions of the parser's program, for `unrender.explain.listing`."""
-        return self._machine.program
-
-    @property
     def message(self) -> Message:
         """The message so far: all events, and the call that isn't complete yet."""
         self._account()

@@ -12,16 +12,18 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import product
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, Event, GrammarError, Message, TemplateError, Turn, UnrenderError, __version__
+from unrender import ChatTemplate, Event, GrammarError, TemplateError, Turn, UnrenderError, __version__
 from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.dialects.constraint import ENGINE_OF
+from unrender.examples.values import example_value
 from unrender.explain import explain
-from unrender.explain.picture import pictures
-from unrender.format import Format, ReasoningMode, ToolMode
+from unrender.explain.picture import calls_in_words, pictures, reasoning_in_words
+from unrender.format import Format
 from unrender.format.data import differences
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.openai import deltas
@@ -105,24 +107,9 @@ def choices(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True), **given}
 
 
-_REASONING: Mapping[ReasoningMode, str] = {
-    ReasoningMode.NONE: "no reasoning",
-    ReasoningMode.TAG_BASED: "reasoning: optional",
-    ReasoningMode.DELIMITER: "reasoning: up to its closing marker",
-    ReasoningMode.FORCED_OPEN: "reasoning: opened by the prompt",
-    ReasoningMode.FORCED_CLOSED: "reasoning: opened by the prompt, closed if thinking is off",
-    ReasoningMode.TOOLS_ONLY: "reasoning: with calls only",
-}
-_CALLS: Mapping[ToolMode, str] = {
-    ToolMode.JSON_NATIVE: "JSON",
-    ToolMode.TAG_WITH_JSON: "JSON after a name",
-    ToolMode.TAG_WITH_TAGGED: "tagged arguments",
-}
-_THOUGHT, _SAID, _WORD = "They ask about the weather. I can look it up.", "Let me look.", "Paris"
-_VALUES: Mapping[str, Any] = {"integer": 3, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
-"""An example argument for each JSON type except strings."""
+_THOUGHT, _SAID = "They ask about the weather. I can look it up.", "Let me look."
 _DRAWN = 4
-"""Number of random answers to generate. The one with the most parts is shown, because many answers are empty or contain only content."""
+"""Number of random answers to generate. The longest one is shown, because many answers are empty or contain only content."""
 _EXPLAINED = 100_000
 """Maximum length of an output to explain. The output is parsed about a dozen times."""
 
@@ -159,7 +146,10 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": template.format.to_dict(),
         "pictures": _drawn(template),
-        "facts": _facts(template),
+        "facts": [
+            f"reasoning: {reasoning_in_words(template.format, template.capabilities)}",
+            f"calls: {calls_in_words(template.format)}",
+        ],
         "evidence": [
             {"name": found.comparison, **asdict(found), "split": asdict(found.split)} for found in analysis.evidence
         ],
@@ -168,15 +158,6 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
         "checks": CHECKS,
         "renderings": analysis.renderings,
     }
-
-
-def _facts(template: ChatTemplate) -> list[str]:
-    """Return a summary of reasoning and calls."""
-    reasoning, calls = template.format.reasoning.mode, template.format.tools.mode
-    if calls is ToolMode.NONE:
-        return [_REASONING[reasoning], "calls: not in the template"]
-    several = template.capabilities.supports_parallel_tool_calls
-    return [_REASONING[reasoning], f"calls: {_CALLS[calls]}, {'several' if several else 'one per answer'}"]
 
 
 def _must_render(template: ChatTemplate) -> None:
@@ -224,65 +205,35 @@ def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dic
 def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer.
 
-    With `legible`, the answer is readable and rendered by the template. Otherwise, it's the most complete of a few random answers.
+    With `legible`, the answer is readable and rendered by the template. Otherwise, it's the longest of a few random answers.
     """
     template, turn = turn_of(data)
     if field(data, "legible", bool, default=False) and (written := _legible(template, turn, data)):
         return {"output": written}
     seed = field(data, "seed", int, 0)
-    return {"output": max(map(turn.sample, range(seed, seed + _DRAWN)), key=lambda text: _richness(turn, text))}
-
-
-def _richness(turn: Turn, text: str) -> int:
-    parser = turn.parser()
-    parser.finish(text=text)
-    return len({span.role for span in parser.spans})
+    return {"output": max(map(turn.sample, range(seed, seed + _DRAWN)), key=len)}
 
 
 def _legible(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> str:
     """Return a rendered answer with reasoning, content and a call, or with those parts that can be parsed back."""
-    thought, said, calls = {"reasoning_content": _THOUGHT}, {"content": _SAID}, _calls(turn)
-    ways: list[dict[str, Any]] = [thought | said | calls, thought | calls, said | calls, calls, thought | said, said]
-    for way in ways:
-        answered = {"role": "assistant", "content": ""} | way
+    tools = (turn.request.tools or ())[:1]
+    values = [example_value(tool.parameters) for tool in tools]
+    calls = [(tool.name, value if isinstance(value, dict) else {}) for tool, value in zip(tools, values, strict=True)]
+    bodies = [
+        {"id": "call00000", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for name, arguments in calls
+    ]
+    for called, thought, said in product((calls, []), (_THOUGHT, ""), (_SAID, "")):
+        parts = {"reasoning_content": thought, "tool_calls": bodies if called else None}
+        answered = {"role": "assistant", "content": said} | {name: part for name, part in parts.items() if part}
         with suppress(UnrenderError):
             mask = assistant_mask(template, [*conversation(data), answered], **settings(data))
             written = "".join(mask.text[part.start : part.end] for part in mask.written[-1:])
-            if written and _says(turn.parse(written), answered):
+            message = turn.parse(written)
+            found = [(call.name, call.arguments) for call in (*message.tool_calls, *message.failed_calls)]
+            if written and (message.reasoning.strip(), message.content.strip(), found) == (thought, said, called):
                 return written
     return ""
-
-
-def _calls(turn: Turn) -> dict[str, Any]:
-    """Return the message field for a call of the first tool with simple values, or an empty dict if there are no tools."""
-    for tool in turn.request.tools or ():
-        properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
-        named = properties if isinstance(properties, Mapping) else {}
-        function = {"name": tool.name, "arguments": json.dumps({name: _plain(named[name]) for name in named})}
-        return {"tool_calls": [{"id": "call00000", "type": "function", "function": function}]}
-    return {}
-
-
-def _plain(schema: Any) -> Any:
-    match schema:
-        case {"enum": [str() as value, *_]} | {"const": str() as value}:
-            return value
-        case {"type": str() as kind}:
-            return _VALUES.get(kind, _WORD)
-    return _WORD
-
-
-def _says(message: Message, answered: Mapping[str, Any]) -> bool:
-    """Return True if the parsed message equals the original one."""
-    read: Mapping[str, Any] = dict(message.to_openai())
-    called, meant = ([call["function"] for call in made.get("tool_calls", [])] for made in (read, answered))
-    if message.failed_calls or [call["name"] for call in called] != [call["name"] for call in meant]:
-        return False
-    same = all(
-        json.loads(one["arguments"]) == json.loads(other["arguments"]) for one, other in zip(called, meant, strict=True)
-    )
-    texts = ("content", "reasoning_content")
-    return same and all((read.get(name) or "").strip() == answered.get(name, "") for name in texts)
 
 
 def _read(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,16 +65,8 @@ async def _careful(request: Request, answered: RequestResponseEndpoint) -> Respo
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket that is bound to the loopback address. Port 0 selects any free port. Raises `OSError` if the port is taken."""
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-        listener.listen()  # Listen now, so that early connections wait until the server runs.
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    """Return a socket that listens on the loopback address. Port 0 selects any free port. Raises `OSError` if the port is taken."""
+    return socket.create_server(("127.0.0.1", port))
 
 
 def serve(application: Starlette, listener: socket.socket) -> None:

@@ -1,14 +1,13 @@
 """Writes a folder with the page and its Python code for any static host. In the browser, unrender runs on Pyodide.
 
 Rules: the installed Python files are packed into two archives, one for unrender and one for Jinja2 and MarkupSafe. Pyodide isn't included.
-The caller provides its folder or URL.
+The caller provides its URL.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import shutil
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -18,7 +17,6 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from unrender import UnrenderError
 from unrender.playground.questions import answer
 from unrender.verify.check import CHECKS
 
@@ -29,34 +27,15 @@ _ASKED: Mapping[str, Any] = {"thinking": "", "tool_choice": None, "parallel_tool
 _POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; style-src 'self'; connect-src 'self'{origin}; worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 
 
-class StaticError(UnrenderError):
-    """The folder can't be written. The message contains the reason."""
-
-
 def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
     """Write the page and its Python code into `folder`, and return the paths of the files. The folder is created if necessary.
 
-    `pyodide` is the URL of Pyodide, or a folder with the unpacked npm package `pyodide`, which is copied. Raises `StaticError` if `pyodide`
-    is neither, or if a file can't be written.
+    `pyodide` is the URL of Pyodide. It may be relative to the page. Raises `OSError` if a file can't be written.
     """
-    source = Path(pyodide)
-    if "://" not in pyodide and not (source / "pyodide.mjs").is_file():
-        raise StaticError(f"{pyodide}: expected a URL, or a folder with pyodide.mjs")
-    if "://" not in pyodide and folder.resolve().is_relative_to(source.resolve()):
-        raise StaticError(f"{folder}: this folder is inside {pyodide}, which is copied into it; choose another")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if "://" in pyodide:
-            where = pyodide.rstrip("/") + "/"
-        else:
-            if source.resolve() != (folder / "pyodide").resolve():
-                shutil.copytree(source, folder / "pyodide", dirs_exist_ok=True)
-            where = "./pyodide/"
-        contents = _contents(where)
-        for name, data in contents.items():
-            (folder / name).write_bytes(data)
-    except OSError as error:
-        raise StaticError(f"{error.filename or folder}: {error.strerror}") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = _contents(pyodide.rstrip("/") + "/")
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
     return tuple(folder / name for name in contents)
 
 

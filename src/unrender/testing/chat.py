@@ -2,9 +2,8 @@
 
 Outputs are split as an engine might split them. The joined chunks are always the complete text.
 
-Strategy: an `Expectation` describes the answer that a test expects. It's compared with the parsed message, and can be printed as Python
-source. So a failed test shows an expectation that would pass. `given` and `output` only collect arguments. `expect` and `expect_tolerated`
-run the case, and raise `AssertionError` if it fails.
+Strategy: the expected and the parsed message are compared as Python source, i.e. as calls of `expect`. So a failed test shows an expectation
+that would pass. `given` and `output` only collect arguments. `expect` runs the case, and raises `AssertionError` if it fails.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import difflib
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,6 @@ def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The default conversation."""
-_DIFFERS = "the message differs (- expected, + found)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +79,12 @@ class ExpectedCall:
     status: CallStatus = "complete"
 
     def source(self) -> str:
-        """Return the Python expression that creates this call."""
+        """Return the Python expression that creates this call. It distinguishes 1, 1.0 and true, but not the order of arguments."""
         if isinstance(self.arguments, str):
             status = "" if self.status == "truncated" else f", status={str(self.status)!r}"
             return f"broken_call({self.name!r}, {self.arguments!r}{status})"
-        if all(key.isidentifier() for key in self.arguments):
-            return f"call({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.arguments.items())])})"
-        return f"call({self.name!r}, {dict(self.arguments)!r})"
+        arguments = json.loads(json.dumps(self.arguments, sort_keys=True))
+        return f"call({self.name!r}, {arguments!r})" if arguments else f"call({self.name!r})"
 
 
 def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
@@ -107,70 +104,31 @@ def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") 
     return ExpectedCall(name=name, arguments=arguments, status=status)
 
 
-_OF_CALLS = ("tool_calls", "failed_calls")
+def source_of(
+    *,
+    reasoning: str = "",
+    content: str = "",
+    tool_calls: Sequence[ExpectedCall] = (),
+    failed_calls: Sequence[ExpectedCall] = (),
+) -> str:
+    """Return a call of `expect` as Python source. Empty arguments are left out."""
+    rows = [f"{name}={text!r}" for name, text in (("reasoning", reasoning), ("content", content)) if text]
+    for name, calls in (("tool_calls", tool_calls), ("failed_calls", failed_calls)):
+        rows += [f"{name}=[{', '.join(item.source() for item in calls)}]"] if calls else []
+    if len(rows) < 2:
+        return f".expect({', '.join(rows)})"
+    return "".join([".expect(\n", *(f"    {row},\n" for row in rows), ")"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
-    """A complete expected answer. Omitted parts are expected to be empty."""
-
-    reasoning: str = ""
-    content: str = ""
-    tool_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
-    failed_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
-
-    @classmethod
-    def of(cls, message: Message) -> Expectation:
-        """Return the expectation that the message satisfies."""
-        calls, failed = (tuple(map(_expected, calls)) for calls in (message.tool_calls, message.failed_calls))
-        return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls, failed_calls=failed)
-
-    def differences(self, found: Expectation) -> list[str]:
-        """Return lines that show the differences from `found`, or an empty list if there are none.
-
-        `-` marks expected lines, and `+` marks lines that were found.
-        """
-        return [
-            line
-            for name in ("reasoning", "content", *_OF_CALLS)
-            for line in _difference(name, getattr(self, name), getattr(found, name))
-        ]
-
-    def source(self) -> str:
-        """Return this expectation as Python source, i.e. a call of `expect`."""
-        rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
-        for name in _OF_CALLS:
-            calls = [item.source() for item in getattr(self, name)]
-            rows += [f"{name}=[{', '.join(calls)}]"] if calls else []
-        if len(rows) < 2:
-            return f".expect({', '.join(rows)})"
-        return "".join([".expect(\n", *(f"    {row},\n" for row in rows), ")"])
+def source_of_message(message: Message) -> str:
+    """Return the call of `expect` that passes for the message."""
+    calls, failed = (list(map(_expected, calls)) for calls in (message.tool_calls, message.failed_calls))
+    return source_of(reasoning=message.reasoning, content=message.content, tool_calls=calls, failed_calls=failed)
 
 
 def _expected(found: ToolCall) -> ExpectedCall:
     arguments = found.arguments if found.status == "complete" else found.arguments_json
     return ExpectedCall(name=found.name, arguments=arguments, status=found.status)
-
-
-def _difference(name: str, expected: Any, found: Any) -> Iterator[str]:
-    if isinstance(expected, str):
-        one, other = _lines(expected), _lines(found)
-        differ = expected != found
-    else:
-        one, other = ([item.source() for item in side] for side in (expected, found))
-        differ = list(map(_exact, expected)) != list(map(_exact, found))
-    if differ:  # Include `ndiff`'s hint lines, which mark the characters that differ.
-        yield from (name, *(f"  {line.rstrip()}" for line in difflib.ndiff(one, other)))
-
-
-def _exact(item: ExpectedCall) -> tuple[str, str, str]:
-    """Return the call as strings for comparison. They distinguish 1, 1.0 and true, but not the order of arguments."""
-    return item.name, json.dumps(item.arguments, sort_keys=True), item.status
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines as Python string literals, which make white space visible."""
-    return [repr(line) for line in text.splitlines(keepends=True)] or ["''"]
 
 
 class Chat:
@@ -201,7 +159,7 @@ class Case:
 
     def __init__(self, template: ChatTemplate) -> None:
         self.finished: bool = False
-        """True once `expect` or `expect_tolerated` was called."""
+        """True once `expect` was called."""
         self._template = template
         self._messages: Sequence[Mapping[str, Any]] = _QUESTION
         self._request: dict[str, Any] = {}
@@ -225,52 +183,35 @@ class Case:
         content: str = "",
         tool_calls: Sequence[ExpectedCall] = (),
         failed_calls: Sequence[ExpectedCall] = (),
+        tolerated: bool = False,
     ) -> None:
         """Check the message at every split, with lenient and strict parsers. Also check that grammars allow the output.
 
-        Grammars are checked with the installed engines (llguidance, xgrammar). Raises `AssertionError`, which shows the difference, the
-        split, the events so far, and an expectation that would pass.
+        Grammars are checked with the installed engines (llguidance, xgrammar). With `tolerated`, only the lenient parser is used, and the
+        output must deviate from the format. Raises `AssertionError`, which shows the difference, the split, the events so far, and an
+        expectation that would pass.
         """
-        __tracebackhide__ = True
-        turn, output = self._prepared()
-        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, failed_calls=failed_calls)
-        message = self._check(turn, output, expected, strict=False)
-        # The strict parser must return the same message. If only the lenient parser does, the output deviates from the format.
-        self._check(turn, output, expected, strict=True)
-        if refused := refusals(turn, output, message):
-            found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"
-            advice = ["use expect_tolerated if a grammar doesn't have to allow this output"]
-            raise AssertionError(self._report(found, advice=advice))
-
-    def expect_tolerated(
-        self,
-        *,
-        reasoning: str = "",
-        content: str = "",
-        tool_calls: Sequence[ExpectedCall] = (),
-        failed_calls: Sequence[ExpectedCall] = (),
-    ) -> None:
-        """Check the message of an output that deviates from the format, at every split.
-
-        Raises `AssertionError` as `expect` does, and also if the output doesn't deviate.
-        """
-        __tracebackhide__ = True
-        turn, output = self._prepared()
-        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, failed_calls=failed_calls)
-        message = self._check(turn, output, expected, strict=False)
-        _, refusal = _read(turn.parser(strict=True), [output])
-        if not refusal and not refusals(turn, output, message):
-            found = "nothing to tolerate: the output follows the format"
-            raise AssertionError(self._report(found, advice=["use expect"]))
-
-    def _prepared(self) -> tuple[Turn, str]:
         __tracebackhide__ = True
         self.finished = True  # Even if the case fails below, it isn't reported as unfinished.
         if self._output is None:
             raise AssertionError("no output to read: call output(…) before expect(…)")
-        return self._template.prepare(self._messages, **self._request), self._output
+        turn, output = self._template.prepare(self._messages, **self._request), self._output
+        expected = source_of(reasoning=reasoning, content=content, tool_calls=tool_calls, failed_calls=failed_calls)
+        message = self._check(turn, output, expected, strict=False)
+        if tolerated:
+            _, refusal = _read(turn.parser(strict=True), [output])
+            if not refusal and not refusals(turn, output, message):
+                found = "nothing to tolerate: the output follows the format"
+                raise AssertionError(self._report(found, advice=["remove tolerated=True"]))
+            return
+        # The strict parser must return the same message. If only the lenient parser does, the output deviates from the format.
+        self._check(turn, output, expected, strict=True)
+        if refused := refusals(turn, output, message):
+            found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"
+            advice = ["pass tolerated=True if a grammar doesn't have to allow this output"]
+            raise AssertionError(self._report(found, advice=advice))
 
-    def _check(self, turn: Turn, output: str, expected: Expectation, *, strict: bool) -> Message:
+    def _check(self, turn: Turn, output: str, expected: str, *, strict: bool) -> Message:
         """Parse the output at all splits, and return the message."""
         __tracebackhide__ = True
         mode = "strict" if strict else "lenient"
@@ -279,14 +220,16 @@ class Case:
             parser = turn.parser(strict=strict)
             events, refusal = _read(parser, chunks)
             if refusal:
-                advice = ["use expect_tolerated if this deviation should be accepted"]
+                advice = ["pass tolerated=True if this deviation should be accepted"]
                 said = f"the strict parser rejects it: {refusal}"
                 raise AssertionError(self._report(said, mode, chunks, events, advice))
             message = parser.message
-            found = Expectation.of(message)
-            if difference := expected.differences(found):
-                advice = ["if the new message is correct, expect it:", *found.source().splitlines()]
-                raise AssertionError(self._report("\n".join([_DIFFERS, *difference]), mode, chunks, events, advice))
+            found = source_of_message(message)
+            if found != expected:
+                said = "the message differs (- expected, + found)"
+                lines = [line.rstrip() for line in difflib.ndiff(expected.splitlines(), found.splitlines())]
+                advice = ["if the new message is correct, expect it:", *found.splitlines()]
+                raise AssertionError(self._report("\n".join([said, *lines]), mode, chunks, events, advice))
         return message
 
     def _report(

@@ -24,8 +24,7 @@ _FAILED: WeakSet[pytest.Item] = WeakSet()
 def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
     """Test a chat template: `chat("template.jinja").given(…).output("…").expect(…)`.
 
-    Paths are relative to the test file's folder, or else to the current folder. The test fails if a chain doesn't reach `expect` or
-    `expect_tolerated`.
+    Paths are relative to the test file's folder, or else to the current folder. The test fails if a chain doesn't reach `expect`.
     """
     from unrender.testing.chat import Chat  # noqa: PLC0415 - see the rules above
 

@@ -58,7 +58,7 @@ def verify(
     return Report(findings=tuple(findings), history=history)
 
 
-def verify_quickly(template: ChatTemplate, *, progress: Callable[[str], None] | None = None) -> Report:
+def verify_quickly(template: ChatTemplate) -> Report:
     """Check a format in about a second, with few samples, and without grammars and the slowest checks.
 
     The report on a derived format is cached on disk, like the analysis.
@@ -66,7 +66,7 @@ def verify_quickly(template: ChatTemplate, *, progress: Callable[[str], None] | 
     derived = template._grammar is None and template.format == template.analysis.format
     found: Report | None = stored.load(template._with_tools, Report) if derived else None
     if found is None:
-        found = verify(template, samples=_FEW, only=QUICK_CHECKS, progress=progress)
+        found = verify(template, samples=_FEW, only=QUICK_CHECKS)
         if derived:
             stored.store(template._with_tools, found)
     return found

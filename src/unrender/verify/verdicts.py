@@ -1,20 +1,14 @@
-"""Defines the results of verification, and formats them: a counterexample as a diff, several reports as one Markdown page.
-
-Rules: file names and text from templates and answers are escaped, so that they never become markup.
-"""
+"""Defines the results of verification, and formats a counterexample as a diff."""
 
 from __future__ import annotations
 
 import json
 import os.path
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
-from unrender.printable import printable_line, printable_lines
 from unrender.verify.axes import AXES
 
 
@@ -107,63 +101,9 @@ class Report:
 # Formatting.
 
 
-_MARKUP = re.compile(r"[\\`*_\[\]~|]")
-_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
 _AROUND = 30
 """Number of common characters shown around a difference."""
 _PARTS = ("reasoning", "reasoning_content", "content", "tool_calls", "failed_calls")
-
-
-def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a Markdown page about several reports. `failures` maps templates that couldn't be checked to the reasons."""
-    lines = ["# What passed", ""]
-    lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
-    lines += [_summary(name, report) for name, report in reports.items()]
-    if failures:
-        lines += ["", "| not examined | why |", "|---|---|"]
-        lines += [f"| {_prose(name)} | {_prose(why)} |" for name, why in failures.items()]
-    for name, report in reports.items():
-        body = [_prose(report.refusal)] if report.refusal else _table("capability", report.findings)
-        lines += ["", f"## {_prose(name)}", "", *body]
-        lines += ["", *_table("history", report.history, in_history=True)] if report.history else []
-        for finding in (*report.failed, *report.history):
-            if finding.counterexample:
-                lines += ["", *_counterexample(finding.capability, finding.counterexample)]
-    return "\n".join([*lines, ""])
-
-
-def _summary(name: str, report: Report) -> str:
-    counts = [str(sum(finding.verdict is verdict for finding in report.findings)) for verdict in Verdict]
-    return f"| {_prose(name)} | {' | '.join(counts)} |"
-
-
-def _table(title: str, findings: Sequence[CapabilityFinding], *, in_history: bool = False) -> Iterator[str]:
-    yield _HEAD.format(title)
-    for finding in findings:
-        held = f"{finding.held} of {finding.total}" if finding.total else ""
-        verdict = finding.verdict.in_history if in_history else finding.verdict
-        yield f"| {finding.capability} | {verdict} | {held} | {_prose(finding.reason)} |"
-
-
-def _prose(text: str) -> str:
-    """Return text on one line, escaped for Markdown."""
-    line = printable_line(" ".join(text.split()))
-    return _MARKUP.sub(r"\\\g<0>", "".join(_HTML.get(char, char) for char in line))
-
-
-def _counterexample(capability: str, example: Counterexample) -> Iterator[str]:
-    yield f"{capability}, shown by this answer, fed {_prose(example.chunking)}:"
-    yield from ("", *_fenced("text", example.answer), "", *_fenced("diff", "\n".join(diff(example))))
-
-
-def _fenced(language: str, text: str) -> Iterator[str]:
-    """Yield text in a code fence that is longer than any fence in the text."""
-    text = printable_lines(text)
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    yield from (fence + language, text, fence)
 
 
 def diff(example: Counterexample) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The reader of batches: every kind of row, in every kind of batch that needs no further library, and in other processes."""
+"""Tests of the reader with every kind of row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUSES = ["complete", "complete", "truncated", "malformed", "unreadable"]
 
 
 def test_reads_columns(reader):
-    """Each answer becomes what `Turn.parse` makes of it, in columns beside those that were there."""
+    """Parsed messages are added as columns, and existing columns are kept."""
     read = reader({"text": TEXTS, "id": [1, 2, 3, 4, 5]})
 
     assert read["id"] == [1, 2, 3, 4, 5]
@@ -30,7 +30,7 @@ def test_reads_columns(reader):
 
 
 def test_agrees_with_a_turn(template, reader):
-    """Columns hold the same message as a turn's parser gives."""
+    """The columns contain the same messages as `Turn.parse` returns."""
     turn = template.prepare([{"role": "user", "content": "Hello"}], tools=TOOLS)
     read = reader({"text": TEXTS[:4]})
 
@@ -40,7 +40,7 @@ def test_agrees_with_a_turn(template, reader):
 
 
 def test_says_what_is_wrong(reader):
-    """Warnings name the place, what was expected, and calls that are not whole."""
+    """Warnings contain the position, the expected text, and incomplete calls."""
     warnings = [json.loads(found) for found in reader({"text": TEXTS})["warnings"]]
 
     assert warnings[0] == warnings[1] == []
@@ -49,29 +49,24 @@ def test_says_what_is_wrong(reader):
     assert warnings[4] == ["text: expected the answer's text, found nothing"]
 
 
-def test_gives_structs(template):
-    """Calls come as structs where that is asked for."""
-    reader = Reader(template, tools=TOOLS, nested="structs")
-
-    (call,) = reader({"text": [CALL]})["tool_calls"][0]
-    assert (call["name"], call["arguments"], len(call["id"])) == ("get_weather", '{"city": "Paris"}', 9)
+def ids(calls: str) -> list[str]:
+    """Return the ids of calls in JSON."""
+    return [call["id"] for call in json.loads(calls)]
 
 
 def test_ids_are_the_same_in_every_run(template):
-    """Ids depend on the answer's text and the call's position alone, and differ with either."""
+    """Ids depend only on the answer's text and the call's position."""
     one = CALL + CALL
-    ids = [
-        [call["id"] for call in calls]
-        for _ in range(2)
-        for calls in Reader(template, tools=TOOLS, nested="structs")({"text": [one, CALL]})["tool_calls"]
+    found = [
+        ids(calls) for _ in range(2) for calls in Reader(template, tools=TOOLS)({"text": [one, CALL]})["tool_calls"]
     ]
 
-    assert ids[:2] == ids[2:]
-    assert len({id for found in ids for id in found}) == len(ids[0]) + len(ids[1])
+    assert found[:2] == found[2:]
+    assert len({id for row in found for id in row}) == len(found[0]) + len(found[1])
 
 
 def test_reads_other_columns(template):
-    """Columns may have other names, and what is added a prefix."""
+    """Columns can have other names, and additional columns can have a prefix."""
     reader = Reader(template, tools=TOOLS, text="generated_text", prefix="read_")
 
     assert (
@@ -83,18 +78,8 @@ def test_reads_other_columns(template):
     )
 
 
-def test_reads_rows(reader):
-    """A list of mappings comes back as one."""
-    rows = reader([{"text": PLAIN, "id": 1}, {"id": 2}])
-
-    assert [(row["id"], row["content"], row["status"]) for row in rows] == [
-        (1, "It rains.", "complete"),
-        (2, "", "unreadable"),
-    ]
-
-
 def test_prompt_opens_reasoning(reader):
-    """A row's prompt shows whether reasoning is open; without one, nothing is begun here."""
+    """A row's prompt shows whether reasoning is open."""
     read = reader({"text": ["rain?</think>\nYes"] * 2, "prompt": ["<|user|>\nx<|end|>\n<|assistant|>\n<think>", None]})
 
     assert (read["reasoning"][0], read["content"][0]) == ("rain?", "Yes")
@@ -102,7 +87,7 @@ def test_prompt_opens_reasoning(reader):
 
 
 def test_messages_are_rendered(template):
-    """A conversation stands for its prompt, with the template's variables, be it a list or JSON."""
+    """A conversation is rendered with the template's variables. It can be a list or JSON."""
     reader = Reader(template, tools=TOOLS, prefill="", thinking=True)
     asked = [{"role": "user", "content": "Rain?", "tool_calls": None}]
     read = reader({"text": ["rain?</think>\nYes"] * 3, "messages": [asked, json.dumps(asked), None]})
@@ -111,14 +96,14 @@ def test_messages_are_rendered(template):
 
 
 def test_variables_decide_what_is_begun(template):
-    """If a row shows no prompt, the prefill is that of the template with the given variables."""
+    """Without a prompt, the template's prefill is used."""
     read = [Reader(template, thinking=thinking)({"text": ["rain?</think>Yes"]}) for thinking in (True, False)]
 
     assert [batch["reasoning"] for batch in read] == [["rain?"], [""]]
 
 
 def test_last_message_is_the_answer(reader):
-    """Without a text, the content of the last message is read: servers without a parser record that."""
+    """Without a text, the content of the last message is parsed."""
     messages = [{"role": "user", "content": "Rain?"}, {"role": "assistant", "content": CALL}]
     read = reader({"messages": [messages, messages[:1]]})
 
@@ -127,9 +112,9 @@ def test_last_message_is_the_answer(reader):
 
 
 def test_calls_of_a_conversation_share_no_id(template):
-    """An id that the conversation has is not given again."""
-    reader = Reader(template, tools=TOOLS, nested="structs")
-    id = reader({"text": [CALL]})["tool_calls"][0][0]["id"]
+    """Ids of the conversation aren't reused."""
+    reader = Reader(template, tools=TOOLS)
+    (id,) = ids(reader({"text": [CALL]})["tool_calls"][0])
     call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": {"city": "Rome"}}}
     messages = [
         {"role": "user", "content": "Rain?"},
@@ -137,11 +122,11 @@ def test_calls_of_a_conversation_share_no_id(template):
         {"role": "tool", "tool_call_id": id, "content": "no"},
     ]
 
-    assert reader({"text": [CALL], "messages": [messages]})["tool_calls"][0][0]["id"] != id
+    assert ids(reader({"text": [CALL], "messages": [messages]})["tool_calls"][0]) != [id]
 
 
 def test_tools_of_a_row_win(reader):
-    """A row's own tools, as a list or JSON, decide what is a call there; malformed ones are that row's fault alone."""
+    """A row's own tools are used. If they're malformed, only that row is unreadable."""
     others = [{"type": "function", "function": {"name": "other"}}]
     read = reader({"text": [CALL] * 5, "tools": [others, json.dumps(others), None, "{", [{"name": 3}]]})
 
@@ -152,7 +137,7 @@ def test_tools_of_a_row_win(reader):
 
 
 def test_unknown_tools_may_have_any_name(template):
-    """Without tools, any name counts; with an empty list, none does."""
+    """Without tools, any name is a tool. With an empty list, no name is."""
     assert [Reader(template, tools=tools)({"text": [CALL]})["tool_calls"][0] != "[]" for tools in (None, [])] == [
         True,
         False,
@@ -160,7 +145,7 @@ def test_unknown_tools_may_have_any_name(template):
 
 
 def test_engine_says_that_an_answer_was_cut_off(reader):
-    """An answer that ended for its length is truncated, also outside calls."""
+    """An answer that reached the maximum length is truncated."""
     read = reader({"text": ["It rai", "It rains."], "finish_reason": ["length", "stop"]})
 
     assert read["status"] == ["truncated", "complete"]
@@ -168,24 +153,24 @@ def test_engine_says_that_an_answer_was_cut_off(reader):
 
 @pytest.mark.parametrize("value", [3, 1.5, b"bytes", ["a"], {"a": 1}, True, float("nan")])
 def test_no_value_raises(reader, value):
-    """Whatever is in a column, the row is unreadable and the others are read."""
+    """An unexpected value never raises, and doesn't affect other rows."""
     columns = ("text", "prompt", "messages", "tools")
     for name in columns:
-        rows = reader([{"text": PLAIN}, {"text": PLAIN, name: value}])
-        assert rows[0]["content"] == "It rains."
-        assert rows[1]["status"] in ("complete", "unreadable")
+        read = reader({"text": [PLAIN] * 2, name: [None if name != "text" else PLAIN, value]})
+        assert read["content"][0] == "It rains."
+        assert read["status"][1] in ("complete", "unreadable")
 
 
 def test_a_defect_is_told(reader):
-    """A defect of unrender costs one row, which says so."""
+    """A bug in unrender affects only one row, which reports the bug."""
     with patch("unrender.batch.reader.Parser.finish", side_effect=KeyError("x")):
-        (row,) = reader([{"text": PLAIN}])
+        row = reader({"text": [PLAIN]})
 
-    assert (row["status"], "defect of unrender" in row["warnings"]) == ("unreadable", True)
+    assert (row["status"], "defect of unrender" in row["warnings"][0]) == (["unreadable"], True)
 
 
 def test_warnings_are_bounded(reader):
-    """A hostile answer causes few warnings, each short."""
+    """A hostile answer causes a limited number of short warnings."""
     (found,) = reader({"text": ['<call name="get_weather">' * 500 + "x" * 5000]})["warnings"]
     warnings = json.loads(found)
 
@@ -194,7 +179,7 @@ def test_warnings_are_bounded(reader):
 
 
 def test_format_alone_renders_nothing(template):
-    """A format reads texts and prompts; rows with messages want a template."""
+    """A format parses rows with texts and prompts, but not rows with messages."""
     reader = Reader(template.format, tools=TOOLS)
     read = reader({"text": [CALL, CALL], "messages": [None, [{"role": "user", "content": "Rain?"}]]})
 
@@ -203,7 +188,7 @@ def test_format_alone_renders_nothing(template):
 
 
 def test_pickle_needs_no_analysis(reader):
-    """A pickled reader holds the derived format, so that a worker analyses nothing."""
+    """A pickled reader includes the format, so workers don't analyse."""
     sent = pickle.dumps(reader)
 
     with patch("unrender.analysis.derivation.analyze", side_effect=AssertionError("analysed")):
@@ -211,7 +196,7 @@ def test_pickle_needs_no_analysis(reader):
 
 
 def test_reads_numpy_like_arrays(reader):
-    """A column that is not a list gives its values by `tolist`."""
+    """Columns of arrays are converted with `tolist`."""
 
     class Array:
         def __len__(self):
@@ -223,21 +208,28 @@ def test_reads_numpy_like_arrays(reader):
     assert reader({"text": Array()})["content"] == ["It rains."]
 
 
-@pytest.mark.parametrize("batch", ["text", 3, [1]])
+@pytest.mark.parametrize("batch", ["text", 3, [{"text": "a"}]])
 def test_refuses_what_is_no_batch(reader, batch):
-    """A value that is not a batch is the caller's mistake."""
-    with pytest.raises(RequestError, match="batch: expected columns"):
+    """A batch that isn't a mapping is an error."""
+    with pytest.raises(RequestError, match="batch: expected a mapping of columns"):
         reader(batch)
 
 
-def test_refuses_unknown_forms_of_calls(template):
-    """A form of calls that does not exist is named."""
-    with pytest.raises(RequestError, match="nested: expected one of"):
-        Reader(template, nested="xml")
+def test_half_characters_can_be_stored(reader):
+    """Lone surrogates are replaced, so that Arrow can store every column."""
+    read = reader({"text": [r'<call name="get_weather">{"city": "\ud83d"}</call>', "\ud83d"]})
+
+    assert "".join(read["tool_calls"] + read["content"]).encode()
+    assert read["content"][1] == "\ufffd"
+
+
+def test_a_batch_without_known_columns_is_unreadable(reader):
+    """Rows without an answer are unreadable."""
+    assert reader({"id": [1, 2]})["status"] == ["unreadable"] * 2
 
 
 def test_takes_a_path(tmp_path):
-    """A template's file will do."""
+    """The source can be the path of a template."""
     path = tmp_path / "chat_template.jinja"
     path.write_text(TEMPLATE, encoding="utf-8")
 
@@ -245,23 +237,11 @@ def test_takes_a_path(tmp_path):
     assert isinstance(ChatTemplate.from_file(path), ChatTemplate)
 
 
-def test_arrow_batches(template):
-    """A table and a record batch of pyarrow come back as such, with typed columns; a column of the same name is replaced."""
+def test_arrow_stores_the_columns(reader):
+    """Every column has the type string."""
     pa = pytest.importorskip("pyarrow")
-    reader = Reader(template, tools=TOOLS, nested="structs")
-    for kind in (pa.table, pa.record_batch):
-        given = kind({"text": TEXTS, "content": [1, 2, 3, 4, 5]})
-        read = reader(given)
+    table = pa.table(reader(pa.table({"text": TEXTS, "content": [1, 2, 3, 4, 5]}).to_pydict()))
 
-        assert type(read) is type(given)
-        assert read.schema.names == ["text", "content", "reasoning", "tool_calls", "status", "warnings"]
-        assert read.column("status").to_pylist() == STATUSES
-        assert str(read.schema.field("tool_calls").type).startswith("list<")
-        assert read.column("tool_calls").to_pylist()[0][0]["arguments"] == '{"city": "Paris"}'
-
-
-def test_empty_arrow_batches_keep_their_types(reader):
-    """An empty batch has the same columns as a full one."""
-    pa = pytest.importorskip("pyarrow")
-
-    assert reader(pa.table({"text": pa.array([], pa.string())})).schema == reader(pa.table({"text": [PLAIN]})).schema
+    assert table.schema.names == ["text", "content", "reasoning", "tool_calls", "status", "warnings"]
+    assert table.column("status").to_pylist() == STATUSES
+    assert set(map(str, table.schema.types)) == {"string"}

@@ -1,4 +1,4 @@
-"""Commands, a row each in `commands.toml`: the words of the command line, the exit code, and what is said."""
+"""Tests of the commands in `commands.toml`, with their arguments, exit codes and output."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ T = "chat_template.jinja"
 
 @pytest.fixture
 def asked(run):
-    """Return a function that runs a command line in a folder that holds `files/` as well."""
+    """Return a function that runs a command in a folder with the contents of `files/`."""
     shutil.copytree(HERE / "files", ".", dirs_exist_ok=True)
     return lambda words, text="": run(*(T if word == "T" else word for word in shlex.split(words)), text=text)
 
 
 def check(said, expected):
-    """Look for what is expected: `^` at the beginning, `~` as a pattern, `!` nowhere; `==` is nothing at all."""
+    """Check each expected text: `^` at the start, `~` as a pattern, `!` nowhere. `==` means no output."""
     for part in expected:
         if part == "==":
             assert said == ""
@@ -54,18 +54,18 @@ def check(said, expected):
     ],
 )
 def test_a_command(asked, case):
-    """Each command ends with its code, and says what it has to; no line for people is too wide."""
+    """Each command returns its exit code and prints its output. No line for people is too wide."""
     result = asked(case["words"], case.get("in", ""))
 
     assert result.exit_code == case.get("code", 0), result.output
     check(result.stdout, case.get("out", ()))
     check(result.stderr, case.get("err", ()))
-    if re.match(r"(inspect|explain)(?!.*--(json|program))", case["words"]):
+    if re.match(r"(inspect|explain)(?!.*--json)", case["words"]):
         assert max(map(len, result.stdout.splitlines()), default=0) <= 80
 
 
 def test_an_answer_is_reproducible(asked):
-    """A seed gives an answer again, and another seed another; with --prompt, the prompt comes exactly."""
+    """The same seed gives the same answer, and --prompt prints the exact prompt."""
     one, again, other = (asked(f"preview T talk.json --json --seed {seed}").stdout for seed in (1, 1, 2))
 
     assert one == again != other
@@ -74,7 +74,7 @@ def test_an_answer_is_reproducible(asked):
 
 
 def test_chunks_keep_characters_whole():
-    """A character whose bytes arrive in two reads comes out whole."""
+    """A character is decoded if its bytes arrive in two reads."""
 
     class Slow(io.BytesIO):
         def read1(self, size=-1):
@@ -84,7 +84,7 @@ def test_chunks_keep_characters_whole():
 
 
 def test_explanations_are_bounded(asked):
-    """Of a very long text only the place where parsing stopped is shown."""
+    """Only the text around the position where parsing stopped is shown."""
     said = asked("explain T - --tools tools.json", "word " * 300 + '<call nome="get_weather">').stdout
 
     assert said.count("word") < 60
@@ -92,7 +92,7 @@ def test_explanations_are_bounded(asked):
 
 
 def test_a_format_is_kept(run):
-    """A printed format can be read back and compared with the template; the format in effect may be the user's own."""
+    """A printed format can be loaded again, and compared with its template."""
     Path("kept.json").write_text(run("format", "show", T).stdout, encoding="utf-8")
 
     assert Format.from_json(Path("kept.json").read_text(encoding="utf-8")).reasoning.end == "</think>"
@@ -100,7 +100,7 @@ def test_a_format_is_kept(run):
 
 
 def test_formats_in_effect_are_listed(asked, monkeypatch):
-    """The library's own and the user's are listed, each with its origin."""
+    """The library's and the user's formats are listed with their origins."""
     Path("formats").mkdir()
     Path("mine.json").rename("formats/mine.json")
     monkeypatch.setenv("UNRENDER_FORMATS", "formats")
@@ -112,11 +112,11 @@ def test_formats_in_effect_are_listed(asked, monkeypatch):
 
 @pytest.mark.parametrize("command", ["format show", "inspect", "lint", "verify", "parse", "format export", "explain"])
 def test_a_malformed_file_in_effect_ends_every_command(asked, monkeypatch, command):
-    """The sentence names file and field, and the exit code says that the input cannot be used."""
+    """The error names the file and the field, and the exit code is 2."""
     Path("formats").mkdir()
     Path("bad.json").rename("formats/bad.json")
     monkeypatch.setenv("UNRENDER_FORMATS", "formats")
-    # A text of its own: a process looks at the declared formats once for each template, and tests share a process.
+    # No other test loads this template. Declared formats are looked up only once per template and process.
     Path("t.jinja").write_text("{{ messages[-1].content }}{# not read by any other test #}", encoding="utf-8")
     result = asked(f"{command} t.jinja" + " cut.txt" * (command == "explain"))
 
@@ -125,7 +125,7 @@ def test_a_malformed_file_in_effect_ends_every_command(asked, monkeypatch, comma
 
 
 def test_a_configuration_keeps_what_else_is_in_it(asked):
-    """With --write the response template is put into the file beside what was there."""
+    """--write adds the response template to a file, and keeps the other fields."""
     result = asked("format export T --write config.json")
     config = json.loads(Path("config.json").read_text(encoding="utf-8"))
 
@@ -135,7 +135,7 @@ def test_a_configuration_keeps_what_else_is_in_it(asked):
 
 @pytest.mark.skipif(installed("transformers"), reason="transformers is installed")
 def test_a_check_without_transformers_says_what_is_missing(run):
-    """The check is not passed over in silence."""
+    """The error names the missing library."""
     result = run("format", "export", T, "--check")
 
     assert (result.exit_code, "needs transformers" in result.stderr) == (2, True)
@@ -143,7 +143,7 @@ def test_a_check_without_transformers_says_what_is_missing(run):
 
 @pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
 def test_response_templates_are_checked(asked):
-    """With --check and --declared, what transformers reads alike and differently is shown; the exit code says which."""
+    """--check and --declared compare the parsed messages, and set the exit code."""
     declared = {"start_anchor": "<|assistant|>\n", "fields": {"content": {"close": "<|end|>"}}}
     Path("own.json").write_text(json.dumps({"response_template": declared}), encoding="utf-8")
     checked, failed = asked("format export T --check"), asked("format export T --declared own.json")
@@ -167,7 +167,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms_of_recordings_are_read(asked, form):
-    """Lists and lines of strings, texts and an OpenAI server's chunks are the same recording."""
+    """All forms of a recording give the same result."""
     data = json.loads(asked("batch replay T - --json", FORMS[form]).stdout)
 
     assert data["message"] == {"role": "assistant", "content": "Hello", "reasoning_content": "Rain?"}

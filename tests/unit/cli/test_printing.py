@@ -1,4 +1,4 @@
-"""Whatever is handed to the module that prints, no character of it is obeyed, and a line stays a line."""
+"""Tests of printing: terminals never receive control characters from data, and a line stays a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = st.text(
 
 
 def printed(write, *arguments, **named) -> str:
-    """Return what a function prints into a pipe."""
+    """Return the text that a function prints into a pipe."""
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
         write(*arguments, **named)
@@ -34,7 +34,7 @@ def alive(text: str) -> set[str]:
 
 @given(HOSTILE, HOSTILE)
 def test_a_line_is_one_line(text, other):
-    """Lines, headings and remarks take one line, whatever they hold."""
+    """Lines, headings and remarks are always one line."""
     for said in (
         printed(terminal.print_line, text, (other, terminal.BOLD)),
         printed(terminal.remark, text),
@@ -46,18 +46,17 @@ def test_a_line_is_one_line(text, other):
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=3))
 def test_columns_hold_text_alone(rows):
-    """Rows, tables, blocks and columns break lines of their own, and obey none but those of a block."""
+    """Rows, tables and blocks contain no control characters except line breaks."""
     assert alive(printed(terminal.print_rows, rows)) == {"\n"}
     assert alive(printed(terminal.print_table, ["a", "b"], rows)) == {"\n"}
     texts = [(text, "") for row in rows for text in row]
     assert alive(printed(terminal.print_block, texts)) <= {"\n"}
-    assert alive(printed(terminal.print_columns, texts, texts[::-1])) <= {"\n"}
 
 
 @pytest.mark.slow
 @given(st.recursive(HOSTILE, lambda inner: st.lists(inner) | st.dictionaries(HOSTILE, inner), max_leaves=5))
 def test_json_keeps_its_value(value):
-    """JSON is read back as it was printed, half characters that are alone included."""
+    """Printed JSON has the same value, including lone surrogates."""
     said = printed(terminal.print_json, value)
 
     assert alive(said) == {"\n"}
@@ -65,14 +64,14 @@ def test_json_keeps_its_value(value):
 
 
 class Terminal(io.StringIO):
-    """A stream that somebody looks at."""
+    """A fake terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def test_documents_reach_pipes_exactly():
-    """Programs get a document unchanged, and a terminal gets it in printable form."""
+    """A document is unchanged in a pipe, and escaped on a terminal."""
     document, screen = "a\x1b\tb\nc", Terminal()
 
     with contextlib.redirect_stdout(screen):
@@ -84,7 +83,7 @@ def test_documents_reach_pipes_exactly():
 
 @pytest.mark.parametrize("length", [1, 79, 80, 81, 500])
 def test_blocks_are_folded(monkeypatch, length):
-    """A long line of a block is folded, and nothing of it is lost."""
+    """Long lines of a block are folded without loss."""
     monkeypatch.setenv("COLUMNS", "40")
 
     said = printed(terminal.print_block, [("x" * length, terminal.RED), ("y", "")], indent="  ")
@@ -96,7 +95,7 @@ def test_blocks_are_folded(monkeypatch, length):
 @pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_printing_takes_time_by_the_length():
-    """Very long lines, values and lists are printed in time linear in their length."""
+    """Printing takes linear time for very long lines, values and lists."""
     said = printed(terminal.print_block, [("x" * 3_000_000, "")])
     assert said.count("x") == 3_000_000
 
@@ -116,13 +115,13 @@ def test_printing_takes_time_by_the_length():
     ],
 )
 def test_an_excerpt_is_one_line(text, at, shown):
-    """A text is cut off around a place, and the column of that place is known."""
+    """An excerpt contains the text around a position, and the column of the position."""
     assert terminal.excerpt(text, at, 20) == shown
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_words_of_a_table_stay_whole(monkeypatch, columns):
-    """Words without room beside the numbers are printed below them; no word is broken."""
+    """On a narrow terminal, the last column is printed below the row, without breaking words."""
     monkeypatch.setenv("COLUMNS", str(columns))
     rules = "history-not-prefix-stable, special-tokens-injectable, reasoning-dropped-from-history"
 
@@ -132,32 +131,8 @@ def test_words_of_a_table_stay_whole(monkeypatch, columns):
     assert set(rules.split()) <= set(said.split())
 
 
-def test_texts_stand_beside_each_other(monkeypatch):
-    """Lines are folded at half the width, the shorter text ends first, and in a pipe nothing is coloured."""
-    monkeypatch.setenv("COLUMNS", "47")
-    left, right = [("same ", ""), ("x" * 20, terminal.RED)], [("same\nand more\n\nat the end\n\n", "")]
-
-    said = printed(terminal.print_columns, left, right, indent="  ")
-
-    assert said.splitlines() == [
-        "  same xxxxxxxxxxxxxxxx   same",
-        "  xxxx                    and more",
-        "",
-        "                          at the end",
-    ]
-
-
-def test_texts_stand_below_each_other_where_it_is_narrow(monkeypatch):
-    """A terminal that has no room for two columns shows one text after the other."""
-    monkeypatch.setenv("COLUMNS", "30")
-
-    said = printed(terminal.print_columns, [("left", "")], [("right", "")], indent="  ")
-
-    assert said.splitlines() == ["  left", "", "  right"]
-
-
 def terminal_of_80_columns(monkeypatch) -> io.StringIO:
-    """Make standard output one that says it is a terminal, and return it."""
+    """Replace standard output with a fake terminal, and return it."""
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
@@ -167,7 +142,7 @@ def terminal_of_80_columns(monkeypatch) -> io.StringIO:
 
 
 def test_verdicts_and_events_are_coloured_for_a_terminal(monkeypatch):
-    """A verdict has its colour with the reason, an event that of its part; the words are there all the same."""
+    """Verdicts and events are coloured."""
     stream = terminal_of_80_columns(monkeypatch)
     terminal.print_rows([("calls", "failed: no end"), ("text", "passed (8)"), ("name", "pass it")])
     terminal.print_event(ReasoningText("hm"))
@@ -179,9 +154,9 @@ def test_verdicts_and_events_are_coloured_for_a_terminal(monkeypatch):
     assert shown.endswith("\x1b[35mreasoning   'hm'\x1b[0m\n")
 
 
-def test_what_differs_is_coloured_for_a_terminal(monkeypatch):
-    """A terminal gets the styles, and columns that are as wide as without them."""
+def test_styles_of_a_block_reach_a_terminal(monkeypatch):
+    """Pieces of a block keep their styles on a terminal."""
     stream = terminal_of_80_columns(monkeypatch)
-    terminal.print_columns([("a", ""), ("b", terminal.RED)], [("a", ""), ("c", terminal.GREEN)])
+    terminal.print_block([("a", ""), ("b", terminal.RED)])
 
-    assert stream.getvalue() == "a\x1b[31mb\x1b[0m" + " " * 39 + "a\x1b[32mc\x1b[0m\n"
+    assert stream.getvalue() == "a\x1b[31mb\x1b[0m\n"

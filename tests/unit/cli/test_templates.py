@@ -1,4 +1,4 @@
-"""Commands that examine templates: what a person and a program get to see of formats, verdicts and findings."""
+"""Tests of `inspect`, `verify` and `lint`, in text and in JSON."""
 
 from __future__ import annotations
 
@@ -17,22 +17,15 @@ from unrender.cli.examining import examine
 
 
 @pytest.mark.slow
-def test_every_comparison_shows_something_of_its_own(run):
-    """No two comparisons show the same two renderings."""
-    names = {evidence["comparison"] for evidence in evidence_of(run)} - {""}
-    pages = {name: run("inspect", "chat_template.jinja", "--compare", name).stdout.splitlines()[2:] for name in names}
-
-    assert names >= {"R1", "R3", "C1", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A3"}
-    assert len(set(map(tuple, pages.values()))) == len(pages)
-
-
-@pytest.mark.slow
 def test_json_holds_both_sides_and_their_split(run):
-    """With --json, each comparison has two texts, and what of them is shared gives them again."""
-    for evidence in evidence_of(run):
+    """--json contains both texts of each comparison, split into common and different parts."""
+    found = evidence_of(run)
+    for evidence in found:
         split = evidence["split"]
         for side in ("left", "right"):
             assert split["prefix"] + split[side] + split["suffix"] == evidence[side]["text"]
+    names = {evidence["comparison"] for evidence in found}
+    assert names >= {"R1", "R3", "C1", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A3"}
 
 
 def evidence_of(run):
@@ -41,8 +34,8 @@ def evidence_of(run):
 
 @pytest.mark.slow
 def test_shows_a_counterexample(run):
-    """A failed check is shown with the answer that failed, and the exit code is 1."""
-    # A text has no quotes of its own, so one that ends in a quoted word looks like another.
+    """A failed check is shown with its answer, and the exit code is 1."""
+    # Texts aren't quoted, so a text that ends in a quoted word is ambiguous.
     Path("ambiguous.jinja").write_text(beside(__file__, "ambiguous.jinja"), encoding="utf-8")
 
     result = run("verify", "ambiguous.jinja")
@@ -54,7 +47,7 @@ def test_shows_a_counterexample(run):
 
 
 def two_of_them(run, command):
-    """Return what a command says of a folder with two templates."""
+    """Return the result of a command for a folder with two templates."""
     Path("many").mkdir()
     for name in ("one", "two"):
         shutil.copy("chat_template.jinja", f"many/{name}.jinja")
@@ -63,7 +56,7 @@ def two_of_them(run, command):
 
 @pytest.mark.slow
 def test_directory_gives_a_table(run):
-    """A directory of templates gives a line for each, and a sum."""
+    """The table has a row for each template, and a summary."""
     result = two_of_them(run, "verify")
 
     head, first, second, _, last = result.stdout.splitlines()
@@ -75,7 +68,7 @@ def test_directory_gives_a_table(run):
 
 @pytest.mark.slow
 def test_history_is_no_proof(run):
-    """A history that is written anew each time is shown as a diff, and does not fail."""
+    """A rewritten history is shown as a diff, but isn't a failure."""
     source = Path("chat_template.jinja").read_text(encoding="utf-8")
     Path("unstable.jinja").write_text(
         source.replace("{{- '<|end|>\\n' }}", "{{- '<|end|>\\n' if loop.last else '<|over|>\\n' }}"), encoding="utf-8"
@@ -90,31 +83,18 @@ def test_history_is_no_proof(run):
 
 
 @pytest.mark.slow
-def test_report_is_a_page_of_markdown(run):
-    """With --report, all is written to a file, beside what is printed."""
-    result = run("verify", "chat_template.jinja", "--report", "report.md")
-
-    page = Path("report.md").read_text(encoding="utf-8")
-    assert result.exit_code == 0
-    assert page.startswith("# What passed\n")
-    assert "| content | passed | 8 of 8 |  |" in page
-    assert run("verify", "chat_template.jinja", "--report", "no/where.md").exit_code == 2
-
-
-@pytest.mark.slow
 def test_bad_file_stops_nothing(run):
-    """In a folder, a file that is not a template is named in the table, the others are examined, and the exit code is 2."""
+    """An invalid template doesn't stop the other checks, and the exit code is 2."""
     Path("many").mkdir()
     Path("many/good.jinja").write_text(Path("chat_template.jinja").read_text(encoding="utf-8"), encoding="utf-8")
     Path("many/bad.jinja").write_text("{% for %}", encoding="utf-8")
 
-    result = run("verify", "many", "--samples", "1", "--report", "report.md")
+    result = run("verify", "many", "--samples", "1")
     data = json.loads(run("verify", "many", "--samples", "1", "--json").stdout)
 
     assert result.exit_code == 2
     assert "not examined: " in " ".join(result.stdout.split())
     assert result.stdout.splitlines()[-1] == "2 templates, 0 with failed checks, 1 not examined"
-    assert "\n| bad.jinja | " in Path("report.md").read_text(encoding="utf-8")
     assert data["many/good.jinja"]["passed"]
     assert "error" in data["many/bad.jinja"]
 
@@ -132,7 +112,7 @@ def test_nothing_left_exits_with_0(run):
 
 @pytest.mark.slow
 def test_directory_gives_a_table_of_findings(run):
-    """A directory of templates gives a line for each, and how often each rule was broken."""
+    """The table has a row for each template, with the number of findings."""
     result = two_of_them(run, "lint")
 
     head, *lines = result.stdout.splitlines()
@@ -142,7 +122,7 @@ def test_directory_gives_a_table_of_findings(run):
 
 
 def test_finding_names_its_severity_and_page(run):
-    """As data, a finding says how bad it is, and where its rule is explained."""
+    """A finding's JSON contains its severity and the page of its rule."""
     found = json.loads(run("lint", "chat_template.jinja", "--json").stdout)["chat_template.jinja"]
     pages = (Path(__file__).parents[3] / "docs/reference/lint.md").read_text(encoding="utf-8")
 
@@ -154,7 +134,7 @@ def test_finding_names_its_severity_and_page(run):
 
 
 def ask(name: str) -> str:
-    """Do what the name says, in another process."""
+    """Behave as the name says, in another process."""
     match name:
         case "hangs":
             time.sleep(60)
@@ -171,7 +151,7 @@ def ask(name: str) -> str:
 
 @pytest.mark.slow
 def test_each_name_has_its_outcome_in_order():
-    """A template that hangs, dies or fails stops nothing, and results keep the order of the names."""
+    """A template that hangs, crashes or fails doesn't stop the others. Results are in order."""
     names = ["one", "hangs", "fails", "two", "dies", "breaks", "three"]
 
     outcomes = examine(names, ask, timeout=5, jobs=2)
@@ -186,7 +166,7 @@ def test_each_name_has_its_outcome_in_order():
 
 
 def test_single_name_is_asked_here():
-    """One template without a limit needs no process, and what goes wrong is raised."""
+    """A single template without a time limit is checked in this process, and errors are raised."""
     assert examine(["one"], ask, timeout=None, jobs=2)[0].result == "ONE"
     with pytest.raises(TemplateError, match="no such luck"):
         examine(["fails"], ask, timeout=None, jobs=2)
@@ -194,7 +174,7 @@ def test_single_name_is_asked_here():
 
 @pytest.mark.slow
 def test_warnings_of_processes_are_escaped(capfd):
-    """Warnings of another process reach the terminal as text."""
+    """Warnings of other processes are escaped."""
     examine(["warns", "one"], ask, timeout=20, jobs=1)
 
     assert "warning: \\x1b[31mmind\n" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""A terminal's view: every command on a real pseudo-terminal, with ids, names, markers, paths and errors that attack it."""
+"""Tests of all commands on a pseudo-terminal, with hostile ids, names, markers, paths and errors."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from unrender import ChatTemplate
 
 SOURCES = str(Path(unrender.__file__).parents[1])
 HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\rFAKE\x1b[95m\ud800"
-"""A window's title, colours in 7 and 8 bits, text that runs backwards, a line separator, markup, and half a character."""
+"""A window title, 7-bit and 8-bit colours, bidi controls, a line separator, markup, and a lone surrogate."""
 ARRIVED = re.compile(r"\\(x1b|u001b)\\*\]0;pwned", re.IGNORECASE)
-"""The text of `HOSTILE` when it is shown instead of obeyed."""
+"""The escaped text of `HOSTILE`."""
 NOWHERE = HOSTILE[:-1]
-"""The same without half a character, which no command line can be given."""
+"""`HOSTILE` without the lone surrogate, which can't be passed on a command line."""
 FILE_NAME = os.fsdecode(b"\xff" + NOWHERE.replace("/", "").encode())
-"""The same with a byte that is not text."""
+"""`NOWHERE` as a file name with an invalid byte."""
 OWN_STYLES = re.compile(r"\x1b\[((0|1|2|3[12356]|1;36)m|2K|1A|\?25[lh])")
-"""The codes that the command line itself writes, those of its progress included; `HOSTILE` asks for another."""
+"""Codes that the command line and its progress bar write. `HOSTILE` contains another code."""
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 IN_JINJA = "".join(char if char.isalnum() else f"\\u{ord(char):04x}" for char in HOSTILE.replace("\ud800", ""))
 MARKED = beside(__file__, "marked.jinja").replace("EVIL", IN_JINJA)
-# Beside a call, content is written where reasoning belongs: no parser can tell them apart.
+# Content of an answer with a call looks like reasoning, so the template is ambiguous.
 AMBIGUOUS = MARKED.replace(
     "{{- message.content }}\n",
     "{{- message.content }}\n{%- if message.tool_calls and message.content %}{{ 'EVIL' ~ message.content }}{% endif %}\n"
@@ -47,7 +47,7 @@ TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": 
 CALL = f'<call {NOWHERE} name="get_weather" id="{NOWHERE}">{{"city": {NOWHERE}}}</call><call {NOWHERE} name="{NOWHERE}" id="1">{{}}</call>'
 
 
-# Runs one command after the other, each with its text on standard input: an interpreter for each would take minutes.
+# Runs all commands in one interpreter, because starting one for each would take minutes.
 DRIVER = """
 import io, json, sys
 from unrender.cli.commands import app
@@ -61,7 +61,7 @@ for arguments, text in json.load(sys.stdin):
 
 
 def on_terminal(*program: str, text: str = "", **environment: str) -> str:
-    """Run Python with a pseudo-terminal as both its outputs, and return what the terminal was sent."""
+    """Run Python on a pseudo-terminal, and return the text that the terminal received."""
     ours, theirs = os.openpty()
     env = {**os.environ, "PYTHONPATH": SOURCES, "TERM": "xterm-256color", "COLUMNS": "80", **environment}
     process = subprocess.Popen([sys.executable, *program], stdin=subprocess.PIPE, stdout=theirs, stderr=theirs, env=env)
@@ -97,7 +97,7 @@ M = "marked.jinja"
 
 
 def meant(words: str) -> str:
-    """Return words with the texts that they name."""
+    """Replace the names of texts in the arguments."""
     return re.sub(rf"\b({'|'.join(SAID)})\b", lambda found: SAID[found[1]], words)
 
 
@@ -105,14 +105,14 @@ COMMANDS = [([meant(word) for word in words.split(" ")], meant(text)) for words,
 
 
 def alive(seen: str) -> set[str]:
-    """Return the characters that a terminal obeys or that deceive its reader, beyond the command line's own."""
+    """Return the control and format characters that the command line didn't write itself."""
     own = OWN_STYLES.sub("", seen)
     return {repr(char) for char in own if unicodedata.category(char) in ALIVE and char not in "\r\n"}
 
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
-    """Fill a folder with templates, tools, outputs and chunks that attack whoever prints them."""
+    """Create a folder with hostile templates, tools, outputs and chunks."""
     folder = tmp_path_factory.mktemp("attacked")
     hostile = [{"type": "function", "function": {"name": NOWHERE, "parameters": {"type": "object"}}}]
     unenforced = {"name": "f", "parameters": {"properties": {NOWHERE: {"not": {}}}}}
@@ -137,14 +137,14 @@ def attacked(tmp_path_factory):
 
 @pytest.fixture
 def folder(attacked, monkeypatch):
-    """Work in the folder that attacks."""
+    """Change to the folder with the hostile files."""
     monkeypatch.chdir(attacked)
     return attacked
 
 
 @pytest.fixture(scope="module")
 def seen(attacked, request):
-    """Return what the terminal was sent by each of the commands that are asked, by its number."""
+    """Return the text that the terminal received from each selected command, by its number."""
     cases = [item.callspec.params for item in request.session.items if "seen" in getattr(item, "fixturenames", ())]
     asked = sorted(case["index"] for case in cases)
     with pytest.MonkeyPatch.context() as patch:
@@ -159,7 +159,7 @@ def seen(attacked, request):
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(COMMANDS)), ids=lambda index: ROWS["attacked"][index][0])
 def test_nothing_from_outside_is_obeyed(seen, index):
-    """No command sends a terminal anything but text, whatever its inputs hold; what attacked is shown."""
+    """Hostile input is escaped on a terminal."""
     assert alive(seen[index]) == set()
     assert "\rFAKE" not in seen[index]  # The command line's own carriage returns end lines and begin the progress.
     assert ARRIVED.search(seen[index])
@@ -168,28 +168,16 @@ def test_nothing_from_outside_is_obeyed(seen, index):
 
 @pytest.mark.slow
 def test_styles_are_the_command_lines_own(folder):
-    """With colours, the terminal is sent the command line's own codes and no others."""
+    """With colours, the terminal receives only the command line's own codes."""
     seen = on_terminal("-m", "unrender", "inspect", M, NO_COLOR="")
 
     assert OWN_STYLES.search(seen)
     assert alive(seen) == set()
 
 
-@pytest.mark.slow
-def test_plain_means_no_codes_and_no_progress(folder):
-    """With --plain, before or after the command, a terminal is sent what a file would be."""
-    words = ["verify", M, "--samples", "1"]
-    text = json.dumps([(["--plain", *words], ""), ([*words, "--plain"], "")])
-    before, after, _ = on_terminal("-c", DRIVER, text=text, NO_COLOR="").split("<<over>>\r\n")
-
-    assert "\x1b" not in before
-    assert "\r" not in before.replace("\r\n", "")
-    assert before == after
-
-
 @pytest.mark.parametrize("words", ROWS["unusable"])
 def test_unusable_input_is_one_line(run, words):
-    """A path, a number or a nesting beyond all measure ends in one line on standard error and exit code 2."""
+    """Extremely long or deep input ends with one line on standard error, and exit code 2."""
     Path(M).write_text("{{ messages[-1].content }}", encoding="utf-8")
     Path("deep.json").write_text(DEEP, encoding="utf-8")
     Path("digits.json").write_text(f"[{'9' * 5000}]", encoding="utf-8")
@@ -206,7 +194,7 @@ def test_unusable_input_is_one_line(run, words):
 
 
 def test_defect_is_one_line(run, monkeypatch):
-    """An exception that nobody expected is a line with its name and exit code 3, not a traceback."""
+    """An unexpected exception is one line without a traceback, with exit code 3."""
     monkeypatch.setattr("unrender.cli.format.load", lambda _, name: {}["\x1b[31m"])
 
     result = run("format", "show", "chat_template.jinja")
@@ -218,7 +206,7 @@ def test_defect_is_one_line(run, monkeypatch):
 
 @pytest.mark.slow
 def test_reader_that_leaves_early_is_no_error(folder):
-    """Output into a pipe that closes ends quietly."""
+    """A closed pipe isn't reported."""
     command = [sys.executable, "-m", "unrender", "inspect", M]
     done = subprocess.run(
         f"{' '.join(command)} | true",
@@ -233,16 +221,16 @@ def test_reader_that_leaves_early_is_no_error(folder):
 
 @pytest.mark.slow
 def test_encoding_that_lacks_characters_is_no_error(folder):
-    """Characters that the output's encoding lacks are written as their numbers, and JSON stays JSON."""
+    """Characters that the encoding lacks are escaped, and JSON stays valid."""
     commands = [("inspect", M), ("format", "show", M), ("parse", M, "--stream", "--json")]
     done = subprocess.run(
         [sys.executable, "-c", DRIVER],
         input=json.dumps([(words, "«é»😀") for words in commands]).encode(),
         capture_output=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": SOURCES, "PYTHONIOENCODING": "ascii"},
+        env={**os.environ, "PYTHONPATH": SOURCES, "PYTHONIOENCODING": "latin-1"},
     )
-    inspected, shown, parsed, _ = done.stdout.decode("ascii").split("<<over>>\n")
+    inspected, shown, parsed, _ = done.stdout.decode("latin-1").split("<<over>>\n")
 
     assert inspected
     assert json.loads(shown)
@@ -250,14 +238,14 @@ def test_encoding_that_lacks_characters_is_no_error(folder):
 
 
 def test_version_and_help_are_at_hand(run):
-    """The version is that of the package, and -h helps with every command."""
+    """--version prints the package's version, and every command accepts -h."""
     assert run("--version").stdout == f"unrender, version {unrender.__version__}\n"
     assert run("-h").stdout == run("--help").stdout == run().stdout
     assert run("parse", "-h").exit_code == 0
 
 
 def test_help_has_at_most_thirteen_commands_in_sections(run):
-    """The top of the help fits a reader's head."""
+    """The help lists at most thirteen commands."""
     text = run("--help").stdout
 
     names = command_line.COMMANDS.list_commands(click.Context(command_line.COMMANDS))
@@ -268,7 +256,7 @@ def test_help_has_at_most_thirteen_commands_in_sections(run):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell):
-    """The script that a shell sources is printed, and commands and files are offered."""
+    """The completion script is printed, and commands and files are completed."""
 
     def completed(what: str, words: str = "", at: str = "") -> str:
         env = {"_UNRENDER_COMPLETE": f"{shell}_{what}", "COMP_WORDS": words, "COMP_CWORD": at}
@@ -282,7 +270,7 @@ def test_shells_are_told_how_to_complete(shell):
 
 
 def test_decisions_are_told_when_asked_for(run):
-    """With --verbose, before or after the command, each decision is a line on standard error; else there is none."""
+    """--verbose prints each decision on standard error."""
     source = Path("chat_template.jinja").read_text(encoding="utf-8")
     Path("new.jinja").write_text("{# not analysed before in this process #}" + source, encoding="utf-8")
     told = run("format", "show", "new.jinja", "--verbose")
@@ -293,7 +281,7 @@ def test_decisions_are_told_when_asked_for(run):
 
 
 def test_what_others_log_is_escaped(run, monkeypatch):
-    """A warning that another library logs is a line of text, and no traceback."""
+    """Log records of other libraries are printed as one escaped line without a traceback."""
 
     def load(source, **_):
         try:
@@ -308,7 +296,7 @@ def test_what_others_log_is_escaped(run, monkeypatch):
 
 
 def test_error_of_a_hub_is_one_line(run, monkeypatch):
-    """An error of a hub's client in many lines is printed in one."""
+    """A multi-line error of the hub is printed on one line."""
 
     class Hub:
         @staticmethod

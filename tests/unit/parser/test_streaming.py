@@ -366,7 +366,7 @@ def test_what_may_come_and_what_reads_it() -> None:
     expected = parser.expected()
     assert "'{'" in expected[0]
     assert parser.expected() == expected
-    assert parser._program_listing is Parser(JSON_ENVELOPE.format, REQUEST)._program_listing
+    assert parser._machine.program is Parser(JSON_ENVELOPE.format, REQUEST)._machine.program
 
     assert any(isinstance(event, ToolCallStarted) for event in parser.feed('{"name": "now", "arguments": {}}'))
 

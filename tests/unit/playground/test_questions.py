@@ -1,15 +1,17 @@
-"""Requests of the page: every response is JSON, and an invalid request gets its error in the response."""
+"""Tests of the page's requests. Every response is JSON, and an invalid request returns an error."""
 
 from __future__ import annotations
 
+import importlib
 import json
+import shlex
 from importlib.resources import files
-from pathlib import Path
 
 import command_line
 import pytest
 from cases import cases
 
+from unrender.integrations.rendered import TEMPLATE
 from unrender.playground import QUESTIONS, answer, questions
 
 SOURCE = (
@@ -39,14 +41,14 @@ def asked(question, **fields):
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_has_an_answer_in_json(question):
-    """With a good template each question is answered, in plain JSON."""
+    """Every request returns JSON for a valid template."""
     other = {"source": "{{ messages[0].content }}"}
 
     assert "error" not in asked(question, output=CALL, before=ASKED, after=other)
 
 
 def test_the_format_is_a_row_of_parts():
-    """An answer's picture is its markers and the slots between them; each names the field that it comes from."""
+    """A picture consists of markers and slots with their fields."""
     (row,) = asked("format")["pictures"]
 
     assert [(part["text"], part["role"]) for part in row][:4] == [
@@ -61,17 +63,20 @@ def test_the_format_is_a_row_of_parts():
 @pytest.mark.parametrize(
     ("source", "facts"),
     [
-        (SOURCE, ["reasoning: optional", "calls: JSON, several"]),
-        ("{{ messages[0].content }}", ["no reasoning", "calls: not in the template"]),
+        (
+            SOURCE,
+            ["reasoning: optional, in <think>…</think>", "calls: JSON in <call>, several per answer; no call ids"],
+        ),
+        ("{{ messages[0].content }}", ["reasoning: not in the template", "calls: not in the template"]),
     ],
 )
 def test_facts_say_the_format_in_a_few_words(source, facts):
-    """Reasoning and calls, with their number."""
+    """The facts describe reasoning and calls."""
     assert answer("format", {"source": source})["facts"] == facts
 
 
 def test_evidence_has_both_renderings():
-    """Evidence has two renderings: their common beginning, the text that each has alone, their common end."""
+    """Evidence has two renderings, split into their common start, their different parts and their common end."""
     found = next(item for item in asked("format")["evidence"] if item["name"] == "R1")
     split = found["split"]
 
@@ -80,7 +85,7 @@ def test_evidence_has_both_renderings():
 
 
 def test_the_prompt_shows_what_the_model_wrote():
-    """Of a rendered conversation, the model's own words, and where the generation prompt begins."""
+    """The response contains the ranges that the model wrote, and the start of the generation prompt."""
     found = asked("prompt")
     ((start, end),) = found["written"]
 
@@ -90,17 +95,17 @@ def test_the_prompt_shows_what_the_model_wrote():
 
 @cases
 def test_the_first_sample_shows_all_that_the_template_writes(fields, written):
-    """A legible answer has reasoning, content and a call, as far as the template writes them and there is a tool."""
+    """A legible answer has reasoning, content and a call, if the template supports them."""
     assert asked("sample", legible=True, **fields)["output"] == written
 
 
 def test_random_samples_say_something():
-    """Of a few random answers the richest is shown: none of these is empty."""
+    """The longest of a few random answers is returned, so none is empty."""
     assert all(asked("sample", seed=seed)["output"] for seed in range(0, 40, 4))
 
 
 def test_a_format_that_no_rendering_shows_is_an_error():
-    """A template that never renders has no format; the reason is said."""
+    """The error for a template that never renders contains the reason."""
     found = answer("format", {"source": "{{ raise_exception('not today') }}"})
 
     assert list(found) == ["error"]
@@ -109,7 +114,7 @@ def test_a_format_that_no_rendering_shows_is_an_error():
 
 
 def test_a_proof_is_made_check_by_check():
-    """The page asks for one check after the other; a name that is none is refused."""
+    """A single check can be requested, and an unknown name is an error."""
     (found,) = asked("checks", check="content")["findings"]
 
     assert (found["capability"], found["verdict"]) == ("content", "passed")
@@ -117,22 +122,34 @@ def test_a_proof_is_made_check_by_check():
     assert asked("checks", check="dance")["error"].startswith("check: expected one of content, ")
 
 
-@pytest.mark.parametrize("name", ["vLLM", "SGLang", "llama-server"])
-def test_commands_are_those_that_the_command_line_prints(name, tmp_path, monkeypatch):
-    """The page's commands for an engine are those that `unrender engine-args` prints for a template's file."""
+def engine_lines(name: str) -> list[str]:
+    """Return the page's commands for an engine."""
     uses = json.loads(files("unrender.playground").joinpath("page", "uses.json").read_text())
-    (lines,) = [use["lines"] for use in uses if use["name"] == name]
-    monkeypatch.chdir(tmp_path)
-    Path("chat_template.jinja").write_text(SOURCE)
-    printed = map(
-        str.strip, command_line.run("engine-args", "chat_template.jinja", "--engine", name.lower()).stdout.splitlines()
-    )
+    return next(use["lines"] for use in uses if use["name"] == name)
 
-    assert set(lines) - {"pip install unrender", "pip install 'unrender[cli,gateway]'"} <= set(printed)
+
+@pytest.mark.parametrize("engine", ["vLLM", "SGLang"])
+def test_the_page_names_the_plug_in_as_it_is_registered(engine):
+    """The flags name the parsers by the plug-in's own name, and the variable is the one that the plug-in reads."""
+    name = importlib.import_module(f"unrender.integrations.{engine.lower()}").NAME
+    command = engine_lines(engine)[-1]
+
+    assert command.startswith(f"{TEMPLATE}=chat_template.jinja ")
+    assert command.endswith(f"--tool-call-parser {name} --reasoning-parser {name}")
+
+
+@pytest.mark.parametrize("name", ["llama-server", "Gateway, without a model"])
+def test_the_page_serves_with_commands_that_exist(name):
+    """The command line takes the page's commands."""
+    (words,) = [shlex.split(line)[1:] for line in engine_lines(name) if line.startswith("unrender ")]
+    app = command_line.COMMANDS
+    whole = app.make_context("unrender", list(words), resilient_parsing=True)
+
+    assert app.get_command(whole, "serve").make_context("serve", words[1:], parent=whole)
 
 
 def test_reading_is_a_film():
-    """Every chunk is a step: how far the output was fed, how far its meaning is certain, and what came out."""
+    """Each chunk is a step with its position, the position up to which the meaning is certain, and the events."""
     found = asked("read", output=f"Look: {CALL}<|end|>", chunk=1)
     steps = found["steps"]
     deltas = [delta for step in steps for delta in step["deltas"]]
@@ -145,7 +162,7 @@ def test_reading_is_a_film():
 
 
 def test_a_format_is_compared_with_a_template():
-    """Either side of a comparison may be a format instead of a template."""
+    """A format can be compared with a template."""
     kept = asked("format")["format"]
     kept["turn"]["end"] = "<other>"
     found = asked("compare", before={"format": kept}, after={"source": SOURCE})
@@ -156,7 +173,7 @@ def test_a_format_is_compared_with_a_template():
 
 
 def test_what_is_not_enforced_is_a_warning():
-    """A schema's keyword that no grammar holds is named beside the grammar."""
+    """A schema keyword that the grammar can't enforce is a warning."""
     tool = {
         "type": "function",
         "function": {
@@ -171,7 +188,7 @@ def test_what_is_not_enforced_is_a_warning():
 
 @cases
 def test_what_is_wrong_is_said(question, fields, named):
-    """A question that cannot be answered gives a sentence that names the field, and nothing else."""
+    """An invalid request returns only an error that names the field."""
     found = asked(question, **fields)
 
     assert list(found) == ["error"]
@@ -183,7 +200,7 @@ def test_what_is_wrong_is_said(question, fields, named):
     [("format", "source", "expected at most", 1_000_000), ("explanation", "output", "expected at most", 100_000)],
 )
 def test_what_is_too_long_is_said(question, field, named, most):
-    """A text has a bound, which the sentence names."""
+    """The error for a text that is too long names the limit."""
     found = asked(question, **{field: "x" * (most + 1)})
 
     assert list(found) == ["error"]
@@ -192,7 +209,7 @@ def test_what_is_too_long_is_said(question, field, named, most):
 
 @pytest.mark.slow
 def test_a_template_that_never_ends_is_stopped():
-    """A hostile template costs its budget and gives an error."""
+    """A template that exceeds its limits returns an error."""
     found = answer(
         "prompt", {"source": "{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}"}
     )
@@ -206,14 +223,14 @@ TURN = {
 
 
 def film(**fields):
-    """Return the film of an output, and how far each of its steps was fed."""
+    """Return the steps of an output, and the position of each step."""
     shown = answer("read", {**TURN, **fields})
     return shown, [step["fed"] for step in shown["steps"]]
 
 
 @cases
 def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps):
-    """Chunks have at least a character, the last step is the end; a long output is fed in larger chunks."""
+    """Chunks have at least one character, and a long output has larger chunks."""
     monkeypatch.setattr(questions, "MAX_PIECES", most)
     shown, fed = film(output="abcde", chunk=chunk)
 
@@ -223,7 +240,7 @@ def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps)
 
 @pytest.mark.parametrize(("most", "steps"), [(9, [1, 3, 6, 6]), (3, [1, 3, 6, 6]), (2, [3, 6, 6]), (1, [6, 6])])
 def test_a_recorded_stream_keeps_its_chunks(monkeypatch, most, steps):
-    """Neighbours are joined where there are too many."""
+    """Adjacent chunks are joined if there are too many."""
     monkeypatch.setattr(questions, "MAX_PIECES", most)
     shown, fed = film(chunks=["a", "bc", "def"])
 
@@ -231,7 +248,7 @@ def test_a_recorded_stream_keeps_its_chunks(monkeypatch, most, steps):
 
 
 def test_what_a_film_shows():
-    """Events with their kind, the roles of the whole, and the message; what may begin a marker is not settled yet."""
+    """The response contains events, roles and the message. The start of a possible marker isn't settled."""
     shown, _ = film(output="Hi<|end|>", chunk=100)
 
     assert shown["message"] == {"role": "assistant", "content": "Hi"}

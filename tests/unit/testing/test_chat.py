@@ -1,4 +1,4 @@
-"""The builder: cases that hold pass, and cases that do not hold say why."""
+"""Tests of cases that pass, and of the reports of cases that fail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_answer_that_means_what_is_expected_passes(case):
 
 
 def test_an_answer_with_its_end_of_turn_passes(case):
-    """The end of turn belongs to no message, and to no grammar."""
+    """The end marker of a turn isn't part of the message."""
     case.output("Hello!<|end|>").expect(content="Hello!")
 
 
@@ -60,18 +60,18 @@ def test_an_answer_that_means_something_else_fails(case, expected):
 
 
 def test_a_failure_says_all_that_is_needed(case):
-    """The difference, the split, the events so far and the expectation that would have held are shown."""
+    """The report contains the difference, the split, the events so far, and an expectation that would pass."""
     text = failure(case.output(OUTPUT).expect, reasoning="rain?", content="I look.")
 
-    assert "- 'I look.'" in text
-    assert '+ "I\'ll look."' in text
+    assert "-     content='I look.'," in text
+    assert '+     content="I\'ll look.",' in text
     assert "split     none, the whole output at once" in text
     assert "ToolCallStarted(index=0," in text
-    assert "tool_calls=[call('get_weather', city='Paris')]," in text
+    assert "tool_calls=[call('get_weather', {'city': 'Paris'})]," in text
 
 
 def test_a_failure_shows_controls_and_prints_none():
-    """Text that attacks a terminal is printable in the report."""
+    """Control characters are escaped in the report."""
     template = ChatTemplate.from_string(
         "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
     )
@@ -83,28 +83,28 @@ def test_a_failure_shows_controls_and_prints_none():
 
 
 def test_a_deviation_has_to_be_tolerated_explicitly(case):
-    """Output that only the lenient parser reads fails an ordinary expectation, and the report says what to do."""
+    """Output that only the lenient parser accepts fails without `tolerated`."""
     cut_off = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
     expected = {"content": cut_off, "failed_calls": [broken_call("get_weather", '{"city": "Par')]}
 
     text = failure(case.output(cut_off).expect, **expected)
 
     assert "the strict parser rejects it" in text
-    assert "expect_tolerated" in text
-    case.output(cut_off).expect_tolerated(**expected)
+    assert "pass tolerated=True" in text
+    case.output(cut_off).expect(**expected, tolerated=True)
 
 
 @NEEDS_ENGINE
 def test_nothing_is_tolerated_without_need(case):
-    """An answer as the format has it is not a deviation."""
-    text = failure(case.output("Hello!").expect_tolerated, content="Hello!")
+    """With `tolerated`, an output that follows the format fails."""
+    text = failure(case.output("Hello!").expect, content="Hello!", tolerated=True)
 
     assert "nothing to tolerate" in text
 
 
 @NEEDS_ENGINE
 def test_what_the_grammars_forbid_fails(case):
-    """A value that the tool's schema does not allow is read, but no constrained model could write it."""
+    """A value that the tool's schema doesn't allow fails, because the grammars reject it."""
     wrong = CALL.replace('"Paris"', "7")
 
     text = failure(case.output(wrong).expect, tool_calls=[call("get_weather", city=7)])
@@ -114,14 +114,14 @@ def test_what_the_grammars_forbid_fails(case):
 
 @NEEDS_ENGINE
 def test_layout_is_no_matter_of_grammars(case):
-    """A line break that a grammar would not write is read, and the same message can be written."""
+    """An extra line break passes, because a grammar allows the same message."""
     loose = CALL.replace("\n", "\n\n")
 
     case.output(loose).expect(tool_calls=[call("get_weather", city="Paris")])
 
 
 def test_the_prompt_decides_what_is_open():
-    """Variables of the template and the conversation reach the prompt, after which the output is read."""
+    """The prompt of the conversation determines whether reasoning is open."""
     template = ChatTemplate.from_file(TEMPLATES / "forced-open.jinja")
 
     Chat()(template).given([{"role": "user", "content": "Why?"}]).output("so\n</think>\n\nThus.").expect(
@@ -130,12 +130,12 @@ def test_the_prompt_decides_what_is_open():
 
 
 def test_an_output_must_be_given(case):
-    """A case without an output is a mistake of the test, not an empty answer."""
+    """A case without an output is an error."""
     assert "call output(…)" in failure(case.expect)
 
 
 def test_mistakes_of_the_test_are_named(case):
-    """A missing template and a malformed request are the library's own errors."""
+    """A missing template and a malformed request raise the library's errors."""
     with pytest.raises(TemplateError, match=r"nowhere\.jinja"):
         Chat([TEMPLATES])("nowhere.jinja")
     with pytest.raises(RequestError, match="tool_choice"):
@@ -143,7 +143,7 @@ def test_mistakes_of_the_test_are_named(case):
 
 
 def test_unfinished_cases_are_known():
-    """A case is unfinished until expect is reached, whether it holds or not."""
+    """A case is unfinished until `expect` is called."""
     chat = Chat([TEMPLATES])
     finished, unfinished = chat("plain.jinja").output("Hi"), chat("plain.jinja").output("Hi")
 
