@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from unrender.gateway.config import Config
     from unrender.gateway.telemetry import Telemetry
 
-_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
-_ALONE = ("sampler", "transformers")
-"""Backends without a URL."""
+_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
 _NAMING = {
     "example_model": "--example-model",
     "path": "--gguf",
@@ -154,24 +152,17 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
     here = engine in ("--example-model", "--gguf")
     if here and others:
         raise click.UsageError(f"{engine} can't be combined with {others[0]}")
-    kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
-    if "threads" in given and not here and kind != "transformers":
-        raise click.UsageError(
-            "--threads needs a model in this process: --gguf, --example-model or --backend transformers"
-        )
+    kind = given.get("backend") or ("llama-server" if "url" in given else "sampler")
+    if "threads" in given and not here:
+        raise click.UsageError("--threads needs a model in this process: --gguf or --example-model")
     if "example_model" in given:
         given = _example(given)
     if "path" in given:
         return {**given, "backend": "gguf", "aliases": "*"}
-    if kind in _ALONE:
+    if kind == "sampler":
         if "url" in given:
             raise click.UsageError(f"--backend {kind} takes no URL; for the engine at this URL use e.g. --backend vllm")
-        if kind == "sampler":
-            return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
-        if "template" not in given:
-            raise click.UsageError("--backend transformers needs --model, a directory or a hub id")
-        own = {name: value for name, value in given.items() if name != "template"}
-        return {**own, "backend": kind, "path": given["template"], "aliases": "*"}
+        return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
     if "url" not in given:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
@@ -194,13 +185,6 @@ def _example(given: Mapping[str, Any]) -> dict[str, Any]:
         remark(failure.message)
     own.pop("threads", None)
     return {**own, "backend": "sampler"}
-
-
-def _in_this_process(model: str | None) -> str:
-    """Return the backend for running without an engine. This is transformers if there are weights, and otherwise the sampler."""
-    folder = Path(model or "")
-    weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
-    return "transformers" if weights else "sampler"
 
 
 def _describe(config: Config) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -26,7 +26,6 @@ from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sglang import SGLang
-from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Settings, texts, wrong
@@ -37,8 +36,6 @@ __all__ = ["read", "read_file"]
 
 Wait = Annotated[float, Field(ge=0.01, le=1e9)]
 """Time in seconds."""
-Threads = Annotated[int, Field(ge=0, le=1024)]
-"""Number of threads; 0 means one less than the number of cores."""
 Many: Any = Field(max_length=10_000)
 """Limits the number of models, keys and aliases in a file."""
 
@@ -200,7 +197,8 @@ class _Gguf(_Model):
     path: Name
     context: Annotated[int, Field(ge=0, le=10**9)] = 0
     slots: Annotated[int, Field(ge=1, le=1024)] = SLOTS
-    threads: Threads = 0
+    threads: Annotated[int, Field(ge=0, le=1024)] = 0
+    """Number of threads; 0 means one less than the number of cores."""
 
     def engine(self, where: str) -> Backend:  # noqa: ARG002
         url, process = start(self.path, context=self.context, slots=self.slots, threads=self.threads)
@@ -210,26 +208,12 @@ class _Gguf(_Model):
         return ChatTemplate.from_file(self.path)
 
 
-class _Transformers(_Model):
-    path: Name
-    device: str = ""
-    masks: Literal["", "llguidance", "xgrammar"] = ""
-    threads: Threads = 0
-
-    def engine(self, where: str) -> Backend:  # noqa: ARG002
-        return load(self.path, device=self.device, masks=self.masks, threads=self.threads)
-
-    def own_template(self) -> ChatTemplate:
-        return ChatTemplate.from_pretrained(self.path)
-
-
 _STORED = 10**9
 """Default of `limits.store_bytes` if `store` is set."""
 BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
     "gguf": _Gguf,
-    "transformers": _Transformers,
     "vllm": _Vllm,
     "sglang": _Sglang,
     "openai": _OpenAI,
@@ -250,7 +234,7 @@ _TWINS: Mapping[str, str] = {
     "shutdown_timeout": "--shutdown-timeout",
     "url": "URL",
     "template": "--model",
-    "path": "--gguf or --model",
+    "path": "--gguf",
     "key_env": "UNRENDER_ENGINE_KEY",
 }
 """Settings and their command-line options."""
