@@ -30,7 +30,6 @@ from unrender.verify import verify
 
 if TYPE_CHECKING:
     from unrender.gateway.config import Config
-    from unrender.gateway.telemetry import Telemetry
 
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
 _NAMING = {
@@ -43,7 +42,6 @@ _NAMING = {
 """Options that name an engine, by parameter. The first two options can't be combined with any other."""
 _SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
 _KEY = "UNRENDER_ENGINE_KEY"
-_COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _ADDRESS = "http://127.0.0.1:8001"
 """Address of the engine in printed commands."""
 _RATE = 50.0
@@ -104,8 +102,7 @@ def serve_command(
     """Serve Chat Completions, Responses and Messages over HTTP.
 
     URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers for testing clients, tools and
-    load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first. With
-    OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are exported there.
+    load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first.
     """
     if workers is not None:
         raise click.UsageError(
@@ -138,12 +135,12 @@ def serve_command(
 
 
 @contextmanager
-def _extra(name: str, why: str = "") -> Iterator[None]:
+def _extra(name: str) -> Iterator[None]:
     """If an import in the block fails, raise `BadInput` with the name of the missing extra."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise BadInput(f"{why}{error.name} is missing: pip install 'unrender[{name}]'") from error
+        raise BadInput(f"{error.name} is missing: pip install 'unrender[{name}]'") from error
 
 
 def _model(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +213,6 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
         config.models,
         limits=config.limits,
         keys=config.keys,
-        telemetry=_telemetry(),
         origins=config.cors,
         store=config.store,
     )
@@ -243,16 +239,6 @@ def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
     shown = f"[{host}]" if ":" in host else host
     remark(f"listening at http://{shown}:{sockets[0].getsockname()[1]}/v1")
     return sockets
-
-
-def _telemetry() -> Telemetry | None:
-    """Return the telemetry exporter if the environment variable for a collector is set, or else None."""
-    if not os.environ.get(_COLLECTOR):
-        return None
-    with _extra("otel", f"{_COLLECTOR} is set, and "):
-        from unrender.gateway.telemetry import exporting  # noqa: PLC0415 - an extra
-
-        return exporting()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

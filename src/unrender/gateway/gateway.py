@@ -7,16 +7,13 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unrender.gateway.answers.kept import Conversations, Shelf
 from unrender.gateway.answers.model import ALL, Models
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.record import Metrics
 from unrender.gateway.surfaces.stored import Stored
-
-if TYPE_CHECKING:
-    from unrender.gateway.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +80,6 @@ class Gateway:
     limits: GatewayLimits = field(default_factory=GatewayLimits)
     keys: Keys = field(default_factory=Keys)
     metrics: Metrics = field(init=False)
-    telemetry: Telemetry | None = None
     store: str = ""
     """File for stored answers of the Responses API; "" keeps them in memory."""
     stored: Stored = field(init=False)

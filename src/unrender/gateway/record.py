@@ -141,8 +141,8 @@ class Record:
         """Record that the client or the shutdown cancelled the answer."""
         self.outcome, self.cancelled_by = "cancelled", by
 
-    def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> float:
-        """Update the metrics and write the request's log line. Return the duration in seconds."""
+    def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> None:
+        """Update the metrics and write the request's log line."""
         seconds, prepared = time.monotonic() - self.begun, self.prepared
         times = {
             "request_seconds": seconds,
@@ -162,7 +162,6 @@ class Record:
             self._count(metrics, answer)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", json.dumps(self._line(request_id, seconds, usage_of(answer))))
-        return seconds
 
     def _count(self, metrics: Metrics, answer: Answer) -> None:
         # If a grammar was sent, a 400 from the engine is nearly always about the grammar.

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -32,9 +32,6 @@ from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Ask
 
-if TYPE_CHECKING:
-    from unrender.gateway.telemetry import Telemetry
-
 _log = logging.getLogger("unrender.gateway")
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -45,21 +42,18 @@ def app(
     *,
     limits: GatewayLimits | None = None,
     keys: Keys | None = None,
-    telemetry: Telemetry | None = None,
     origins: Sequence[str] = (),
     store: str = "",
 ) -> Starlette:
     """Return the gateway as an ASGI application, which you can serve directly or mount in another application.
 
-    The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which needs the extra
-    `otel`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored answers of the Responses API, limited to
+    The application's `state.gateway` is the `Gateway`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored answers of the Responses API, limited to
     `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),
         limits=limits or GatewayLimits(),
         keys=keys or Keys(),
-        telemetry=telemetry,
         store=store,
     )
     paths = Paths(gateway)

@@ -1,4 +1,4 @@
-"""Running a gateway: what is counted, traced and logged, settings that change, and applications around it."""
+"""Running a gateway: what is counted and logged, settings that change, and applications around it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,14 @@ import live
 import pytest
 from fastapi import FastAPI
 from live import ASKED, listening, settled
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from serving import CALL, HELLO, TOOL, Told, metric, posted, served
 
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece
 from unrender.gateway.gateway import GatewayLimits, Keys
-from unrender.gateway.telemetry import Telemetry
 from unrender.openai import Usage
 
 SECRET = "a word that nobody may log"
 CHAT = "/v1/chat/completions"
-TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-USAGE = Usage(prompt_tokens=9, completion_tokens=4)
 
 
 def counted(engine, *requests, **settings):
@@ -149,54 +141,6 @@ def test_cancellations_are_counted_by_who_broke_off():
 
     for by in ("client", "shutdown"):
         assert metric(text, "unrender_cancellations_total", surface="chat", by=by) == 1
-
-
-def traced(engine, **request):
-    """Return the spans and the measures of one chat request, which is part of a trace."""
-    spans, reader, traces = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
-    traces.add_span_processor(SimpleSpanProcessor(spans))
-    telemetry = Telemetry(traces=traces, meters=MeterProvider(metric_readers=[reader]))
-    headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-    posted(served(engine, telemetry=telemetry), CHAT, json={"messages": HELLO} | request, headers=headers)
-    data = reader.get_metrics_data()
-    found = [one for resource in data.resource_metrics for scope in resource.scope_metrics for one in scope.metrics]
-    return spans.get_finished_spans(), {one.name for one in found}
-
-
-def test_request_is_a_span_of_its_clients_trace():
-    """A request is a span in the client's trace, the engine's parent, with the conventions' names and no word of the text."""
-    engine = Told([SECRET, Piece("", 0, "stop", USAGE)])
-
-    (span,), measured = traced(engine, temperature=0.5, max_tokens=7)
-
-    assert span.name == "chat m"
-    assert (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
-    assert engine.jobs[0].headers["traceparent"].split("-")[1:3] == [TRACE, f"{span.context.span_id:016x}"]
-    expected = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": "m",
-        "gen_ai.usage.input_tokens": 9,
-        "gen_ai.usage.output_tokens": 4,
-        "gen_ai.request.temperature": 0.5,
-        "gen_ai.request.max_tokens": 7,
-        "gen_ai.response.finish_reasons": ("stop",),
-    }
-    assert {name: span.attributes[name] for name in expected} == expected
-    assert SECRET not in str(span.to_json())
-    assert measured == {
-        "gen_ai.server.request.duration",
-        "gen_ai.server.time_to_first_token",
-        "gen_ai.server.time_per_output_token",
-    }
-
-
-def test_failed_request_is_a_span_with_its_error():
-    """A request that fails is a span that says how."""
-    (span,), measured = traced(Told([EngineError("x")]))
-
-    assert span.attributes["error.type"] == "engine"
-    assert not span.status.is_ok
-    assert measured == {"gen_ai.server.request.duration"}
 
 
 def test_mounts_into_fastapi():

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unrender.gateway.answers.answer import Answer
 from unrender.gateway.answers.model import Model
@@ -26,9 +26,6 @@ from unrender.gateway.http.body import EventStream, Gone, Headers, Receive, Send
 from unrender.gateway.record import Record
 from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface
 from unrender.limits import MAX_REMARK
-
-if TYPE_CHECKING:
-    from unrender.gateway.telemetry import Span
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -73,21 +70,17 @@ class Exchange:
         self._items: Any = ()
         """Input items to store with the answer."""
         self._record = Record(surface=api.name)
-        self._span: Span | None = None
         self._forwarded = self._traced()
         self._id = request_id(self._headers)
         self._own: Headers = [(name.encode(), self._id.encode()) for name in ID_HEADERS]
 
     def _traced(self) -> dict[str, str]:
-        """Start the request's span if telemetry is enabled. Return the trace headers for the engine."""
+        """Record the request's trace. Return the trace headers for the engine."""
         sent = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
         given = {name: value for name, value in sent.items() if _PLAIN.fullmatch(value)}
         found = _TRACE.fullmatch(given.get("traceparent", ""))
         self._record.trace = found[1] if found else ""
-        if self._gateway.telemetry is None:
-            return given
-        self._span = self._gateway.telemetry.begin(given)
-        return self._span.headers()
+        return given
 
     async def run(self) -> None:
         """Handle the request. Returns when the answer has been sent or the client has disconnected."""
@@ -120,9 +113,7 @@ class Exchange:
                 self._stream.close()
             if self._gone:
                 self._record.cancel("client")
-            seconds = self._record.end(self._gateway.metrics, self._id, self._answer)
-            if self._span is not None:
-                self._span.end(self._record, seconds, self._answer)
+            self._record.end(self._gateway.metrics, self._id, self._answer)
             # The answer references this exchange. The cycle would keep both objects alive until the next garbage collection.
             self._answer = None
 
