@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,14 +27,12 @@ from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, s
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
-from unrender.gateway.schema import Name, Settings, texts, wrong
+from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
 from unrender.rendering.loading import LoadedTemplates
 
 __all__ = ["read", "read_file"]
 
-Wait = Annotated[float, Field(ge=0.01, le=1e9)]
-"""Time in seconds."""
 Many: Any = Field(max_length=10_000)
 """Limits the number of models, keys and aliases in a file."""
 
@@ -80,17 +77,6 @@ class _Key(_Secret):
     models: str | Annotated[list[str], Many] | None = None
 
 
-class _Limits(Settings):
-    max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = None
-    upload_timeout: Wait | None = None
-    max_streams: Annotated[int, Field(ge=0, le=10**9)] | None = None
-    store_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    store_seconds: Wait | None = None
-    kept_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    answer_timeout: Wait | None = None
-    keepalive_interval: Wait | None = None
-
-
 class _File(Settings):
     models: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
     keys: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
@@ -116,7 +102,6 @@ class _Model(Settings):
     tool_calls: Calls = "auto"
     repair: Repairs = "format"
     heal: bool = True
-    validate_streams: bool = False
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
     probe: bool = True
@@ -146,7 +131,7 @@ class _Remote(_Model, _Secret):
     """An engine at a URL."""
 
     url: str = ""
-    idle_timeout: Wait = 300.0
+    idle_timeout: Seconds = 300.0
 
     def connection(self, where: str) -> Connection:
         """Return the connection to the engine."""
@@ -228,18 +213,6 @@ _MEANT: Mapping[str, str] = {
 """Removed settings and names used by other projects, with their replacements."""
 
 
-_TWINS: Mapping[str, str] = {
-    **{name: f"--{name.replace('_', '-')}" for name in ("backend", "engine_model", "name", "constrain", "threads")},
-    **{name: f"--{name}" for name in ("host", "port")},
-    "shutdown_timeout": "--shutdown-timeout",
-    "url": "URL",
-    "template": "--model",
-    "path": "--gguf",
-    "key_env": "UNRENDER_ENGINE_KEY",
-}
-"""Settings and their command-line options."""
-
-
 def read_file(path: str, *, check: bool = False) -> Config:
     """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` with the name of an invalid setting."""
     try:
@@ -252,39 +225,25 @@ def read_file(path: str, *, check: bool = False) -> Config:
 
 def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
     """Read settings that are already parsed. Raises `Failure` with the name of an invalid setting."""
-    try:
-        return _read(settings, check=check)
-    except Failure as failure:
-        # Add the name of the model and the command-line option to errors such as `models[1].url: expected …`.
-        at, key = re.match(r"models\[(\d+)\]\.(\w+)", failure.param or ""), failure.param or ""
-        name = settings["models"][int(at[1])].get("name") if at else None
-        twin = _TWINS.get(at[2] if at else key)
-        more = [*([f"in {name!r:.80}"] if name else []), *([f"as an option: {twin}"] if twin else [])]
-        raise invalid(failure.message + (f" ({'; '.join(more)})" if more else ""), param=failure.param) from failure
-
-
-def _read(settings: Mapping[str, Any], *, check: bool) -> Config:
     file = _File.read(settings)
     models = tuple(_model(one, f"models[{i}]", check=check) for i, one in enumerate(file.models))
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
-    # `port = 0`, `shutdown_timeout = 0` and `store_bytes = 0` are valid. Only absent settings have defaults.
-    limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
-    for i, model in enumerate(models):
-        if model.turns.extend == "required" and limits.get("kept_bytes") == 0:
-            raise wrong(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
     store = _place(file.store)
-    names = frozenset(model.name for model in models)
-    where = file.model_dump(include={"host", "port", "shutdown_timeout"}, exclude_none=True)
+    limits = GatewayLimits.read({**({"store_bytes": _STORED} if store else {}), **file.limits}, "limits")
+    for i, model in enumerate(models):
+        if model.turns.extend == "required" and not limits.kept_bytes:
+            raise wrong(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
     return Config(
         models=models,
         described=tuple(file.models),
-        limits=GatewayLimits(**({"store_bytes": _STORED} if store else {}) | limits),
+        limits=limits,
         store=store,
         cors=texts(file.cors),
-        keys=_keys(file.keys, names),
-        **where,
+        keys=_keys(file.keys, frozenset(model.name for model in models)),
+        # Settings such as `port = 0` are valid. Only absent settings have defaults.
+        **file.model_dump(include={"host", "port", "shutdown_timeout"}, exclude_none=True),
     )
 
 
@@ -318,7 +277,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
     own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts")
-    own_model = ("reasoning_field", "tool_calls", "repair", "validate_streams", "attempts")
+    own_model = ("reasoning_field", "tool_calls", "repair", "attempts")
     return Model(
         name=said.name or kind,
         turns=Turns(template=template, **{name: getattr(said, name) for name in own_turns}),

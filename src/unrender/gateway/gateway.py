@@ -7,34 +7,36 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from unrender.gateway.answers.kept import Conversations, Shelf
 from unrender.gateway.answers.model import ALL, Models
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.record import Metrics
+from unrender.gateway.schema import Seconds, Settings
 from unrender.gateway.surfaces.stored import Stored
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayLimits:
+class GatewayLimits(Settings):
     """Limits for one request, and for all requests together."""
 
-    max_body_bytes: int = 32_000_000
+    max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] = 32_000_000
     """Maximum size of a request body."""
-    upload_timeout: float = 60.0
+    upload_timeout: Seconds = 60.0
     """Time limit for receiving a request body, in seconds."""
-    max_streams: int = 1024
+    max_streams: Annotated[int, Field(ge=0, le=10**9)] = 1024
     """Maximum number of answers in progress. Further requests are rejected, not queued."""
-    store_bytes: int = 0
+    store_bytes: Annotated[int, Field(ge=0, le=10**12)] = 0
     """Size of the store for Responses API answers that later requests refer to; 0 disables it."""
-    store_seconds: float = 30 * 24 * 3600.0
+    store_seconds: Seconds = 30 * 24 * 3600.0
     """Lifetime of a stored answer, in seconds."""
-    kept_bytes: int = 100_000_000
+    kept_bytes: Annotated[int, Field(ge=0, le=10**12)] = 100_000_000
     """Size of the cache of generated answers, which later prompts extend; 0 disables it."""
-    answer_timeout: float | None = None
+    answer_timeout: Seconds | None = None
     """Time limit for an answer, in seconds; None for no limit."""
-    keepalive_interval: float = 15.0
+    keepalive_interval: Seconds = 15.0
     """Seconds of silence after which a stream sends a ping."""
 
 
@@ -92,7 +94,7 @@ class Gateway:
     def __post_init__(self) -> None:
         self.stored = Stored(self.store, most=self.limits.store_bytes, seconds=self.limits.store_seconds)
         self.kept = Conversations(most=self.limits.kept_bytes)
-        self.metrics = Metrics()
+        self.metrics = Metrics(self.kept)
 
     @contextmanager
     def slot(self) -> Iterator[None]:

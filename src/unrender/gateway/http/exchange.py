@@ -150,7 +150,6 @@ class Exchange:
         """Add the answer to the cache, and store it if requested."""
         if self._answer is not None:
             self._answer.keep(self._shelf)
-            self._gateway.metrics.hold(self._gateway.kept)
         if not self._stores:
             return
         try:
@@ -193,20 +192,13 @@ class Exchange:
             return self._answer
 
         if ask.stream:
-            await self._send_stream(ask, model, prepared, begin)
+            await self._send_stream(begin())
         else:
-            surface, _ = await self._judge(ask, model, begin)
-            await self._json(200, surface.body())
+            await self._json(200, (await self._judge(ask, model, begin)).body())
 
-    async def _send_stream(self, ask: Ask, model: Model, prepared: Prepared, begin: Callable[[], Answer]) -> None:
-        answer = begin()
+    async def _send_stream(self, answer: Answer) -> None:
         ping, interval = answer.surface.ping(), self._gateway.limits.keepalive_interval
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
-        # A stream that is validated first is sent all at once. Pings keep the connection open until then.
-        if model.validate_streams and prepared.unbound(model.capabilities):
-            _, frames = await self._judge(ask, model, begin)
-            await stream.end(b"".join(frames))
-            return
         # Frames of a stream are not kept, so the stored answer is the one that the surface has collected.
         answer.finished = self._keep
         async with aclosing(answer.frames()) as coming:
@@ -215,22 +207,21 @@ class Exchange:
                 await stream.send(frame)
         await stream.end()
 
-    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> tuple[Surface, list[bytes]]:
-        """Generate the complete answer, store it if requested, and return it with its frames.
+    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> Surface:
+        """Generate the complete answer, store it if requested, and return it.
 
         An answer that violates the request is generated again, up to `attempts` times. With a seed, there is only one attempt, since the
         result would be the same.
         """
         for left in reversed(range(model.attempts if ask.seed is None else 1)):
-            answer, frames = begin(), []
+            answer = begin()
             async with aclosing(answer.frames()) as coming:
-                async for frame in coming:
+                async for _ in coming:
                     self._record.framed()
-                    frames.extend([frame] if ask.stream else [])
             if not (left and answer.lacking):
                 break
         await self._keep(answer.surface)
-        return answer.surface, frames
+        return answer.surface
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
