@@ -86,8 +86,6 @@ class Gateway:
     """File for stored answers of the Responses API; "" keeps them in memory."""
     stored: Stored = field(init=False)
     kept: Conversations = field(init=False)
-    draining: bool = False
-    """True during shutdown. New requests are rejected, and running answers are finished."""
     streams: int = 0
     """Number of answers in progress."""
 
@@ -98,9 +96,7 @@ class Gateway:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count an answer while it is generated. Raises `Failure` if there are too many answers, or during shutdown."""
-        if self.draining:
-            raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
+        """Count an answer while it is generated. Raises `Failure` if there are too many answers."""
         if self.streams >= self.limits.max_streams:
             said = f"expected at most {self.limits.max_streams} answers at a time"
             raise Failure(Kind.BUSY, said, code="too_many_streams")

@@ -215,11 +215,9 @@ class Paths:
         return answered({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
-        """Return 200 if every engine is ready and the gateway isn't shutting down. Otherwise return 503 with the problems."""
+        """Return 200 if every engine is ready. Otherwise return 503 with the problems."""
         found = zip(self._gateway.models, await self.problems(), strict=True)
         problems = {model.name: why for model, why in found if why}
-        if self._gateway.draining:
-            problems["gateway"] = "shutting down"
         models = self._gateway.models
         status = {
             "status": "not ready" if problems else "ready",

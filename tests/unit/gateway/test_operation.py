@@ -132,7 +132,7 @@ def test_cancellations_are_counted_by_who_broke_off():
             await settled(lambda: gateway.application.state.gateway.streams == 0)
             beside = asyncio.create_task(gateway.ask(CHAT))
             await settled(lambda: gateway.application.state.gateway.streams == 1)
-            gateway.server.handle_exit(15, None)
+            gateway.server.should_exit = True
             await asyncio.gather(beside, return_exceptions=True)
             return gateway.application.state.gateway.metrics.text().decode()
 
