@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, SpecialTokens
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score, scored_item
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
 
@@ -272,9 +272,13 @@ def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # response to a request with token ids
         return [
             token
-            | {"top_logprobs": [one for other in _objects(item.get("top_logprobs"))[:top] for one in _scored(other)]}
+            | {
+                "top_logprobs": [
+                    one for other in _objects(item.get("top_logprobs"))[:top] for one in scored_item(other)
+                ]
+            }
             for item in _objects(logprobs["content"])
-            for token in _scored(item)
+            for token in scored_item(item)
         ]
     tokens, values, others = (
         found if isinstance(logprobs, dict) and isinstance(found := logprobs.get(name), list) else []
@@ -290,10 +294,3 @@ def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
 
 def _objects(items: Any) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-
-
-def _scored(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a token with its bytes, which may be part of a character."""
-    own = item.get("bytes")
-    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
-    return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

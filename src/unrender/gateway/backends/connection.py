@@ -269,6 +269,13 @@ def _words(value: Any) -> str:
     return value[:SHOWN] if isinstance(value, str) else "the engine sent no error message"
 
 
+def scored_item(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a list with the token of an item with `token`, `logprob` and maybe `bytes`, which may be part of a character."""
+    own = item.get("bytes")
+    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
+    return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]
+
+
 def score(text: Any, value: Any) -> list[dict[str, Any]]:
     """Return a list with the token and its log probability; empty for invalid data."""
     return [scored(text, value)] if isinstance(text, str) and isinstance(value, float | int) else []
