@@ -21,7 +21,7 @@ from unrender import ChatTemplate, TemplateError
 from unrender.gateway.answers.model import ALL, Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Repairs, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
-from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
+from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sglang import SGLang
@@ -160,10 +160,10 @@ class _OpenAI(_Remote):
     """An engine that may serve several models."""
 
     engine_model: str = ""
-    kind: ClassVar[Kind] = PLAIN
+    kind: ClassVar[type[Completions]] = Completions
 
     def engine(self, where: str) -> Backend:
-        return Completions(self.connection(where), self.kind, model=self.engine_model)
+        return self.kind(self.connection(where), model=self.engine_model)
 
 
 class _Vllm(_OpenAI):
