@@ -31,7 +31,7 @@ from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.config import read
 from unrender.gateway.example import example_model
-from unrender.gateway.serve import listeners, server
+from unrender.gateway.serve import listener, server
 
 KEPT = ROOT / ".cache" / "example-model"
 """Tests are without the cache of analyses, which would have the model otherwise."""
@@ -137,12 +137,12 @@ def _body(backend: Any, job: Job) -> dict[str, Any]:
 @contextmanager
 def serving(model: Model) -> Iterator[str]:
     """Run a gateway in a thread of its own; yields its address."""
-    sockets = listeners("127.0.0.1", 0)
+    listening = listener("127.0.0.1", 0)
     running = server(app([model]), port=0)
-    thread = threading.Thread(target=running.run, args=(sockets,), daemon=True)
+    thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         running.should_exit = True
         thread.join(10)

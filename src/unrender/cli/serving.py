@@ -207,7 +207,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
         "shutdown_timeout": config.shutdown_timeout,
         **own,
     }
-    sockets = _listening(config, where["host"], where["port"])
+    listening = _listening(config, where["host"], where["port"])
 
     application = app(
         config.models,
@@ -216,29 +216,29 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
         origins=config.cors,
         store=config.store,
     )
-    server(application, **where).run(sockets)
+    server(application, **where).run([listening])
 
 
-def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
-    """Return the listening sockets. Prints the address, and a remark for models that are sampled."""
+def _listening(config: Config, host: str, port: int) -> socket.socket:
+    """Return the listening socket. Prints the address, and a remark for models that are sampled."""
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
-    from unrender.gateway.serve import listeners  # noqa: PLC0415
+    from unrender.gateway.serve import listener  # noqa: PLC0415
 
     for model in config.models:
         if isinstance(model.backend, Sampler):
             remark(f"{model.name}: {_SAMPLED}")
     try:
-        sockets = listeners(host, port)
+        listening = listener(host, port)
     except Failure as failure:
         raise BadInput(failure.message) from failure
     # In `fe80::1%eth0`, the text after `%` is a network interface.
-    here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
+    here = ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
     if not config.keys.models and not here:
         remark("no keys: anyone who can reach this address can use it")
     shown = f"[{host}]" if ":" in host else host
-    remark(f"listening at http://{shown}:{sockets[0].getsockname()[1]}/v1")
-    return sockets
+    remark(f"listening at http://{shown}:{listening.getsockname()[1]}/v1")
+    return listening
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

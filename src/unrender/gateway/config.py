@@ -10,7 +10,7 @@ import asyncio
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -42,17 +42,17 @@ class Config:
     """Settings of a gateway, with its models loaded."""
 
     models: tuple[Model, ...]
-    limits: GatewayLimits = field(default_factory=GatewayLimits)
-    keys: Keys = field(default_factory=Keys)
-    host: str = "127.0.0.1"
-    port: int = 8000
-    shutdown_timeout: float = 30.0
+    limits: GatewayLimits
+    keys: Keys
+    host: str
+    port: int
+    shutdown_timeout: float
     """Seconds to finish answers after SIGTERM."""
-    cors: tuple[str, ...] = ()
+    cors: tuple[str, ...]
     """Allowed CORS origins."""
-    store: str = ""
+    store: str
     """File for stored answers of the Responses API."""
-    described: tuple[Mapping[str, Any], ...] = ()
+    described: tuple[Mapping[str, Any], ...]
     """The settings of each model."""
 
 
@@ -81,9 +81,9 @@ class _File(Settings):
     models: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
     keys: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
     limits: dict[str, Any] = Field(default_factory=dict)
-    host: str | None = None
-    port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    shutdown_timeout: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    shutdown_timeout: Annotated[float, Field(ge=0, le=1e9)] = 30.0
     cors: str | Annotated[list[str], Many] = ""
     store: str = ""
 
@@ -230,8 +230,10 @@ def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
-    store = _place(file.store)
-    limits = GatewayLimits.read({**({"store_bytes": _STORED} if store else {}), **file.limits}, "limits")
+    # "postgresql://host/answers" is a file in the folder "postgresql:/host", which doesn't exist.
+    if file.store and (not Path(file.store).parent.is_dir() or Path(file.store).is_dir()):
+        raise wrong("store", "a SQLite file in an existing folder", file.store)
+    limits = GatewayLimits.read({**({"store_bytes": _STORED} if file.store else {}), **file.limits}, "limits")
     for i, model in enumerate(models):
         if model.turns.extend == "required" and not limits.kept_bytes:
             raise wrong(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
@@ -239,21 +241,13 @@ def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
         models=models,
         described=tuple(file.models),
         limits=limits,
-        store=store,
+        store=file.store,
         cors=texts(file.cors),
         keys=_keys(file.keys, frozenset(model.name for model in models)),
-        # Settings such as `port = 0` are valid. Only absent settings have defaults.
-        **file.model_dump(include={"host", "port", "shutdown_timeout"}, exclude_none=True),
+        host=file.host,
+        port=file.port,
+        shutdown_timeout=file.shutdown_timeout,
     )
-
-
-def _place(store: str) -> str:
-    """Return the file for stored answers; "" for none."""
-    file = Path(store.removeprefix("sqlite:///"))
-    # "postgresql://host/answers" is a file in the folder "postgresql:/host", which doesn't exist.
-    if store and (not file.parent.is_dir() or file.is_dir()):
-        raise wrong("store", "a SQLite file in an existing folder, or sqlite:///FILE", store)
-    return str(file) if store else ""
 
 
 def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:

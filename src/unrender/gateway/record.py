@@ -42,8 +42,6 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Characters of extended prompts reused from the previous prompt and its answer.",
         ("model",),
     ),
-    "cancellations_total": ("Cancelled answers by cause.", ("surface", "by")),
-    "rejections_total": ("Requests rejected before generation, by reason.", ("reason",)),
     "backend_errors_total": ("Failed engine jobs, including retried ones.", ("model", "kind")),
 }
 _KEPT: Mapping[str, tuple[str, Callable[[Conversations], int]]] = {
@@ -101,10 +99,6 @@ class Record:
     """Configured name of the model; "" if no model was found."""
     outcome: str = "ok"
     """Outcome of the request: "ok", "cancelled", or the kind of failure."""
-    cancelled_by: str = ""
-    """Cause of a cancellation: "client" or "shutdown"."""
-    rejected: str = ""
-    """Reason for rejecting the request before the answer began."""
     trace: str = ""
     """Id of the request's trace."""
     begun: float = field(default_factory=time.monotonic)
@@ -115,10 +109,6 @@ class Record:
         """Record the time of the first frame."""
         if self.framed_after is None:
             self.framed_after = time.monotonic() - self.begun
-
-    def cancel(self, by: str) -> None:
-        """Record that the client or the shutdown cancelled the answer."""
-        self.outcome, self.cancelled_by = "cancelled", by
 
     def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> None:
         """Update the metrics and write the request's log line."""
@@ -133,10 +123,6 @@ class Record:
             if spent is not None:
                 metrics.time(name, spent, self.surface, self.model)
         metrics.count("requests_total", self.surface, self.model, self.outcome)
-        if self.cancelled_by:
-            metrics.count("cancellations_total", self.surface, self.cancelled_by)
-        if self.rejected:
-            metrics.count("rejections_total", self.rejected)
         if answer is not None:
             self._count(metrics, answer)
         if _log.isEnabledFor(logging.INFO):

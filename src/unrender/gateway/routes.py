@@ -20,14 +20,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unrender import Malformed, Turn
+from unrender import Turn
 from unrender.gateway.answers.model import Model, Models
-from unrender.gateway.failure import STATUSES, Failure, Kind
+from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.http.body import Gone, read_json
 from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id
 from unrender.gateway.surfaces import chat, messages
-from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS, ParseRequest
+from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Ask
@@ -78,12 +78,12 @@ def app(
 
 async def _left(_: Request, __: Exception) -> Response:
     """Return a placeholder response, since the client has disconnected."""
-    return Response(status_code=STATUSES[Kind.INVALID])
+    return Response(status_code=Kind.INVALID.status)
 
 
 async def _refused(request: Request, failure: Failure) -> Response:
     api = messages.MESSAGES if "/v1/messages" in request.url.path else chat.CHAT
-    return _named(request, answered(api.refusal(failure), api.statuses.get(failure.kind, failure.status)))
+    return _named(request, answered(api.refusal(failure), api.statuses.get(failure.kind, failure.kind.status)))
 
 
 def _named(request: Request, response: Response) -> Response:
@@ -97,7 +97,7 @@ async def _defect(request: Request, _: Exception) -> Response:
 
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
-    kind = Kind.WRONG_METHOD if error.status_code == STATUSES[Kind.WRONG_METHOD] else Kind.NOT_FOUND
+    kind = Kind.WRONG_METHOD if error.status_code == Kind.WRONG_METHOD.status else Kind.NOT_FOUND
     response = await _refused(request, Failure(kind, f"{request.method} {request.url.path}: {error.detail}"))
     response.headers.update(error.headers or {})
     return response
@@ -120,7 +120,6 @@ class Paths:
             *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in apis.items()),
             self._route("/v1/messages/count_tokens", self.count, "POST"),
             self._route("/v1/render", self.render, "POST"),
-            self._route("/v1/parse", self.parse, "POST"),
             self._route(stored, self.stored),
             self._route(stored, self.delete, "DELETE"),
             self._route(f"{stored}/input_items", self.input_items),
@@ -167,21 +166,6 @@ class Paths:
         said = {name: getattr(turn, name) for name in ("prompt", "stop", "preserved_tokens", "prefill")}
         return answered({**said, "warnings": turn.warnings})
 
-    async def parse(self, request: Request) -> Response:
-        """Parse a text as the answer to a chat request."""
-        body = await self._read(request)
-        text = ParseRequest.read(body).text
-        turn = await self._turn(request, chat.read({name: body[name] for name in body if name != "text"}))
-        parser = turn.parser()
-        events = [*parser.feed(text), *parser.finish()]
-        broken = [
-            {"text": event.text, "position": event.position, "expected": event.expected}
-            for event in events
-            if isinstance(event, Malformed)
-        ]
-        said = {"message": parser.message.to_openai(), "finish_reason": parser.message.finish_reason()}
-        return answered({**said, "malformed": broken, "warnings": turn.warnings})
-
     async def count(self, request: Request) -> Response:
         """Return the token count of a `/v1/messages` prompt, or an estimate if the engine can't count."""
         ask = messages.read_conversation(await self._read(request))
@@ -225,7 +209,7 @@ class Paths:
             "grammars": {model.name: model.capabilities.dialect or None for model in models},
             "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
         }
-        return answered(status, STATUSES[Kind.BUSY] if problems else 200)
+        return answered(status, Kind.BUSY.status if problems else 200)
 
     async def problems(self) -> list[str | None]:
         """Return the problem of each model, or None if the model is ready. Probes an engine when it is first ready."""

@@ -33,19 +33,13 @@ class Server(uvicorn.Server):
         super().run(sockets)
 
 
-def listeners(host: str, port: int) -> list[socket.socket]:
-    """Return listening sockets for an address, one for each address family. Raises `Failure` if listening fails."""
-    found: list[socket.socket] = []
+def listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises `Failure` if listening fails."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        # "localhost" has two addresses on most machines, and clients may try either one first.
-        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in known):
-            found.append(socket.create_server(address, family=family, backlog=_BACKLOG))
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        for one in found:
-            one.close()
         raise invalid(f"{host}:{port}: {error.strerror}; is another server running there?") from error
-    return found
 
 
 def server(application: Any, *, host: str = "127.0.0.1", port: int = 8000, shutdown_timeout: float = 30.0) -> Server:

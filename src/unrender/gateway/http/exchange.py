@@ -102,7 +102,7 @@ class Exchange:
         # keeps the timeout above from treating the cancellation as its own.
         except asyncio.CancelledError:
             if not self._gone or task is None:
-                self._record.cancel("shutdown")
+                self._record.outcome = "cancelled"
                 raise
             task.uncancel()
         except Exception:  # noqa: BLE001 - the client must get a response
@@ -112,7 +112,7 @@ class Exchange:
             if self._stream is not None:
                 self._stream.close()
             if self._gone:
-                self._record.cancel("client")
+                self._record.outcome = "cancelled"
             self._record.end(self._gateway.metrics, self._id, self._answer)
             # The answer references this exchange. The cycle would keep both objects alive until the next garbage collection.
             self._answer = None
@@ -228,8 +228,6 @@ class Exchange:
         # `messages[2].content` is a path in Chat Completions. For other APIs, report the field that contains the conversation.
         if (failure.param or "").startswith("messages") and self._api.conversation != "messages":
             failure.param = self._api.conversation
-        if self._answer is None:
-            self._record.rejected = failure.code or failure.kind.value
         if self._gone:
             return
         # After the status has been sent, even for a ping, an error can only be an event in the stream.
@@ -238,7 +236,7 @@ class Exchange:
             return
         if failure.kind is Kind.BUSY:
             self._own.append(_RETRY_AFTER)
-        await self._json(self._api.statuses.get(failure.kind, failure.status), self._api.refusal(failure))
+        await self._json(self._api.statuses.get(failure.kind, failure.kind.status), self._api.refusal(failure))
 
     async def _json(self, status: int, body: Mapping[str, Any]) -> None:
         data = json.dumps(body, separators=(",", ":")).encode()
