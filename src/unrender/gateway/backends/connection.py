@@ -22,8 +22,6 @@ _MOST = 10**12
 """Upper limit for valid token counts."""
 _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
-_KEPT = 4
-"""Seconds to keep an unused connection. llama-server and vLLM close connections after 5 seconds."""
 _QUICK = aiohttp.ClientTimeout(total=10)
 """Timeout for every request that doesn't generate."""
 
@@ -102,10 +100,11 @@ class Connection:
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         where, response = f"{self.url}{path}", None
         own = {**self._headers, **(headers or {})}
-        # Create the session here, since it belongs to the running event loop.
+        # Create the session here, since it belongs to the running event loop. Each request has its own connection, since llama-server
+        # closes unused connections without notice.
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT),
+                connector=aiohttp.TCPConnector(limit=0, force_close=True),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         try:
