@@ -1,11 +1,11 @@
 """The worth of a grammar to a very small model: calls of tasks with known answers, with a grammar and without.
 
-python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--engine transformers] [--show] [--json FILE]
+python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--show] [--json FILE]
 
 Strategy: the tasks are drawn from tables, the same in each run, in seven categories that leaderboards of function calling use. The
 gateway asks the same model, by default the example one, for the same answers, once with grammars and once without (`--constrain never`);
-prompts are the same. llama.cpp's own chat endpoint is asked the same requests, and writes its own prompts. With `--engine transformers`,
-which is run in the environment of `engines` with the package gguf, transformers generates a tenth as fast, so fewer tasks will do; there llguidance masks tokens. An answer is valid when all its calls are complete calls of offered tools whose arguments their schemas admit, and
+prompts are the same. llama.cpp's own chat endpoint is asked the same requests, and writes its own prompts. An
+answer is valid when all its calls are complete calls of offered tools whose arguments their schemas admit, and
 there is one where one is required; then its functions and its arguments are compared with the known ones, whatever the order of calls and
 the case of texts. Tokens and seconds are those of an answer, on average: until its first token, which is the reading of the prompt, and
 then tokens a second.
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from served import Server, ask, gateway, llama_cpp, transformers
+from served import Server, ask, gateway, llama_cpp
 
 from unrender.gateway.example import example_model
 from unrender.grammar import conforms
@@ -42,18 +42,12 @@ CHORES = (
 )
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 Start = Callable[[ExitStack, Path], Server]
-MODES: Mapping[str, Mapping[str, Start]] = {
-    "llama.cpp": {
-        "with a grammar": gateway,
-        "without": lambda stack, path: gateway(stack, path, "--constrain", "never"),
-        "llama.cpp's own": llama_cpp,
-    },
-    "transformers": {
-        "transformers, with a grammar": transformers,
-        "transformers, without": lambda stack, path: transformers(stack, path, "--constrain", "never"),
-    },
+MODES: Mapping[str, Start] = {
+    "with a grammar": gateway,
+    "without": lambda stack, path: gateway(stack, path, "--constrain", "never"),
+    "llama.cpp's own": llama_cpp,
 }
-"""By engine: what is measured side by side."""
+"""Servers that are measured side by side."""
 ATTEMPT = {"temperature": 0, "seed": 1, "max_tokens": 120}
 """With a seed nothing is generated a second time."""
 
@@ -198,7 +192,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--engine", choices=MODES, default="llama.cpp")
     parser.add_argument("--show", action="store_true", help="print each answer that is not the known one")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the shares into a file as well")
     given = parser.parse_args()
@@ -209,7 +202,7 @@ def main() -> None:
     print("|---|--:|---|--:|--:|--:|--:|--:|--:|")
     with ExitStack() as stack:
         path = given.file or example_model()
-        servers = {mode: start(stack, path) for mode, start in MODES[given.engine].items()}
+        servers = {mode: start(stack, path) for mode, start in MODES.items()}
         sums = {mode: Tally() for mode in servers}
         for server in servers.values():
             ask(server, {**ATTEMPT, "messages": [{"role": "user", "content": "Hello"}]})  # The first answer warms up.

@@ -66,14 +66,6 @@ def configured(stack: ExitStack, settings: str) -> Server:
     return _started(stack, command, port, "/ready", {})
 
 
-def transformers(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
-    """Return a gateway with the model in its process, run by transformers, until the stack ends; `own` are variables of its environment."""
-    port = unused_port()
-    model = ("--backend", "transformers", "--model", str(path))
-    command = [sys.executable, "-m", "unrender", "serve", *model, "--port", str(port), *options]
-    return _started(stack, command, port, "/ready", own or {})
-
-
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
     """Return llama.cpp's own server, with its own chat endpoint, until the stack ends; a template replaces the file's."""
     port = unused_port()

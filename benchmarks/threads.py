@@ -1,6 +1,6 @@
 """Speed of a model in this process by its threads: tokens a second alone, and beside a busy process.
 
-python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20] [--engine transformers]
+python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20]
 
 Strategy: a gateway for each way, all with the same model, by default the example one. They are asked in turns, so that whatever else
 the machine does meets all of them alike; each figure is the median of the rounds, prompt included. A busy process is one that counts.
@@ -16,7 +16,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from served import Server, ask, gateway, transformers
+from served import Server, ask, gateway
 
 from unrender.gateway.example import example_model
 
@@ -27,7 +27,6 @@ WAYS = {
     f"{CORES} threads": (("--threads", CORES), {}),
     f"{CORES} threads, passive": (("--threads", CORES), PASSIVE),
 }
-ENGINES = {"llama.cpp": gateway, "transformers": transformers}
 BUSY = (0, 1)
 QUESTION = {"messages": [{"role": "user", "content": "Tell a long story of a dog."}], "temperature": 0}
 
@@ -38,12 +37,10 @@ def main() -> None:
     arguments.add_argument("file", nargs="?", type=Path)
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--tokens", type=int, default=20)
-    arguments.add_argument("--engine", choices=ENGINES, default="llama.cpp")
     given = arguments.parse_args()
     with ExitStack() as stack:
         path = given.file or example_model()
-        start = ENGINES[given.engine]
-        servers = {name: start(stack, path, *options, own=own) for name, (options, own) in WAYS.items()}
+        servers = {name: gateway(stack, path, *options, own=own) for name, (options, own) in WAYS.items()}
         found: dict[tuple[str, int], list[float]] = {}
         for busy in BUSY:
             others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]

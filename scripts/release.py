@@ -34,7 +34,7 @@ from typing import Any
 from environment import ROOT, npm
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-EXTRAS = ("cli", "gateway", "gguf", "hub", "otel", "testing", "tools")
+EXTRAS = ("cli", "gateway", "gguf", "hub", "testing", "tools")
 """Unrender's extras, without what fills gigabytes: torch is looked at by the task `engines`."""
 SETTINGS: Mapping[str, str] = {
     "UNRENDER_REPOSITORY": "the repository, e.g. https://github.com/OWNER/unrender",
@@ -262,7 +262,7 @@ def lowest_versions(work: Path, wheel: Path) -> None:
     python = _environment(work, PYTHONS[0], *lowest, f"{wheel}[testing]", *needs)
     are_lowest(python, needs)
     _run([str(python), "-I", str(ROOT / "tests" / "smoke.py"), "testing"], cwd=work)
-    python = _environment(work, PYTHONS[0], *lowest, "--editable", ".[cli,gateway,gguf,hub,otel,tools]")
+    python = _environment(work, PYTHONS[0], *lowest, "--editable", ".[cli,gateway,gguf,hub,tools]")
     tests = (
         "pytest>=9,<10",
         "pytest-timeout",

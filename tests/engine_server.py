@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 from unrender.gateway.backends.backend import Backend
-from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
+from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer, Ollama
 from unrender.gateway.backends.sglang import SGLang
@@ -111,8 +111,8 @@ class Scripted(Connection):
 
 _MAKERS: dict[str, Callable[[Connection], Backend]] = {
     "llama-server": LlamaServer,
-    "vllm": lambda connection: Completions(connection, VLLM),
-    "openai": lambda connection: Completions(connection, PLAIN, model="its-name"),
+    "vllm": VLLM,
+    "openai": lambda connection: Completions(connection, model="its-name"),
     "sglang": SGLang,
     "ollama": lambda connection: Ollama(connection, model="its-name"),
 }

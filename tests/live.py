@@ -64,7 +64,7 @@ def request(path: str, *, headers: str = "", **more: Any) -> bytes:
 
 @asynccontextmanager
 async def listening(
-    engine: Backend | str, *, idle_timeout: float = 5.0, shutdown_timeout: float = 30.0, **settings: Any
+    engine: Backend | str, *, idle_timeout: float = 5.0, shutdown_timeout: float = 1.0, **settings: Any
 ) -> AsyncGenerator[Live, None]:
     """Run a gateway before an engine, or before the llama-server at this address; leaving finds what is left behind."""
     tasks, sockets = asyncio.all_tasks(), open_sockets()

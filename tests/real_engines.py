@@ -6,7 +6,6 @@ The model is the one that `unrender serve --example-model` fetches. Each engine 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import socket
 import subprocess
@@ -17,7 +16,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,16 +26,12 @@ from real_requests import ROOT, Answer, Request, sent, whole
 from unrender import Turn
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
 from unrender.gateway.backends.backend import EngineGrammar, Job
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
-from unrender.gateway.backends.transformers import Transformers
 from unrender.gateway.config import read
 from unrender.gateway.example import example_model
-from unrender.gateway.serve import listeners, server
-from unrender.integrations.transformers import chat_template, logits_processor, stopping_criteria
-from unrender.token_ids import special_ids_of
+from unrender.gateway.serve import listener, server
 
 KEPT = ROOT / ".cache" / "example-model"
 """Tests are without the cache of analyses, which would have the model otherwise."""
@@ -142,12 +137,12 @@ def _body(backend: Any, job: Job) -> dict[str, Any]:
 @contextmanager
 def serving(model: Model) -> Iterator[str]:
     """Run a gateway in a thread of its own; yields its address."""
-    sockets = listeners("127.0.0.1", 0)
+    listening = listener("127.0.0.1", 0)
     running = server(app([model]), port=0)
-    thread = threading.Thread(target=running.run, args=(sockets,), daemon=True)
+    thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         running.should_exit = True
         thread.join(10)
@@ -197,75 +192,6 @@ def llama_cpp() -> Iterator[Real]:
         own = _Llama(backend._connection.url)
         special = frozenset(token for text in ("<|im_start|>", "<|im_end|>") for token in own.tokens(text))
         yield Real(url=url, model=model, own=own, special=special, keeps=True, forced=200)
-
-
-class _Transformers:
-    """transformers' own template and `generate`."""
-
-    def __init__(self, backend: Any, masks: str) -> None:
-        self._model, self._tokenizer, self._masks = backend.model, backend.tokenizer, masks
-        self._backend = backend
-
-    def prompt(self, messages: Messages) -> list[int]:
-        return list(self._tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"])
-
-    def tokens(self, prompt: str) -> list[int]:
-        return list(self._tokenizer.encode(prompt, add_special_tokens=False))
-
-    def answer(self, request: Request) -> Answer:
-        prompt, asked = self.prompt(request["messages"]), sent(request)
-        ids = self._generate(prompt, max_new_tokens=asked["max_tokens"])
-        # A limit may cut a character in two: the half is left out of answers here, and decoded as a replacement there.
-        choice = {
-            "finish_reason": "stop" if ids[-1] == self._tokenizer.eos_token_id else "length",
-            "message": {"content": self._tokenizer.decode(ids, skip_special_tokens=True).rstrip("\ufffd")},
-        }
-        return {"choices": [choice], "usage": {"prompt_tokens": len(prompt), "completion_tokens": len(ids)}}
-
-    def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
-        del model
-        held = [logits_processor(turn, self._tokenizer, library=self._masks)]
-        stops = [stopping_criteria(turn, self._tokenizer)]
-        ids = self._generate(
-            self.tokens(turn.prompt), max_new_tokens=80, logits_processor=held, stopping_criteria=stops
-        )
-        return self._tokenizer.decode(ids, skip_special_tokens=True), ids
-
-    def _generate(self, prompt: list[int], **more: Any) -> list[int]:
-        torch = importlib.import_module("torch")
-        given = torch.tensor([prompt])
-        said = self._model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, **more)
-        return [int(id) for id in said[0, len(prompt) :]]
-
-    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
-        return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
-
-    def busy(self) -> bool:
-        return bool(self._backend._thread._work_queue.qsize())
-
-
-@cache
-def _loaded() -> tuple[Any, Any, Any]:
-    """Return torch, the model and its tokenizer, read once."""
-    library, torch = importlib.import_module("transformers"), importlib.import_module("torch")
-    torch.set_num_threads(1)
-    file = example_model(KEPT)
-    where: Any = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
-    model = library.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32).eval()
-    return torch, model, library.AutoTokenizer.from_pretrained(**where)
-
-
-@contextmanager
-def transformers(masks: str) -> Iterator[Real]:
-    """Run transformers in this process, as `unrender serve --backend transformers` does; a library masks tokens."""
-    torch, model, tokenizer = _loaded()
-    backend = Transformers(model, tokenizer, torch, masks=masks)
-    served = Model(name="m", turns=Turns(template=chat_template(tokenizer)), backend=backend)
-    with serving(served) as url:
-        # A tenth of llama.cpp's speed: fewer calls are asked for.
-        yield Real(
-            url=url, model=served, own=_Transformers(backend, masks), special=special_ids_of(tokenizer), forced=30
-        )
 
 
 class _Server:
@@ -373,7 +299,6 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 ENGINES: Mapping[str, Callable[[], AbstractContextManager[Real]]] = {
     "llama.cpp": llama_cpp,
-    **{f"transformers+{masks}": partial(transformers, masks) for masks in ("llguidance", "xgrammar")},
     **{kind: partial(own_server, kind, plugin=False) for kind in _PLUGIN},
     **{f"{kind}+plugin": partial(own_server, kind, plugin=True) for kind in _PLUGIN},
 }

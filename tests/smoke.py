@@ -24,7 +24,6 @@ MODULES = {
     "gateway": ["unrender.gateway.gateway", "unrender.gateway.serve", "unrender.playground.server"],
     "gguf": ["xllamacpp"],
     "hub": ["huggingface_hub"],
-    "otel": ["unrender.gateway.telemetry"],
     "testing": ["unrender.testing.plugin", "unrender.testing.chat"],
     "tools": ["pydantic"],
 }

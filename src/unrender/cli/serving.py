@@ -17,11 +17,8 @@ from unrender.cli.terminal import print_line, print_rows, remark
 
 if TYPE_CHECKING:
     from unrender.gateway.config import Config
-    from unrender.gateway.telemetry import Telemetry
 
-_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
-_ALONE = ("sampler", "transformers")
-"""Backends without a URL."""
+_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
 _NAMING = {
     "example_model": "--example-model",
     "path": "--gguf",
@@ -32,7 +29,6 @@ _NAMING = {
 """Options that name an engine, by parameter. The first two options can't be combined with any other."""
 _SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
 _KEY = "UNRENDER_ENGINE_KEY"
-_COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _RATE = 50.0
 """Tokens per second of the sampler, similar to a real model."""
 
@@ -88,8 +84,7 @@ def serve_command(
     """Serve Chat Completions, Responses and Messages over HTTP.
 
     URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers for testing clients, tools and
-    load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first. With
-    OTEL_EXPORTER_OTLP_ENDPOINT, traces and durations are exported there.
+    load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first.
     """
     with _extra("gateway"):
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
@@ -114,12 +109,12 @@ def serve_command(
 
 
 @contextmanager
-def _extra(name: str, why: str = "") -> Iterator[None]:
+def _extra(name: str) -> Iterator[None]:
     """If an import in the block fails, raise `BadInput` with the name of the missing extra."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise BadInput(f"{why}{error.name} is missing: pip install 'unrender[{name}]'") from error
+        raise BadInput(f"{error.name} is missing: pip install 'unrender[{name}]'") from error
 
 
 def _model(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,24 +123,17 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
     here = engine in ("--example-model", "--gguf")
     if here and others:
         raise click.UsageError(f"{engine} can't be combined with {others[0]}")
-    kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
-    if "threads" in given and not here and kind != "transformers":
-        raise click.UsageError(
-            "--threads needs a model in this process: --gguf, --example-model or --backend transformers"
-        )
+    kind = given.get("backend") or ("llama-server" if "url" in given else "sampler")
+    if "threads" in given and not here:
+        raise click.UsageError("--threads needs a model in this process: --gguf or --example-model")
     if "example_model" in given:
         given = _example(given)
     if "path" in given:
         return {**given, "backend": "gguf", "aliases": "*"}
-    if kind in _ALONE:
+    if kind == "sampler":
         if "url" in given:
             raise click.UsageError(f"--backend {kind} takes no URL; for the engine at this URL use e.g. --backend vllm")
-        if kind == "sampler":
-            return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
-        if "template" not in given:
-            raise click.UsageError("--backend transformers needs --model, a directory or a hub id")
-        own = {name: value for name, value in given.items() if name != "template"}
-        return {**own, "backend": kind, "path": given["template"], "aliases": "*"}
+        return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
     if "url" not in given:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
@@ -168,13 +156,6 @@ def _example(given: Mapping[str, Any]) -> dict[str, Any]:
         remark(failure.message)
     own.pop("threads", None)
     return {**own, "backend": "sampler"}
-
-
-def _in_this_process(model: str | None) -> str:
-    """Return the backend for running without an engine. This is transformers if there are weights, and otherwise the sampler."""
-    folder = Path(model or "")
-    weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
-    return "transformers" if weights else "sampler"
 
 
 def _describe(config: Config) -> None:
@@ -200,49 +181,38 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
         "shutdown_timeout": config.shutdown_timeout,
         **own,
     }
-    sockets = _listening(config, where["host"], where["port"])
+    listening = _listening(config, where["host"], where["port"])
 
     application = app(
         config.models,
         limits=config.limits,
         keys=config.keys,
-        telemetry=_telemetry(),
         origins=config.cors,
         store=config.store,
     )
-    server(application, **where).run(sockets)
+    server(application, **where).run([listening])
 
 
-def _listening(config: Config, host: str, port: int) -> list[socket.socket]:
-    """Return the listening sockets. Prints the address, and a remark for models that are sampled."""
+def _listening(config: Config, host: str, port: int) -> socket.socket:
+    """Return the listening socket. Prints the address, and a remark for models that are sampled."""
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
-    from unrender.gateway.serve import listeners  # noqa: PLC0415
+    from unrender.gateway.serve import listener  # noqa: PLC0415
 
     for model in config.models:
         if isinstance(model.backend, Sampler):
             remark(f"{model.name}: {_SAMPLED}")
     try:
-        sockets = listeners(host, port)
+        listening = listener(host, port)
     except Failure as failure:
         raise BadInput(failure.message) from failure
     # In `fe80::1%eth0`, the text after `%` is a network interface.
-    here = all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
+    here = ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
     if not config.keys.models and not here:
         remark("no keys: anyone who can reach this address can use it")
     shown = f"[{host}]" if ":" in host else host
-    remark(f"listening at http://{shown}:{sockets[0].getsockname()[1]}/v1")
-    return sockets
-
-
-def _telemetry() -> Telemetry | None:
-    """Return the telemetry exporter if the environment variable for a collector is set, or else None."""
-    if not os.environ.get(_COLLECTOR):
-        return None
-    with _extra("otel", f"{_COLLECTOR} is set, and "):
-        from unrender.gateway.telemetry import exporting  # noqa: PLC0415 - an extra
-
-        return exporting()
+    remark(f"listening at http://{shown}:{listening.getsockname()[1]}/v1")
+    return listening
 
 
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"

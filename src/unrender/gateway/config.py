@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -22,23 +21,18 @@ from unrender import ChatTemplate, TemplateError
 from unrender.gateway.answers.model import ALL, Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Repairs, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
-from unrender.gateway.backends.completions import PLAIN, VLLM, Completions, Kind
+from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sglang import SGLang
-from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
-from unrender.gateway.schema import Name, Settings, texts, wrong
+from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
 from unrender.rendering.loading import LoadedTemplates
 
 __all__ = ["read", "read_file"]
 
-Wait = Annotated[float, Field(ge=0.01, le=1e9)]
-"""Time in seconds."""
-Threads = Annotated[int, Field(ge=0, le=1024)]
-"""Number of threads; 0 means one less than the number of cores."""
 Many: Any = Field(max_length=10_000)
 """Limits the number of models, keys and aliases in a file."""
 
@@ -48,17 +42,17 @@ class Config:
     """Settings of a gateway, with its models loaded."""
 
     models: tuple[Model, ...]
-    limits: GatewayLimits = field(default_factory=GatewayLimits)
-    keys: Keys = field(default_factory=Keys)
-    host: str = "127.0.0.1"
-    port: int = 8000
-    shutdown_timeout: float = 30.0
+    limits: GatewayLimits
+    keys: Keys
+    host: str
+    port: int
+    shutdown_timeout: float
     """Seconds to finish answers after SIGTERM."""
-    cors: tuple[str, ...] = ()
+    cors: tuple[str, ...]
     """Allowed CORS origins."""
-    store: str = ""
+    store: str
     """File for stored answers of the Responses API."""
-    described: tuple[Mapping[str, Any], ...] = ()
+    described: tuple[Mapping[str, Any], ...]
     """The settings of each model."""
 
 
@@ -83,24 +77,13 @@ class _Key(_Secret):
     models: str | Annotated[list[str], Many] | None = None
 
 
-class _Limits(Settings):
-    max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = None
-    upload_timeout: Wait | None = None
-    max_streams: Annotated[int, Field(ge=0, le=10**9)] | None = None
-    store_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    store_seconds: Wait | None = None
-    kept_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    answer_timeout: Wait | None = None
-    keepalive_interval: Wait | None = None
-
-
 class _File(Settings):
     models: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
     keys: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
     limits: dict[str, Any] = Field(default_factory=dict)
-    host: str | None = None
-    port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    shutdown_timeout: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    shutdown_timeout: Annotated[float, Field(ge=0, le=1e9)] = 30.0
     cors: str | Annotated[list[str], Many] = ""
     store: str = ""
 
@@ -119,7 +102,6 @@ class _Model(Settings):
     tool_calls: Calls = "auto"
     repair: Repairs = "format"
     heal: bool = True
-    validate_streams: bool = False
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
     probe: bool = True
@@ -149,7 +131,7 @@ class _Remote(_Model, _Secret):
     """An engine at a URL."""
 
     url: str = ""
-    idle_timeout: Wait = 300.0
+    idle_timeout: Seconds = 300.0
 
     def connection(self, where: str) -> Connection:
         """Return the connection to the engine."""
@@ -178,10 +160,10 @@ class _OpenAI(_Remote):
     """An engine that may serve several models."""
 
     engine_model: str = ""
-    kind: ClassVar[Kind] = PLAIN
+    kind: ClassVar[type[Completions]] = Completions
 
     def engine(self, where: str) -> Backend:
-        return Completions(self.connection(where), self.kind, model=self.engine_model)
+        return self.kind(self.connection(where), model=self.engine_model)
 
 
 class _Vllm(_OpenAI):
@@ -200,7 +182,8 @@ class _Gguf(_Model):
     path: Name
     context: Annotated[int, Field(ge=0, le=10**9)] = 0
     slots: Annotated[int, Field(ge=1, le=1024)] = SLOTS
-    threads: Threads = 0
+    threads: Annotated[int, Field(ge=0, le=1024)] = 0
+    """Number of threads; 0 means one less than the number of cores."""
 
     def engine(self, where: str) -> Backend:  # noqa: ARG002
         url, process = start(self.path, context=self.context, slots=self.slots, threads=self.threads)
@@ -210,26 +193,12 @@ class _Gguf(_Model):
         return ChatTemplate.from_file(self.path)
 
 
-class _Transformers(_Model):
-    path: Name
-    device: str = ""
-    masks: Literal["", "llguidance", "xgrammar"] = ""
-    threads: Threads = 0
-
-    def engine(self, where: str) -> Backend:  # noqa: ARG002
-        return load(self.path, device=self.device, masks=self.masks, threads=self.threads)
-
-    def own_template(self) -> ChatTemplate:
-        return ChatTemplate.from_pretrained(self.path)
-
-
 _STORED = 10**9
 """Default of `limits.store_bytes` if `store` is set."""
 BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
     "gguf": _Gguf,
-    "transformers": _Transformers,
     "vllm": _Vllm,
     "sglang": _Sglang,
     "openai": _OpenAI,
@@ -244,18 +213,6 @@ _MEANT: Mapping[str, str] = {
 """Removed settings and names used by other projects, with their replacements."""
 
 
-_TWINS: Mapping[str, str] = {
-    **{name: f"--{name.replace('_', '-')}" for name in ("backend", "engine_model", "name", "constrain", "threads")},
-    **{name: f"--{name}" for name in ("host", "port")},
-    "shutdown_timeout": "--shutdown-timeout",
-    "url": "URL",
-    "template": "--model",
-    "path": "--gguf or --model",
-    "key_env": "UNRENDER_ENGINE_KEY",
-}
-"""Settings and their command-line options."""
-
-
 def read_file(path: str, *, check: bool = False) -> Config:
     """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` with the name of an invalid setting."""
     try:
@@ -268,49 +225,29 @@ def read_file(path: str, *, check: bool = False) -> Config:
 
 def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
     """Read settings that are already parsed. Raises `Failure` with the name of an invalid setting."""
-    try:
-        return _read(settings, check=check)
-    except Failure as failure:
-        # Add the name of the model and the command-line option to errors such as `models[1].url: expected …`.
-        at, key = re.match(r"models\[(\d+)\]\.(\w+)", failure.param or ""), failure.param or ""
-        name = settings["models"][int(at[1])].get("name") if at else None
-        twin = _TWINS.get(at[2] if at else key)
-        more = [*([f"in {name!r:.80}"] if name else []), *([f"as an option: {twin}"] if twin else [])]
-        raise invalid(failure.message + (f" ({'; '.join(more)})" if more else ""), param=failure.param) from failure
-
-
-def _read(settings: Mapping[str, Any], *, check: bool) -> Config:
     file = _File.read(settings)
     models = tuple(_model(one, f"models[{i}]", check=check) for i, one in enumerate(file.models))
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
-    # `port = 0`, `shutdown_timeout = 0` and `store_bytes = 0` are valid. Only absent settings have defaults.
-    limits = _Limits.read(file.limits, "limits").model_dump(exclude_none=True)
+    # "postgresql://host/answers" is a file in the folder "postgresql:/host", which doesn't exist.
+    if file.store and (not Path(file.store).parent.is_dir() or Path(file.store).is_dir()):
+        raise wrong("store", "a SQLite file in an existing folder", file.store)
+    limits = GatewayLimits.read({**({"store_bytes": _STORED} if file.store else {}), **file.limits}, "limits")
     for i, model in enumerate(models):
-        if model.turns.extend == "required" and limits.get("kept_bytes") == 0:
+        if model.turns.extend == "required" and not limits.kept_bytes:
             raise wrong(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
-    store = _place(file.store)
-    names = frozenset(model.name for model in models)
-    where = file.model_dump(include={"host", "port", "shutdown_timeout"}, exclude_none=True)
     return Config(
         models=models,
         described=tuple(file.models),
-        limits=GatewayLimits(**({"store_bytes": _STORED} if store else {}) | limits),
-        store=store,
+        limits=limits,
+        store=file.store,
         cors=texts(file.cors),
-        keys=_keys(file.keys, names),
-        **where,
+        keys=_keys(file.keys, frozenset(model.name for model in models)),
+        host=file.host,
+        port=file.port,
+        shutdown_timeout=file.shutdown_timeout,
     )
-
-
-def _place(store: str) -> str:
-    """Return the file for stored answers; "" for none."""
-    file = Path(store.removeprefix("sqlite:///"))
-    # "postgresql://host/answers" is a file in the folder "postgresql:/host", which doesn't exist.
-    if store and (not file.parent.is_dir() or file.is_dir()):
-        raise wrong("store", "a SQLite file in an existing folder, or sqlite:///FILE", store)
-    return str(file) if store else ""
 
 
 def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
@@ -334,7 +271,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
     own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts")
-    own_model = ("reasoning_field", "tool_calls", "repair", "validate_streams", "attempts")
+    own_model = ("reasoning_field", "tool_calls", "repair", "attempts")
     return Model(
         name=said.name or kind,
         turns=Turns(template=template, **{name: getattr(said, name) for name in own_turns}),

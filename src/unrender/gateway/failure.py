@@ -6,38 +6,33 @@ Rule: a failure is caused by the caller, the engine or the operator, never by mo
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
 class Kind(StrEnum):
-    """Kind of failure."""
+    """Kind of failure, with its HTTP status if the answer has not started."""
 
-    INVALID = "invalid"
-    UNAUTHENTICATED = "unauthenticated"
-    NOT_FOUND = "not_found"
-    WRONG_METHOD = "wrong_method"
-    TOO_LARGE = "too_large"
-    TOO_SLOW = "too_slow"
+    INVALID = "invalid", 400
+    UNAUTHENTICATED = "unauthenticated", 401
+    NOT_FOUND = "not_found", 404
+    WRONG_METHOD = "wrong_method", 405
+    TOO_LARGE = "too_large", 413
+    TOO_SLOW = "too_slow", 408
     """The request didn't arrive in time."""
-    BUSY = "busy"
-    ENGINE = "engine"
+    BUSY = "busy", 503
+    ENGINE = "engine", 502
     """The engine is unreachable, rejects a job, or fails during an answer."""
-    TIMEOUT = "timeout"
-    INTERNAL = "internal"
+    TIMEOUT = "timeout", 504
+    INTERNAL = "internal", 500
 
+    status: int
 
-STATUSES = {
-    Kind.INVALID: 400,
-    Kind.UNAUTHENTICATED: 401,
-    Kind.NOT_FOUND: 404,
-    Kind.WRONG_METHOD: 405,
-    Kind.TOO_LARGE: 413,
-    Kind.TOO_SLOW: 408,
-    Kind.BUSY: 503,
-    Kind.ENGINE: 502,
-    Kind.TIMEOUT: 504,
-    Kind.INTERNAL: 500,
-}
-"""HTTP status of each kind, if the answer has not started."""
+    def __new__(cls, value: str, status: int) -> Self:
+        """Return a member with its HTTP status."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.status = status
+        return member
 
 
 CONTEXT = "context_length_exceeded"
@@ -53,11 +48,6 @@ class Failure(Exception):
         self.message = message
         self.param = param
         self.code = code
-
-    @property
-    def status(self) -> int:
-        """HTTP status of the failure."""
-        return STATUSES[self.kind]
 
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> Failure:

@@ -7,37 +7,36 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from unrender.gateway.answers.kept import Conversations, Shelf
 from unrender.gateway.answers.model import ALL, Models
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.record import Metrics
+from unrender.gateway.schema import Seconds, Settings
 from unrender.gateway.surfaces.stored import Stored
 
-if TYPE_CHECKING:
-    from unrender.gateway.telemetry import Telemetry
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayLimits:
+class GatewayLimits(Settings):
     """Limits for one request, and for all requests together."""
 
-    max_body_bytes: int = 32_000_000
+    max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] = 32_000_000
     """Maximum size of a request body."""
-    upload_timeout: float = 60.0
+    upload_timeout: Seconds = 60.0
     """Time limit for receiving a request body, in seconds."""
-    max_streams: int = 1024
+    max_streams: Annotated[int, Field(ge=0, le=10**9)] = 1024
     """Maximum number of answers in progress. Further requests are rejected, not queued."""
-    store_bytes: int = 0
+    store_bytes: Annotated[int, Field(ge=0, le=10**12)] = 0
     """Size of the store for Responses API answers that later requests refer to; 0 disables it."""
-    store_seconds: float = 30 * 24 * 3600.0
+    store_seconds: Seconds = 30 * 24 * 3600.0
     """Lifetime of a stored answer, in seconds."""
-    kept_bytes: int = 100_000_000
+    kept_bytes: Annotated[int, Field(ge=0, le=10**12)] = 100_000_000
     """Size of the cache of generated answers, which later prompts extend; 0 disables it."""
-    answer_timeout: float | None = None
+    answer_timeout: Seconds | None = None
     """Time limit for an answer, in seconds; None for no limit."""
-    keepalive_interval: float = 15.0
+    keepalive_interval: Seconds = 15.0
     """Seconds of silence after which a stream sends a ping."""
 
 
@@ -83,26 +82,21 @@ class Gateway:
     limits: GatewayLimits = field(default_factory=GatewayLimits)
     keys: Keys = field(default_factory=Keys)
     metrics: Metrics = field(init=False)
-    telemetry: Telemetry | None = None
     store: str = ""
     """File for stored answers of the Responses API; "" keeps them in memory."""
     stored: Stored = field(init=False)
     kept: Conversations = field(init=False)
-    draining: bool = False
-    """True during shutdown. New requests are rejected, and running answers are finished."""
     streams: int = 0
     """Number of answers in progress."""
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.store, most=self.limits.store_bytes, seconds=self.limits.store_seconds)
         self.kept = Conversations(most=self.limits.kept_bytes)
-        self.metrics = Metrics()
+        self.metrics = Metrics(self.kept)
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count an answer while it is generated. Raises `Failure` if there are too many answers, or during shutdown."""
-        if self.draining:
-            raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
+        """Count an answer while it is generated. Raises `Failure` if there are too many answers."""
         if self.streams >= self.limits.max_streams:
             said = f"expected at most {self.limits.max_streams} answers at a time"
             raise Failure(Kind.BUSY, said, code="too_many_streams")

@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from unrender.gateway.answers.kept import Conversations
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.openai import Usage
 
 if TYPE_CHECKING:
     from unrender.gateway.answers.answer import Answer
-    from unrender.gateway.answers.kept import Conversations
     from unrender.gateway.answers.turns import Prepared
 
 _REQUESTS = "unrender.gateway.requests"
@@ -40,15 +42,11 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Characters of extended prompts reused from the previous prompt and its answer.",
         ("model",),
     ),
-    "kept_evicted_total": ("Answers evicted from the cache.", ()),
-    "kept_evicted_bytes_total": ("Bytes of answers evicted from the cache.", ()),
-    "cancellations_total": ("Cancelled answers by cause.", ("surface", "by")),
-    "rejections_total": ("Requests rejected before generation, by reason.", ("reason",)),
     "backend_errors_total": ("Failed engine jobs, including retried ones.", ("model", "kind")),
 }
-_KEPT = {
-    "conversations": "Answers cached for the next prompt of their conversation.",
-    "bytes": "Size of the cached answers in bytes.",
+_KEPT: Mapping[str, tuple[str, Callable[[Conversations], int]]] = {
+    "conversations": ("Answers cached for the next prompt of their conversation.", len),
+    "bytes": ("Size of the cached answers in bytes.", attrgetter("weight")),
 }
 _TIMES = {
     "request_seconds": "Time from a request to the end of its answer.",
@@ -61,21 +59,11 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 """Histogram buckets, in seconds."""
 
 
-class _Registry(CollectorRegistry):
-    """Metrics of one gateway. A process may have several gateways."""
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the metrics without the `_created` samples, which would double the number of series."""
-        for metric in super().collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
-
-
 class Metrics:
     """The gateway's counters, gauges and histograms."""
 
-    def __init__(self) -> None:
-        self._registry = _Registry()
+    def __init__(self, kept: Conversations) -> None:
+        self._registry = CollectorRegistry()
         self._counters = {
             name: Counter(f"unrender_{name}", about, labels, registry=self._registry)
             for name, (about, labels) in _COUNTERS.items()
@@ -85,24 +73,13 @@ class Metrics:
             for name, about in _TIMES.items()
         }
         self.streams: Gauge = Gauge("unrender_streams", "Answers in progress.", registry=self._registry)
-        self._kept = {
-            name: Gauge(f"unrender_kept_{name}", about, registry=self._registry) for name, about in _KEPT.items()
-        }
-        self._evicted = (0, 0)
-        """Number and size of the evicted answers at the last update."""
-
-    def hold(self, kept: Conversations) -> None:
-        """Update the metrics of the answer cache."""
-        self._kept["conversations"].set(len(kept))
-        self._kept["bytes"].set(kept.weight)
-        before, self._evicted = self._evicted, (kept.evicted, kept.evicted_weight)
-        for name, was, now in zip(("total", "bytes_total"), before, self._evicted, strict=True):
-            self.count(f"kept_evicted_{name}", times=now - was)
+        for name, (about, value) in _KEPT.items():
+            gauge = Gauge(f"unrender_kept_{name}", about, registry=self._registry)
+            gauge.set_function(partial(value, kept))
 
     def count(self, name: str, *labels: str, times: float = 1) -> None:
         """Increase a counter."""
-        counter = self._counters[name]
-        (counter.labels(*labels) if labels else counter).inc(times)
+        self._counters[name].labels(*labels).inc(times)
 
     def time(self, name: str, seconds: float, *labels: str) -> None:
         """Record a duration in a histogram."""
@@ -122,10 +99,6 @@ class Record:
     """Configured name of the model; "" if no model was found."""
     outcome: str = "ok"
     """Outcome of the request: "ok", "cancelled", or the kind of failure."""
-    cancelled_by: str = ""
-    """Cause of a cancellation: "client" or "shutdown"."""
-    rejected: str = ""
-    """Reason for rejecting the request before the answer began."""
     trace: str = ""
     """Id of the request's trace."""
     begun: float = field(default_factory=time.monotonic)
@@ -137,12 +110,8 @@ class Record:
         if self.framed_after is None:
             self.framed_after = time.monotonic() - self.begun
 
-    def cancel(self, by: str) -> None:
-        """Record that the client or the shutdown cancelled the answer."""
-        self.outcome, self.cancelled_by = "cancelled", by
-
-    def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> float:
-        """Update the metrics and write the request's log line. Return the duration in seconds."""
+    def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> None:
+        """Update the metrics and write the request's log line."""
         seconds, prepared = time.monotonic() - self.begun, self.prepared
         times = {
             "request_seconds": seconds,
@@ -154,15 +123,10 @@ class Record:
             if spent is not None:
                 metrics.time(name, spent, self.surface, self.model)
         metrics.count("requests_total", self.surface, self.model, self.outcome)
-        if self.cancelled_by:
-            metrics.count("cancellations_total", self.surface, self.cancelled_by)
-        if self.rejected:
-            metrics.count("rejections_total", self.rejected)
         if answer is not None:
             self._count(metrics, answer)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", json.dumps(self._line(request_id, seconds, usage_of(answer))))
-        return seconds
 
     def _count(self, metrics: Metrics, answer: Answer) -> None:
         # If a grammar was sent, a 400 from the engine is nearly always about the grammar.

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,20 +20,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unrender import Malformed, Turn
+from unrender import Turn
 from unrender.gateway.answers.model import Model, Models
-from unrender.gateway.failure import STATUSES, Failure, Kind
+from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.http.body import Gone, read_json
 from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id
 from unrender.gateway.surfaces import chat, messages
-from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS, ParseRequest
+from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Ask
-
-if TYPE_CHECKING:
-    from unrender.gateway.telemetry import Telemetry
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -45,21 +42,18 @@ def app(
     *,
     limits: GatewayLimits | None = None,
     keys: Keys | None = None,
-    telemetry: Telemetry | None = None,
     origins: Sequence[str] = (),
     store: str = "",
 ) -> Starlette:
     """Return the gateway as an ASGI application, which you can serve directly or mount in another application.
 
-    The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which needs the extra
-    `otel`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored answers of the Responses API, limited to
+    The application's `state.gateway` is the `Gateway`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored answers of the Responses API, limited to
     `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),
         limits=limits or GatewayLimits(),
         keys=keys or Keys(),
-        telemetry=telemetry,
         store=store,
     )
     paths = Paths(gateway)
@@ -84,12 +78,12 @@ def app(
 
 async def _left(_: Request, __: Exception) -> Response:
     """Return a placeholder response, since the client has disconnected."""
-    return Response(status_code=STATUSES[Kind.INVALID])
+    return Response(status_code=Kind.INVALID.status)
 
 
 async def _refused(request: Request, failure: Failure) -> Response:
     api = messages.MESSAGES if "/v1/messages" in request.url.path else chat.CHAT
-    return _named(request, answered(api.refusal(failure), api.statuses.get(failure.kind, failure.status)))
+    return _named(request, answered(api.refusal(failure), api.statuses.get(failure.kind, failure.kind.status)))
 
 
 def _named(request: Request, response: Response) -> Response:
@@ -103,7 +97,7 @@ async def _defect(request: Request, _: Exception) -> Response:
 
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
-    kind = Kind.WRONG_METHOD if error.status_code == STATUSES[Kind.WRONG_METHOD] else Kind.NOT_FOUND
+    kind = Kind.WRONG_METHOD if error.status_code == Kind.WRONG_METHOD.status else Kind.NOT_FOUND
     response = await _refused(request, Failure(kind, f"{request.method} {request.url.path}: {error.detail}"))
     response.headers.update(error.headers or {})
     return response
@@ -126,7 +120,6 @@ class Paths:
             *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in apis.items()),
             self._route("/v1/messages/count_tokens", self.count, "POST"),
             self._route("/v1/render", self.render, "POST"),
-            self._route("/v1/parse", self.parse, "POST"),
             self._route(stored, self.stored),
             self._route(stored, self.delete, "DELETE"),
             self._route(f"{stored}/input_items", self.input_items),
@@ -173,21 +166,6 @@ class Paths:
         said = {name: getattr(turn, name) for name in ("prompt", "stop", "preserved_tokens", "prefill")}
         return answered({**said, "warnings": turn.warnings})
 
-    async def parse(self, request: Request) -> Response:
-        """Parse a text as the answer to a chat request."""
-        body = await self._read(request)
-        text = ParseRequest.read(body).text
-        turn = await self._turn(request, chat.read({name: body[name] for name in body if name != "text"}))
-        parser = turn.parser()
-        events = [*parser.feed(text), *parser.finish()]
-        broken = [
-            {"text": event.text, "position": event.position, "expected": event.expected}
-            for event in events
-            if isinstance(event, Malformed)
-        ]
-        said = {"message": parser.message.to_openai(), "finish_reason": parser.message.finish_reason()}
-        return answered({**said, "malformed": broken, "warnings": turn.warnings})
-
     async def count(self, request: Request) -> Response:
         """Return the token count of a `/v1/messages` prompt, or an estimate if the engine can't count."""
         ask = messages.read_conversation(await self._read(request))
@@ -221,11 +199,9 @@ class Paths:
         return answered({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
-        """Return 200 if every engine is ready and the gateway isn't shutting down. Otherwise return 503 with the problems."""
+        """Return 200 if every engine is ready. Otherwise return 503 with the problems."""
         found = zip(self._gateway.models, await self.problems(), strict=True)
         problems = {model.name: why for model, why in found if why}
-        if self._gateway.draining:
-            problems["gateway"] = "shutting down"
         models = self._gateway.models
         status = {
             "status": "not ready" if problems else "ready",
@@ -233,7 +209,7 @@ class Paths:
             "grammars": {model.name: model.capabilities.dialect or None for model in models},
             "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
         }
-        return answered(status, STATUSES[Kind.BUSY] if problems else 200)
+        return answered(status, Kind.BUSY.status if problems else 200)
 
     async def problems(self) -> list[str | None]:
         """Return the problem of each model, or None if the model is ready. Probes an engine when it is first ready."""

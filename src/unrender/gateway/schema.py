@@ -22,6 +22,8 @@ from unrender.limits import MAX_LISTED
 
 _NOTHING = object()
 Name = Annotated[str, Field(min_length=1)]
+Seconds = Annotated[float, Field(ge=0.01, le=1e9)]
+"""Duration in seconds."""
 Whole: BeforeValidator = BeforeValidator(
     lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
 )

@@ -80,7 +80,7 @@ def test_check_of_settings_needs_no_engine(monkeypatch):
     """A check reads all that starts no engine: one that is not there, or whose weights take a while, is no mistake."""
     monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
     remote = {"name": "a", "backend": "llama-server", "url": "http://127.0.0.1:9", "key_env": "TEST_GATEWAY_KEY"}
-    here = {"name": "b", "backend": "transformers", "path": "nowhere", "template": f"{TEMPLATES}/json-tags.jinja"}
+    here = {"name": "b", "backend": "gguf", "path": "nowhere", "template": f"{TEMPLATES}/json-tags.jinja"}
 
     assert [model.name for model in read({"models": [remote, here]}, check=True).models] == ["a", "b"]
 

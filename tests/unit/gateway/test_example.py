@@ -80,8 +80,6 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
     served = {"path": str(tmp_path / "m.gguf"), "constrain": "never", "threads": 3, "backend": "gguf", "aliases": "*"}
     assert _model(given) == served
     assert capsys.readouterr().err == ""
-    inside = {"backend": "transformers", "threads": 2, "aliases": "*"}
-    assert _model({"backend": "transformers", "template": "folder", "threads": 2}) == {**inside, "path": "folder"}
 
     monkeypatch.setenv("UNRENDER_CACHE", "off")
     assert _model(given) == {"constrain": "never", "backend": "sampler", "aliases": "*", "rate": 50}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving import CALL, HELLO, TOOL, Told, asked, served, template
+from serving import HELLO, Told, asked, served, template
 
 
 def fetched(path, body=None):
@@ -29,18 +29,6 @@ def test_prompt_is_rendered():
 
     assert answer["prompt"] == template().prepare(HELLO).prompt
     assert "<|end|>" in answer["stop"]
-
-
-def test_text_is_parsed():
-    """`/v1/parse` reads a text as the answer to a request, and says what could not be read."""
-    answer = fetched("/v1/parse", {"messages": HELLO, "tools": [TOOL], "text": f"Look.\n{CALL}"}).json()
-    broken = fetched("/v1/parse", {"messages": HELLO, "tools": [TOOL], "text": "<tool_call>\n{x"}).json()
-
-    assert answer["message"]["content"] == "Look."
-    assert answer["finish_reason"] == "tool_calls"
-    assert answer["malformed"] == []
-    assert broken["malformed"]
-    assert fetched("/v1/parse", {"messages": HELLO}).status_code == 400
 
 
 def test_unknown_paths_are_refused_in_the_same_shape():

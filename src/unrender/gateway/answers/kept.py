@@ -60,10 +60,6 @@ class Conversations:
     most: int
     weight: int = 0
     """Total size in bytes."""
-    evicted: int = 0
-    """Number of evicted answers."""
-    evicted_weight: int = 0
-    """Bytes of the evicted answers."""
     _answers: OrderedDict[KeptAnswer, None] = field(default_factory=OrderedDict)
     """Ordered by last use, with the most recent at the end."""
     _alike: dict[bytes, list[KeptAnswer]] = field(default_factory=dict)
@@ -117,10 +113,7 @@ class Conversations:
 
     def _make_room(self) -> None:
         while self.weight > self.most and self._answers:
-            before = self.weight
             self._drop(next(iter(self._answers)))
-            self.evicted += 1
-            self.evicted_weight += before - self.weight
 
     def _drop(self, answer: KeptAnswer) -> None:
         del self._answers[answer]

@@ -36,8 +36,6 @@ class Model:
     heals: bool = True
     """Let the engine regenerate the rest of a broken call with a grammar, if it supports grammars."""
     created: int = 0
-    validate_streams: bool = False
-    """Validate streamed answers that no grammar constrains before sending the first byte. If validation fails, generate them again."""
     probes: bool = False
     """Probe the engine when it is first ready."""
     found: Findings = field(default_factory=Findings)

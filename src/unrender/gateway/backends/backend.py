@@ -211,7 +211,7 @@ def free_cores(system: Path = Path("/sys")) -> int:
     """Return the number of cores that a model may use: all but one. Return 0, which selects the library's default, if the system doesn't
     report its cores.
 
-    The threads of llama.cpp and PyTorch wait for each other hundreds of times per token, and use CPU time while they wait. If another
+    The threads of llama.cpp wait for each other hundreds of times per token, and use CPU time while they wait. If another
     process occupies the core of one thread, all threads wait. With as many threads as cores, 70 tokens a second can become 2.
     """
     siblings = "devices/system/cpu/cpu{}/topology/thread_siblings_list"

@@ -4,129 +4,49 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, SpecialTokens
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score, scored_item
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
 
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """Features of one kind of engine, beyond the parameters that all of them support."""
-
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of every request."""
-    sampling: frozenset[str] = _COMMON
-    constrains: bool = False
-    """True if the engine supports structural tags."""
-    health: str = "/v1/models"
-    tokenize: str = ""
-    """Path that counts tokens; "" if there is none."""
-    tokens_in: str = ""
-    """Path that accepts token ids and images; "" if there is none."""
-
-
+_TOKENIZE = "/tokenize"
+"""Path that counts tokens."""
+_TOKENS_IN = "/inference/v1/generate"
+"""Path that accepts token ids and images."""
 _UNLIMITED = 4096
 """Default of `max_tokens` if the engine doesn't report its context. Without a value, engines stop after 16 tokens."""
-PLAIN = Kind()
-VLLM = Kind(
-    fixed={
-        "add_special_tokens": False,  # the template has already added BOS
-        "skip_special_tokens": False,  # the parser needs them
-        "spaces_between_special_tokens": False,
-        # The parser detects stop texts. To strip stop texts, the engine would have to hold back output throughout the answer.
-        "include_stop_str_in_output": True,
-        "return_token_ids": True,
-    },
-    sampling=_COMMON | _MORE,
-    constrains=True,
-    health="/health",
-    tokenize="/tokenize",
-    tokens_in="/inference/v1/generate",
-)
 _SAMPLED = (
-    *sorted(VLLM.sampling),
+    *sorted(_COMMON | _MORE),
     *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
 )
-"""Sampling parameters that both request forms share."""
+"""Sampling parameters that both of vLLM's request forms share."""
 
 
 class Completions(HttpEngine):
     """An engine that completes text. `model` is the model's name on the engine; "" selects the engine's first model."""
 
     path = "/v1/completions"
+    health = "/v1/models"
+    sampling = _COMMON
+    """Sampling parameters that have an effect."""
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    """Fields of every request."""
 
-    def __init__(self, connection: Connection, kind: Kind = PLAIN, *, model: str = "") -> None:
-        self.health: str = kind.health
+    def __init__(self, connection: Connection, *, model: str = "") -> None:
         super().__init__(connection)
-        self._kind = kind
         self._model = model
         self._context: int | None = None
         """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
-        self._takes_ids: bool | None = None if kind.tokens_in else False
-        """True if the engine returns text for token ids; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of)
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Features of the engine, with structural tags if it supports them.
-
-        An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
-        """
-        dialect = "structural_tag" if self._kind.constrains else ""
-        images = "shown" if self._kind.tokens_in else ""
-        return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling, images=images)
-
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
-        if not job.turn.media and not await self._ids_taken():
-            async with aclosing(super().generate(job)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
-        prompt, special = await self._prompt_ids.of(job.turn), await self._prompt_ids.special(job.turn)
-        known = frozenset(special.values())
-        texts: list[str] = []
-        ids: list[int] = []
-        finished = False
-        try:
-            async with aclosing(super().generate(replace(job, prompt_ids=prompt))) as pieces:
-                async for piece in pieces:
-                    texts.append(piece.text)
-                    ids += piece.ids
-                    finished = finished or bool(piece.finish)
-                    found = tuple(special[id] for id in piece.ids if id in special)
-                    yield piece._replace(special=SpecialTokens(known, found) if piece.ids else None)
-        except EngineError as error:
-            if error.status == 404:  # The engine was restarted, without this path.
-                self._takes_ids = None
-            raise
-        if finished and ids:
-            await self._prompt_ids.keep(job.turn, prompt, "".join(texts), ids)
-
-    async def _ids_taken(self) -> bool:
-        """Return True if the engine returns text for token ids. The result is cached.
-
-        vLLM before 0.33 has the path, but ignores `output_mode` and returns only ids. Its OpenAPI schema shows the difference.
-        """
-        if self._takes_ids is None:
-            try:
-                schema: Any = await self._connection.json("/openapi.json")
-                paths, request = schema["paths"], schema["components"]["schemas"]["GenerateRequest"]["properties"]
-                self._takes_ids = {self._kind.tokens_in, self._kind.tokenize} <= {*paths} and "output_mode" in request
-            except EngineError as error:
-                if error.status is None:
-                    raise
-                self._takes_ids = False
-            except (KeyError, TypeError):
-                self._takes_ids = False
-        return self._takes_ids
+        """Features that every engine with this API has."""
+        return EngineCapabilities(logprobs=True, sampling=self.sampling)
 
     def _reader(self, job: Job) -> Reader:
         finished = False
@@ -151,37 +71,14 @@ class Completions(HttpEngine):
             "stream_options": {"include_usage": True},
             "max_tokens": await self._limit(job),
             "stop": list(job.turn.stop)[:4],  # OpenAI's limit; the parser detects the others
-            **self._kind.fixed,
-            **{name: value for name, value in job.sampling.items() if name in self._kind.sampling},
+            **self.fixed,
+            **{name: value for name, value in job.sampling.items() if name in self.sampling},
         }
         if job.seed is not None:
             body["seed"] = job.seed
         if job.logprobs is not None:
             body["logprobs"] = job.logprobs
-        if job.grammar is not None:
-            body["structured_outputs"] = {"structural_tag": job.grammar.text}
-        return body if job.prompt_ids is None else self._with_ids(body, job)
-
-    def _path(self, job: Job) -> str:
-        """Return the path for a job. The completions path accepts neither token ids nor images."""
-        return self.path if job.prompt_ids is None else self._kind.tokens_in
-
-    def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
-        """Return a request with the prompt's token ids and images. The engine expands the image placeholders."""
-        sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
-        # Only the engine knows the number of tokens in an image. Without a limit, the engine uses the remaining context.
-        limit = job.limit if job.turn.media else body["max_tokens"]
-        if limit is not None:
-            sampled["max_tokens"] = limit
-        parts = [{"type": "image_url", "url": medium.data} for medium in job.turn.media]
-        return {
-            **{name: body[name] for name in ("model", "stream", "stream_options")},
-            "token_ids": list(job.prompt_ids or ()),
-            **({"content_parts": parts} if parts else {}),
-            "sampling_params": sampled,
-            "output_mode": "text",
-            "reasoning_ended": True,  # the grammar constrains the entire answer, including its reasoning
-        }
+        return body
 
     def _pieces(self, data: Said, top: int | None) -> list[Piece]:
         found = []
@@ -206,7 +103,7 @@ class Completions(HttpEngine):
 
     async def _name(self) -> str:
         """Return the model's name on the engine."""
-        if not self._model or (self._kind.tokenize and self._context is None):
+        if self._context is None:
             await self._learn()
         return self._model
 
@@ -244,21 +141,120 @@ class Completions(HttpEngine):
         room = _UNLIMITED if counted is None else context - counted
         return room if job.limit is None else min(job.limit, room)
 
+
+class VLLM(Completions):
+    """A vLLM server. It accepts structural tags and, since vLLM 0.33, token ids and images."""
+
+    health = "/health"
+    sampling = _COMMON | _MORE
+    fixed: ClassVar[Mapping[str, Any]] = {
+        "add_special_tokens": False,  # the template has already added BOS
+        "skip_special_tokens": False,  # the parser needs them
+        "spaces_between_special_tokens": False,
+        # The parser detects stop texts. To strip stop texts, the engine would have to hold back output throughout the answer.
+        "include_stop_str_in_output": True,
+        "return_token_ids": True,
+    }
+
+    def __init__(self, connection: Connection, *, model: str = "") -> None:
+        super().__init__(connection, model=model)
+        self._takes_ids: bool | None = None
+        """True if the engine returns text for token ids; None before the first request."""
+        self._prompt_ids = PromptIds(self._tokens_of)
+
+    @property
+    def capabilities(self) -> EngineCapabilities:
+        """Features of vLLM.
+
+        An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
+        """
+        return replace(super().capabilities, dialect="structural_tag", images="shown")
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
+        if not job.turn.media and not await self._ids_taken():
+            async with aclosing(super().generate(job)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        prompt, special = await self._prompt_ids.of(job.turn), await self._prompt_ids.special(job.turn)
+        known = frozenset(special.values())
+        texts: list[str] = []
+        ids: list[int] = []
+        finished = False
+        try:
+            async with aclosing(super().generate(replace(job, prompt_ids=prompt))) as pieces:
+                async for piece in pieces:
+                    texts.append(piece.text)
+                    ids += piece.ids
+                    finished = finished or bool(piece.finish)
+                    found = tuple(special[id] for id in piece.ids if id in special)
+                    yield piece._replace(special=SpecialTokens(known, found) if piece.ids else None)
+        except EngineError as error:
+            if error.status == 404:  # The engine was restarted, without this path.
+                self._takes_ids = None
+            raise
+        if finished and ids:
+            await self._prompt_ids.keep(job.turn, prompt, "".join(texts), ids)
+
+    async def _ids_taken(self) -> bool:
+        """Return True if the engine returns text for token ids. The result is cached.
+
+        vLLM before 0.33 has the path, but ignores `output_mode` and returns only ids. Its OpenAPI schema shows the difference.
+        """
+        if self._takes_ids is None:
+            try:
+                schema: Any = await self._connection.json("/openapi.json")
+                paths, request = schema["paths"], schema["components"]["schemas"]["GenerateRequest"]["properties"]
+                self._takes_ids = {_TOKENS_IN, _TOKENIZE} <= {*paths} and "output_mode" in request
+            except EngineError as error:
+                if error.status is None:
+                    raise
+                self._takes_ids = False
+            except (KeyError, TypeError):
+                self._takes_ids = False
+        return self._takes_ids
+
+    async def _body(self, job: Job) -> dict[str, Any]:
+        body = await super()._body(job)
+        if job.grammar is not None:
+            body["structured_outputs"] = {"structural_tag": job.grammar.text}
+        return body if job.prompt_ids is None else self._with_ids(body, job)
+
+    def _path(self, job: Job) -> str:
+        """Return the path for a job. The completions path accepts neither token ids nor images."""
+        return self.path if job.prompt_ids is None else _TOKENS_IN
+
+    def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
+        """Return a request with the prompt's token ids and images. The engine expands the image placeholders."""
+        sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
+        # Only the engine knows the number of tokens in an image. Without a limit, the engine uses the remaining context.
+        limit = job.limit if job.turn.media else body["max_tokens"]
+        if limit is not None:
+            sampled["max_tokens"] = limit
+        parts = [{"type": "image_url", "url": medium.data} for medium in job.turn.media]
+        return {
+            **{name: body[name] for name in ("model", "stream", "stream_options")},
+            "token_ids": list(job.prompt_ids or ()),
+            **({"content_parts": parts} if parts else {}),
+            "sampling_params": sampled,
+            "output_mode": "text",
+            "reasoning_ended": True,  # the grammar constrains the entire answer, including its reasoning
+        }
+
     async def count(self, text: str) -> int | None:
-        """Return the engine's token count, or None if it can't count."""
-        if not self._kind.tokenize:
-            return None
+        """Return the engine's token count."""
         return (await self._tokenized(text)).number("count")
 
     async def _tokenized(self, text: str) -> Said:
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
-        return await self._query(self._kind.tokenize, body)
+        return await self._query(_TOKENIZE, body)
 
     async def _tokens_of(self, text: str) -> list[int]:
         """Return the ids of a text. Raises `EngineError` for an invalid response."""
         ids = (await self._tokenized(text)).get("tokens")
         if not isinstance(ids, list) or not all(map(_is_id, ids)):
-            where = f"{self._connection.url}{self._kind.tokenize}"
+            where = f"{self._connection.url}{_TOKENIZE}"
             raise EngineError(f"tokens: expected a list of token ids, found {ids!r:.80}", where=where)
         return ids
 
@@ -272,9 +268,13 @@ def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # response to a request with token ids
         return [
             token
-            | {"top_logprobs": [one for other in _objects(item.get("top_logprobs"))[:top] for one in _scored(other)]}
+            | {
+                "top_logprobs": [
+                    one for other in _objects(item.get("top_logprobs"))[:top] for one in scored_item(other)
+                ]
+            }
             for item in _objects(logprobs["content"])
-            for token in _scored(item)
+            for token in scored_item(item)
         ]
     tokens, values, others = (
         found if isinstance(logprobs, dict) and isinstance(found := logprobs.get(name), list) else []
@@ -290,10 +290,3 @@ def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
 
 def _objects(items: Any) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-
-
-def _scored(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a token with its bytes, which may be part of a character."""
-    own = item.get("bytes")
-    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
-    return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

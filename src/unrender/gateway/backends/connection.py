@@ -6,7 +6,6 @@ necessarily complete: the reader has to check for the engine's final event.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -23,8 +22,6 @@ _MOST = 10**12
 """Upper limit for valid token counts."""
 _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
-_LOOKS = 5
-"""Number of checks per idle timeout."""
 _QUICK = aiohttp.ClientTimeout(total=10)
 """Timeout for every request that doesn't generate."""
 
@@ -33,39 +30,12 @@ Reader = Callable[[bytes], tuple[list[Piece], bool]]
 """Function that returns the pieces of a line, and True for the final event."""
 
 
-class _Silence:
-    """Idle timeout of one answer: a pending read fails after too much silence. It uses one timer, however many reads there are."""
-
-    __slots__ = ("_content", "_idle", "_loop", "_read", "_vain", "timer", "waiting")
-
-    def __init__(self, response: aiohttp.ClientResponse, idle: float) -> None:
-        self.waiting = True
-        self._loop = asyncio.get_running_loop()
-        self._content, self._idle = response.content, idle
-        self._read, self._vain = -1, 0
-        # aiohttp would reset its own timer for each read, so that timer is only used for the first read.
-        if response.connection is not None and response.connection.protocol is not None:
-            response.connection.protocol.read_timeout = None
-        self._look()
-
-    def _look(self) -> None:
-        read = self._content.total_bytes
-        # Count checks, not seconds: after a process was suspended, some event loops run timers before they read.
-        self._vain = self._vain + 1 if read == self._read and self.waiting else 0
-        self._read = read
-        if self._vain >= _LOOKS:
-            self._content.set_exception(aiohttp.SocketTimeoutError("silent"))
-        else:
-            self.timer = self._loop.call_later(self._idle / _LOOKS, self._look)
-
-
 class Connection:
     """Connection to one engine. `idle_timeout` is the maximum silence during an answer, in seconds."""
 
     def __init__(self, url: str, *, key: str = "", idle_timeout: float = 300.0) -> None:
         self.url: str = url.rstrip("/")
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._idle = idle_timeout
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_timeout)
         self._session: aiohttp.ClientSession | None = None
 
@@ -80,7 +50,6 @@ class Connection:
             # A line may arrive in thousands of reads. Joining the parts after each read would copy the line thousands of times.
             rest: list[bytes] = []  # an unfinished line, joined once
             size, whole = 0, False
-            silence = _Silence(response, self._idle)
             try:
                 while chunk := await response.content.readany():
                     rest.append(chunk)
@@ -90,9 +59,7 @@ class Connection:
                         last = lines.pop()
                         rest, size = [last], len(last)
                         if left := [line for line in lines if line]:
-                            silence.waiting = False
                             yield left
-                            silence.waiting = True
                     # The limit applies to one line, not to the answer: `size` counts only the unfinished line.
                     if size > MAX_LINE:
                         raise EngineError(f"expected lines of at most {MAX_LINE} bytes", where=f"{self.url}{path}")
@@ -100,7 +67,6 @@ class Connection:
                 if size:
                     yield [b"".join(rest)]
             finally:
-                silence.timer.cancel()
                 # Close the connection instead of returning it to the pool, so that the engine stops generating.
                 if not whole:
                     response.close()
@@ -133,14 +99,18 @@ class Connection:
         timeout: aiohttp.ClientTimeout = _QUICK,  # noqa: ASYNC109 - passed to aiohttp
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         where, response = f"{self.url}{path}", None
-        sent = {"json": body, "headers": {**self._headers, **(headers or {})}, "timeout": timeout}
-        # Create the session here, since it belongs to the running event loop.
+        own = {**self._headers, **(headers or {})}
+        # Create the session here, since it belongs to the running event loop. Each request has its own connection, since llama-server
+        # closes unused connections without notice.
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+                connector=aiohttp.TCPConnector(limit=0, force_close=True),
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         try:
-            async with await _sent(self._session, "GET" if body is None else "POST", where, sent) as response:
+            async with self._session.request(
+                "GET" if body is None else "POST", where, json=body, headers=own, timeout=timeout, allow_redirects=False
+            ) as response:
                 if response.status != 200:
                     said = f"{response.status} {_reason(await response.content.read(MAX_LINE))}"
                     transient = response.status in _TRANSIENT
@@ -212,19 +182,6 @@ class HttpEngine:
     async def close(self) -> None:
         """Close all connections."""
         await self._connection.close()
-
-
-async def _sent(
-    session: aiohttp.ClientSession, method: str, where: str, said: Mapping[str, Any]
-) -> aiohttp.ClientResponse:
-    """Send a request. Retry immediately if a kept-alive connection has been closed, as llama-server does."""
-    try:
-        return await session.request(method, where, allow_redirects=False, **said)
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-        # If no connection is possible, a retry would fail too.
-        if isinstance(error, aiohttp.ClientConnectorError):
-            raise
-        return await session.request(method, where, allow_redirects=False, **said)
 
 
 class Said(dict[str, Any]):
@@ -309,6 +266,13 @@ def _words(value: Any) -> str:
         while isinstance(value, dict) and name in value:
             value = value[name]
     return value[:SHOWN] if isinstance(value, str) else "the engine sent no error message"
+
+
+def scored_item(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a list with the token of an item with `token`, `logprob` and maybe `bytes`, which may be part of a character."""
+    own = item.get("bytes")
+    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
+    return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]
 
 
 def score(text: Any, value: Any) -> list[dict[str, Any]]:

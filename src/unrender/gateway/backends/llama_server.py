@@ -14,7 +14,7 @@ from typing import Any
 
 from unrender import TemplateError
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece, free_cores
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, score
+from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, scored_item
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
 from unrender.rendering.loading import LoadedTemplates
@@ -139,14 +139,9 @@ class LlamaServer(HttpEngine):
 
 def _token(item: Said, top: int) -> list[dict[str, Any]]:
     others = item.listed("top_logprobs")[:top]
-    return [token | {"top_logprobs": [one for other in others for one in _plain(other)]} for token in _plain(item)]
-
-
-def _plain(item: Said) -> list[dict[str, Any]]:
-    """Return a token with its bytes, which may be part of a character."""
-    own = item.get("bytes")
-    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
-    return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]
+    return [
+        token | {"top_logprobs": [one for other in others for one in scored_item(other)]} for token in scored_item(item)
+    ]
 
 
 def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) -> tuple[str, Any]:

@@ -2,13 +2,14 @@
 
 Rules: input that two parsers could read differently is rejected: duplicate keys, NaN, numbers too large for a double, invalid UTF-8. Each
 frame waits until the server has accepted the previous one, so a slow client slows down the engine and doesn't fill memory. A stream has
-only one timer, however many frames it sends.
+one task that sends pings.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from itertools import chain
@@ -112,67 +113,42 @@ _STREAMED: Headers = [
 class EventStream:
     """One streamed response. Sends `ping` after `interval` seconds without a frame, even before the first frame."""
 
-    __slots__ = ("_headers", "_interval", "_last", "_ping", "_pinging", "_send", "_sending", "_time", "_timer", "begun")
-
     def __init__(self, send: Send, headers: Headers, *, ping: bytes, interval: float) -> None:
         self.begun: bool = False
         """True after the status has been sent. Later errors are sent as events."""
         self._send = send
         self._headers = headers
-        self._ping = ping
-        self._interval = interval
-        self._pinging: asyncio.Task[None] | None = None
-        self._sending = False
-        loop = asyncio.get_running_loop()
-        self._time = loop.time
-        self._last = self._time()
-        self._timer = loop.call_later(interval, self._tick)
+        # A frame and a ping don't interrupt each other.
+        self._sending = asyncio.Lock()
+        self._last = time.monotonic()
+        self._pings = asyncio.create_task(self._keep_open(ping, interval))
 
     async def send(self, frame: bytes) -> None:
         """Send a frame. Returns when the server has accepted it."""
-        # Wait for a ping that is being sent, so that a frame doesn't split it.
-        if self._pinging is not None:
-            await self._pinging
-        # No ping is needed while a slow client delays a frame, since the connection isn't silent.
-        self._sending = True
-        await self._write(frame)
-        self._last = self._time()
-        self._sending = False
+        async with self._sending:
+            await self._write(frame)
 
     async def end(self, frame: bytes = b"") -> None:
         """Send the last frame and end the response."""
-        self._timer.cancel()
-        if self._pinging is not None:
-            await self._pinging
-        await self._write(frame, more=False)
+        async with self._sending:
+            self.close()
+            await self._write(frame, more=False)
 
     def close(self) -> None:
-        """Stop the timer. Call it after every response, even a failed one."""
-        self._timer.cancel()
-        # If the client disconnected during a ping, no other code waits for that task.
-        if self._pinging is not None:
-            self._pinging.cancel()
+        """Stop the pings. Call it after every response, even a failed one."""
+        self._pings.cancel()
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
         if not self.begun:
             self.begun = True
             await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAMED, *self._headers]})
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self._last = time.monotonic()
 
-    def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        # The timer runs once per interval, not per frame, so thousands of frames a second set no timers.
-        due = self._last + self._interval
-        if loop.time() >= due and not self._sending:
-            self._pinging = loop.create_task(self._keep_open())
-            due = loop.time() + self._interval
-        # `due` may be in the past if a frame was being sent. A minimum of a tenth of the interval keeps the timer from spinning.
-        self._timer = loop.call_at(max(due, loop.time() + self._interval / 10), self._tick)
-
-    async def _keep_open(self) -> None:
-        try:
-            await self._write(self._ping)
-        finally:
-            # A ping counts as a frame. `send` and `end` wait for a ping, since it may start the response.
-            self._last = self._time()
-            self._pinging = None
+    async def _keep_open(self, ping: bytes, interval: float) -> None:
+        while True:
+            # The minimum keeps the loop from spinning while a slow client delays a frame.
+            await asyncio.sleep(max(self._last + interval - time.monotonic(), interval / 10))
+            # No ping is needed during a delayed frame, since the connection isn't silent.
+            if time.monotonic() - self._last >= interval and not self._sending.locked():
+                await self.send(ping)

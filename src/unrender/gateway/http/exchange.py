@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unrender.gateway.answers.answer import Answer
 from unrender.gateway.answers.model import Model
@@ -26,9 +26,6 @@ from unrender.gateway.http.body import EventStream, Gone, Headers, Receive, Send
 from unrender.gateway.record import Record
 from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface
 from unrender.limits import MAX_REMARK
-
-if TYPE_CHECKING:
-    from unrender.gateway.telemetry import Span
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -73,21 +70,17 @@ class Exchange:
         self._items: Any = ()
         """Input items to store with the answer."""
         self._record = Record(surface=api.name)
-        self._span: Span | None = None
         self._forwarded = self._traced()
         self._id = request_id(self._headers)
         self._own: Headers = [(name.encode(), self._id.encode()) for name in ID_HEADERS]
 
     def _traced(self) -> dict[str, str]:
-        """Start the request's span if telemetry is enabled. Return the trace headers for the engine."""
+        """Record the request's trace. Return the trace headers for the engine."""
         sent = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
         given = {name: value for name, value in sent.items() if _PLAIN.fullmatch(value)}
         found = _TRACE.fullmatch(given.get("traceparent", ""))
         self._record.trace = found[1] if found else ""
-        if self._gateway.telemetry is None:
-            return given
-        self._span = self._gateway.telemetry.begin(given)
-        return self._span.headers()
+        return given
 
     async def run(self) -> None:
         """Handle the request. Returns when the answer has been sent or the client has disconnected."""
@@ -109,7 +102,7 @@ class Exchange:
         # keeps the timeout above from treating the cancellation as its own.
         except asyncio.CancelledError:
             if not self._gone or task is None:
-                self._record.cancel("shutdown")
+                self._record.outcome = "cancelled"
                 raise
             task.uncancel()
         except Exception:  # noqa: BLE001 - the client must get a response
@@ -119,10 +112,8 @@ class Exchange:
             if self._stream is not None:
                 self._stream.close()
             if self._gone:
-                self._record.cancel("client")
-            seconds = self._record.end(self._gateway.metrics, self._id, self._answer)
-            if self._span is not None:
-                self._span.end(self._record, seconds, self._answer)
+                self._record.outcome = "cancelled"
+            self._record.end(self._gateway.metrics, self._id, self._answer)
             # The answer references this exchange. The cycle would keep both objects alive until the next garbage collection.
             self._answer = None
 
@@ -159,7 +150,6 @@ class Exchange:
         """Add the answer to the cache, and store it if requested."""
         if self._answer is not None:
             self._answer.keep(self._shelf)
-            self._gateway.metrics.hold(self._gateway.kept)
         if not self._stores:
             return
         try:
@@ -202,20 +192,13 @@ class Exchange:
             return self._answer
 
         if ask.stream:
-            await self._send_stream(ask, model, prepared, begin)
+            await self._send_stream(begin())
         else:
-            surface, _ = await self._judge(ask, model, begin)
-            await self._json(200, surface.body())
+            await self._json(200, (await self._judge(ask, model, begin)).body())
 
-    async def _send_stream(self, ask: Ask, model: Model, prepared: Prepared, begin: Callable[[], Answer]) -> None:
-        answer = begin()
+    async def _send_stream(self, answer: Answer) -> None:
         ping, interval = answer.surface.ping(), self._gateway.limits.keepalive_interval
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
-        # A stream that is validated first is sent all at once. Pings keep the connection open until then.
-        if model.validate_streams and prepared.unbound(model.capabilities):
-            _, frames = await self._judge(ask, model, begin)
-            await stream.end(b"".join(frames))
-            return
         # Frames of a stream are not kept, so the stored answer is the one that the surface has collected.
         answer.finished = self._keep
         async with aclosing(answer.frames()) as coming:
@@ -224,30 +207,27 @@ class Exchange:
                 await stream.send(frame)
         await stream.end()
 
-    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> tuple[Surface, list[bytes]]:
-        """Generate the complete answer, store it if requested, and return it with its frames.
+    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> Surface:
+        """Generate the complete answer, store it if requested, and return it.
 
         An answer that violates the request is generated again, up to `attempts` times. With a seed, there is only one attempt, since the
         result would be the same.
         """
         for left in reversed(range(model.attempts if ask.seed is None else 1)):
-            answer, frames = begin(), []
+            answer = begin()
             async with aclosing(answer.frames()) as coming:
-                async for frame in coming:
+                async for _ in coming:
                     self._record.framed()
-                    frames.extend([frame] if ask.stream else [])
             if not (left and answer.lacking):
                 break
         await self._keep(answer.surface)
-        return answer.surface, frames
+        return answer.surface
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
         # `messages[2].content` is a path in Chat Completions. For other APIs, report the field that contains the conversation.
         if (failure.param or "").startswith("messages") and self._api.conversation != "messages":
             failure.param = self._api.conversation
-        if self._answer is None:
-            self._record.rejected = failure.code or failure.kind.value
         if self._gone:
             return
         # After the status has been sent, even for a ping, an error can only be an event in the stream.
@@ -256,7 +236,7 @@ class Exchange:
             return
         if failure.kind is Kind.BUSY:
             self._own.append(_RETRY_AFTER)
-        await self._json(self._api.statuses.get(failure.kind, failure.status), self._api.refusal(failure))
+        await self._json(self._api.statuses.get(failure.kind, failure.kind.status), self._api.refusal(failure))
 
     async def _json(self, status: int, body: Mapping[str, Any]) -> None:
         data = json.dumps(body, separators=(",", ":")).encode()

@@ -107,12 +107,6 @@ class ChatRequest(_Request):
     function_call: None = Field(None, description="use `tool_choice`")
 
 
-class ParseRequest(ChatRequest):
-    """A Chat Completions request, and a text to parse as its answer."""
-
-    text: str
-
-
 class CompletionsRequest(_Request):
     """A Completions request."""
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 import unrender
-from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
+from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.schema import Object, Whole
 from unrender.gateway.surfaces.tools import Tools
 from unrender.limits import MAX_COUNT, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
@@ -302,7 +302,7 @@ class Api(NamedTuple):
     refusal: Callable[[Failure], dict[str, Any]]
     prefix: str
     """Prefix of response ids."""
-    statuses: Mapping[Kind, int] = STATUSES
+    statuses: Mapping[Kind, int] = {}
     """HTTP statuses that differ from those of the other APIs."""
     stores: bool = False
     """True if answers of this API can be stored."""

@@ -1,12 +1,8 @@
-"""Real engines in this process, llama.cpp and transformers, with random models: what they generate and mask is not ours.
-
-transformers is optional: it runs where torch and transformers are installed (`python3 scripts/run.py transformers`).
-"""
+"""llama.cpp in this process with a random model: the real engine generates and masks."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 from contextlib import aclosing
 from dataclasses import replace
@@ -14,10 +10,15 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from byte_tokenizer import byte_tokenizer
 from engines import installed
 
-pytestmark = pytest.mark.engine
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(
+        not all(map(installed, ("xllamacpp", "aiohttp", "openai", "anthropic"))),
+        reason="llama.cpp and the gateway's packages are needed",
+    ),
+]
 
 CITIES = ["Paris", "Rome"]
 CITY = {"enum": CITIES}
@@ -26,12 +27,6 @@ TOOL: Any = {"type": "function", "function": {"name": "get_weather", "parameters
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 CONTROL = ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<tool_call>", "</tool_call>")
 OWN = ("<think>", "</think>")
-CLIENTS = all(map(installed, ("aiohttp", "openai", "anthropic")))
-NEEDED = {"gguf": ("xllamacpp",), "": (), "llguidance": ("llguidance",), "xgrammar": ("xgrammar",)}
-"""The engines, by the library that masks where it is not the engine itself; "" is the one that is taken by itself."""
-each_transformers = pytest.mark.parametrize("model", [""], indirect=True)
-llama_cpp = pytest.mark.parametrize("model", ["gguf"], indirect=True)
-each_alone = pytest.mark.parametrize("model", ["gguf", ""], indirect=True)
 
 
 def source() -> str:
@@ -48,22 +43,6 @@ def gguf(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Return a directory with a random model, a tokenizer of bytes and special tokens, and a chat template."""
-    transformers, torch = importlib.import_module("transformers"), importlib.import_module("torch")
-    path = tmp_path_factory.mktemp("model")
-    tokenizer = byte_tokenizer((*CONTROL, *OWN), eos=CONTROL[0], template=source())
-    tokenizer.save_pretrained(path)
-    torch.manual_seed(1)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
-        max_position_embeddings=2048, eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
-    )  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(path)
-    return path
-
-
 def served(**settings):
     """Return the model of these settings."""
     from unrender.gateway.config import read  # noqa: PLC0415 - only where its packages are
@@ -71,34 +50,10 @@ def served(**settings):
     return read({"models": [{"name": "m", "variables": {"enable_thinking": False}} | settings]}).models[0]
 
 
-@pytest.fixture(scope="module", params=["gguf", "llguidance", "xgrammar"])
-def model(request):
-    """Return the model under each engine and library that masks."""
-    if not CLIENTS or not all(map(installed, NEEDED[request.param])):
-        pytest.skip("the gateway's packages, and the engine's, are needed")
-    if request.param == "gguf":
-        # One thread, since more of them spin while they wait for each other.
-        return served(backend="gguf", path=str(request.getfixturevalue("gguf")), threads=1)
-    if not all(map(installed, ("torch", "transformers", "llguidance"))):
-        pytest.skip("torch, transformers and llguidance are needed")
-    return served(backend="transformers", path=str(request.getfixturevalue("folder")), masks=request.param, threads=1)
-
-
-@each_transformers
-def test_transformers_computes_in_as_many_threads_as_are_set(model):
-    """The threads of the settings are PyTorch's."""
-    assert model.backend.torch.get_num_threads() == 1
-
-
-@each_transformers
-@pytest.mark.parametrize("device", ["cpu", "cpu:0"])
-def test_threads_are_those_of_any_processor(model, folder, device):
-    """A processor may be named with its number."""
-    model.backend.torch.set_num_threads(2)
-
-    served(backend="transformers", path=str(folder), device=device, threads=1)
-
-    assert model.backend.torch.get_num_threads() == 1
+@pytest.fixture(scope="module")
+def model(gguf):
+    """Return the model, on one thread, since several threads spin while they wait for each other."""
+    return served(backend="gguf", path=str(gguf), threads=1)
 
 
 def asked(model, *questions):
@@ -141,7 +96,6 @@ def ended(model, **request):
     return pytest.fail("no answer came to its end")
 
 
-@llama_cpp
 def test_image_for_a_model_without_eyes_is_a_400(model):
     """llama.cpp understands how an image comes beside a prompt, and says in its own words that this model takes none."""
     from serving import RED, SHOWING, browser  # noqa: PLC0415
@@ -183,7 +137,6 @@ def test_engine_is_tried(model):
 
 
 @pytest.mark.slow
-@llama_cpp
 def test_free_answer_is_constrained_from_the_first_marker_on(model):
     """The lazy grammar wakes at our trigger: what begins as a call of its own accord becomes a call of the tool."""
     answers = asked(model, *({"tools": [TOOL], "seed": seed} for seed in range(12)))
@@ -194,7 +147,6 @@ def test_free_answer_is_constrained_from_the_first_marker_on(model):
         assert json.loads(call.function.arguments)["city"] in CITIES
 
 
-@each_alone
 def test_same_seed_gives_the_same_answer(model):
     """The seed decides; temperature 0 needs none; the engine counts tokens."""
     for more in ({"seed": 3}, {"temperature": 0}):
@@ -205,7 +157,6 @@ def test_same_seed_gives_the_same_answer(model):
         assert first.usage.prompt_tokens > 5
 
 
-@each_alone
 def test_stream_adds_up_and_has_log_probabilities(model):
     """Streamed and whole answers say the same, and tokens of the content come with alternatives."""
     question = {"max_tokens": 20, "seed": 5, "logprobs": True, "top_logprobs": 2}
@@ -219,19 +170,6 @@ def test_stream_adds_up_and_has_log_probabilities(model):
     assert all(token.logprob < 0 and len(token.top_logprobs) == 2 for token in tokens)
 
 
-@each_transformers
-def test_log_probabilities_have_the_bytes_of_half_characters(model):
-    """A model that draws bytes writes halves of characters; those of its tokens put together are what the content is made of."""
-    (answer,) = asked(model, {"max_tokens": 60, "seed": 5, "logprobs": True})
-    (choice,) = answer.choices
-
-    told = b"".join(bytes(token.bytes) for token in choice.logprobs.content)
-
-    assert any(byte > 127 for byte in told)
-    assert told.decode(errors="replace") == choice.message.content
-
-
-@each_alone
 def test_stop_text_ends_the_answer(model):
     """A stop text of the client's ends the content before it."""
     question = {"seed": 2, "max_tokens": 60}
@@ -241,7 +179,6 @@ def test_stop_text_ends_the_answer(model):
     assert asked(model, question | {"stop": stop})[0].choices[0].message.content == whole.partition(stop)[0]
 
 
-@each_alone
 def test_client_that_goes_frees_the_engine(model):
     """The model stops when the client leaves, and is free for the next answer; a closed connection costs no job."""
     from unrender.gateway.backends.backend import Job  # noqa: PLC0415
@@ -259,29 +196,11 @@ def test_client_that_goes_frees_the_engine(model):
     assert len(released(model, six())) == 6
 
 
-@llama_cpp
 def test_tokens_are_counted(model):
     """A marker is one token, as the engine sees it."""
     assert released(model, model.backend.count("ab<tool_call>")) == 3
 
 
-@each_transformers
-def test_what_cannot_be_is_named(model, tmp_path):
-    """A prompt that is too long, a refused grammar, and a directory without a model are errors that say so."""
-    import openai  # noqa: PLC0415
-
-    from unrender.gateway.backends.backend import EngineError, EngineGrammar  # noqa: PLC0415
-    from unrender.gateway.failure import Failure  # noqa: PLC0415
-
-    with pytest.raises(openai.BadRequestError, match="at most 2047 tokens"):
-        asked(model, {"messages": [{"role": "user", "content": "x" * 3000}]})
-    with pytest.raises(EngineError, match="refused"):
-        model.backend.matcher(EngineGrammar(dialect="any", text="{"))
-    with pytest.raises(Failure, match=tmp_path.name):
-        served(backend="transformers", path=str(tmp_path))
-
-
-@pytest.mark.skipif(not (CLIENTS and installed("xllamacpp")), reason="llama.cpp is needed")
 def test_file_that_is_no_model_is_named(tmp_path):
     """A file that is not a model is an error that names it."""
     from unrender.gateway.failure import Failure  # noqa: PLC0415
