@@ -29,8 +29,6 @@ class Ask:
     """Model name from the client; "" if there is none."""
     messages: tuple[Any, ...] = ()
     """The conversation in OpenAI's format."""
-    raw: str | None = None
-    """Raw prompt, whose answer is not parsed; None for a conversation."""
     tools: tuple[Any, ...] = ()
     tool_choice: Any = None
     parallel_tool_calls: bool = True
