@@ -26,7 +26,7 @@ from unrender.cache import Cache
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.history import History, key_of, read_history
-from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
+from unrender.gateway.answers.kept import KeptAnswer, Shelf, weight_of
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
@@ -77,8 +77,8 @@ class Origin:
 
     history: History | None = None
     """The conversation so far; None if the answer won't be stored."""
-    parts: tuple[Part, ...] = ()
-    """Values that the turn references, with their sizes, if the answer may be stored."""
+    weight: int = 0
+    """Size of the turn in bytes, if the answer may be stored."""
     reused: int = 0
     """Number of reused characters: the previous prompt and its answer."""
     reason: str = ""
@@ -239,7 +239,7 @@ class Turns:
         if origin is None or origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
         place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
-        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, parts=origin.parts))
+        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, weight=origin.weight))
 
     def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin | None]:
         """Return the turn and the origin of its prompt. A conversation that continues a stored answer is extended."""
@@ -333,8 +333,9 @@ class Turns:
         # An extended prompt already contains the marks.
         if turn.media and engine.images == "marked" and origin is not None and origin.reason:
             turn = self._marking(ask, turn)
-        if shelf is not None and origin is not None and origin.history is not None:
-            origin = replace(origin, parts=shelf.all.weighed(turn))
+        # Measuring a long conversation takes a while, so it's done in the thread that renders the prompt.
+        if origin is not None and origin.history is not None:
+            origin = replace(origin, weight=weight_of(turn))
         due = engine.dialect and self._constrained(turn, engine)
         return turn, origin, _key(turn, engine) if due else None
 

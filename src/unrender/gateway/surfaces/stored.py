@@ -26,12 +26,10 @@ from unrender.gateway.failure import Failure, Kind, invalid
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
 """Seconds to wait while another process uses the database."""
-_FULL, _ROOM = 0.95, 0.9
-"""Fill level at which old answers are deleted, and the level afterwards. Deleting for every new answer would be slow."""
+_ROOM = 0.9
+"""Fill level above which old answers are deleted. The rest is for answers that other processes store in between."""
 _SEEN = 100
-"""Number of size checks while the store fills. Each check adds up all sizes. The space above `_FULL` is for answers that other processes
-store in between.
-"""
+"""Number of size checks while the store fills. Each check adds up all sizes, so checking for every new answer would be slow."""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -156,8 +154,7 @@ class Stored:
         self._do("DELETE FROM answers WHERE kept <= ?", time.time() - self._seconds)
         if self._unseen >= self.most / _SEEN:
             self._unseen = 0
-            if (self._do("SELECT SUM(size) FROM answers").fetchone()[0] or 0) > self.most * _FULL:
-                self._do(_LEAVE, int(self.most * _ROOM))
+            self._do(_LEAVE, int(self.most * _ROOM))
 
     async def tidy(self) -> None:
         """Delete answers that have expired, or exceed the size limit, since the last run."""
