@@ -98,8 +98,7 @@ class Prepared:
     """A turn that is ready for generation."""
 
     turn: Turn
-    origin: Origin | None = None
-    """None for a conversation that can't be read."""
+    origin: Origin
     grammar: EngineGrammar | None = None
     warnings: tuple[str, ...] = ()
     grammar_result: str = "none"
@@ -236,19 +235,19 @@ class Turns:
         origin, message = prepared.origin, outcome.message
         # After a stop text or in a failed call, the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
-        if origin is None or origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
+        if origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
         place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
         shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, weight=origin.weight))
 
-    def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin | None]:
+    def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin]:
         """Return the turn and the origin of its prompt. A conversation that continues a stored answer is extended."""
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
         if history is None and not ask.continues:  # rendering rejects such a request
-            return self._rendered(ask), None
+            return self._rendered(ask), Origin()
         try:
             return self._extended(ask, history, shelf, images)
         except _NotExtended as error:
@@ -324,17 +323,15 @@ class Turns:
         free = request._calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain != "never") or (free and self.constrain == "always")
 
-    def _keyed(
-        self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None
-    ) -> tuple[Turn, Origin | None, Hashable | None]:
+    def _keyed(self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None) -> tuple[Turn, Origin, Hashable | None]:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_media(turn, engine)
         # An extended prompt already contains the marks.
-        if turn.media and engine.images == "marked" and origin is not None and origin.reason:
+        if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
         # Measuring a long conversation takes a while, so it's done in the thread that renders the prompt.
-        if origin is not None and origin.history is not None:
+        if origin.history is not None:
             origin = replace(origin, weight=weight_of(turn))
         due = engine.dialect and self._constrained(turn, engine)
         return turn, origin, _key(turn, engine) if due else None
