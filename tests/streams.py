@@ -98,19 +98,16 @@ def _message(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 _ADDED: Mapping[str, Callable[[list[dict[str, Any]]], Any]] = {
     "/v1/chat/completions": _choices,
-    "/v1/completions": _choices,
     "/v1/messages": _message,
     "/v1/responses": lambda found: found[-1]["response"],
 }
 _ENDS: Mapping[str, Callable[[str, list[dict[str, Any]]], bool]] = {
     "/v1/chat/completions": lambda text, _: text.endswith("data: [DONE]\n\n"),
-    "/v1/completions": lambda text, _: text.endswith("data: [DONE]\n\n"),
     "/v1/messages": lambda _, found: found[-1]["type"] == "message_stop",
     "/v1/responses": lambda _, found: found[-1]["type"] in ("response.completed", "response.incomplete"),
 }
 _SAID: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "/v1/chat/completions": lambda body: body["choices"],
-    "/v1/completions": lambda body: body["choices"],
     "/v1/messages": lambda body: {name: body[name] for name in ("content", "stop_reason", "stop_sequence")},
     "/v1/responses": lambda body: body,
 }

@@ -287,7 +287,6 @@ OWN_LIMITS = {
     "src/unrender/gateway/backends/connection.py",
     "src/unrender/gateway/config.py",
     "src/unrender/gateway/http/body.py",
-    "src/unrender/gateway/surfaces/lark_pattern.py",
     "src/unrender/schema/admission.py",
     "src/unrender/limits.py",
 }

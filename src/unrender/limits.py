@@ -235,7 +235,7 @@ MAX_REMARK = 2000  # characters
 MAX_SHOWN_ITEMS = 20  # items
 """Maximum number of literals, problems, warnings, tools or tokens listed in one message, and of items in a list in an example."""
 MAX_LISTED = 100  # items
-"""Maximum number of problems of one call, mistakes in a request, items on a page, names or markers to try, attempts to find an unused id,
+"""Maximum number of problems of one call, mistakes in a request, names or markers to try, attempts to find an unused id,
 and samples for an example answer.
 """
 

@@ -134,11 +134,10 @@ class Record:
         metrics.count("grammar_total", self.model, "refused" if refused else answer.prepared.grammar_result)
         for kind in answer.errors:
             metrics.count("backend_errors_total", self.model, kind)
-        if (origin := answer.prepared.origin) is not None:
-            result = "rendered" if origin.reason else "extended"
-            metrics.count("prompts_total", self.model, result, origin.reason)
-            if origin.reused:
-                metrics.count("prompt_characters_reused_total", self.model, times=origin.reused)
+        origin = answer.prepared.origin
+        metrics.count("prompts_total", self.model, "rendered" if origin.reason else "extended", origin.reason)
+        if origin.reused:
+            metrics.count("prompt_characters_reused_total", self.model, times=origin.reused)
         if (usage := usage_of(answer)) is not None:
             tokens = {
                 "prompt": usage.prompt_tokens,

@@ -27,7 +27,7 @@ from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.http.body import Gone, read_json
 from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id
 from unrender.gateway.surfaces import chat, messages
-from unrender.gateway.surfaces.chat import CHAT, COMPLETIONS
+from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Ask
@@ -113,7 +113,6 @@ class Paths:
             "/v1/chat/completions": CHAT,
             "/v1/responses": RESPONSES,
             "/v1/messages": MESSAGES,
-            "/v1/completions": COMPLETIONS,
         }
         self.all: Sequence[Route] = (
             # `Exchange` checks the key itself, since it counts rejected requests.
@@ -122,7 +121,6 @@ class Paths:
             self._route("/v1/render", self.render, "POST"),
             self._route(stored, self.stored),
             self._route(stored, self.delete, "DELETE"),
-            self._route(f"{stored}/input_items", self.input_items),
             self._route("/v1/models", self.models),
             self._route("/v1/models/{name:path}", self.model),
             self._route("/v1/format", self.format),
@@ -180,11 +178,6 @@ class Paths:
     async def delete(self, request: Request) -> Response:
         """Delete a stored answer of the Responses API."""
         return answered(await self._gateway.stored.delete(*self._stored(request)))
-
-    async def input_items(self, request: Request) -> Response:
-        """Return a page of the input items of a stored answer."""
-        owner, id = self._stored(request)
-        return answered(await self._gateway.stored.input_items(owner, id, dict(request.query_params)))
 
     def _stored(self, request: Request) -> tuple[bytes, str]:
         """Return the owner and the id of the requested answer."""

@@ -206,22 +206,22 @@ def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
     error = EngineError(row["words"], status=row["status"])
     application, begun = served(Told([error])), served(Told(["Hi", error]))
 
-    chat, raw = asked(application), asked(application, "/v1/completions", prompt="x")
-    messages, responses = (
+    chat, messages, responses = (
+        asked(application),
         asked(application, "/v1/messages", max_tokens=5),
         asked(application, "/v1/responses", input="x"),
     )
     stream = asked(begun, "/v1/responses", input="x", stream=True)
 
-    found = [answer.json()["error"] for answer in (chat, responses, raw)]
+    found = [answer.json()["error"] for answer in (chat, responses)]
     last = json.loads(stream.text.strip().rpartition("data: ")[2])["response"]["error"]["code"]
     words = [one["message"] for one in (*found, messages.json()["error"])]
-    assert [text.startswith("prompt is too long") for text in words] == [row["long"]] * 4
+    assert [text.startswith("prompt is too long") for text in words] == [row["long"]] * 3
     assert (last == "context_length_exceeded") == row["long"]
     if row["long"]:
-        assert {answer.status_code for answer in (chat, raw, messages, responses)} == {400}
+        assert {answer.status_code for answer in (chat, messages, responses)} == {400}
         assert {one["code"] for one in found} == {"context_length_exceeded"}
-        assert [one["param"] for one in found] == ["messages", "input", "prompt"]
+        assert [one["param"] for one in found] == ["messages", "input"]
     else:
         assert {one["code"] for one in found} == {None}
 

@@ -21,11 +21,11 @@ CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"
 
 
 class Engine(Told):
-    """An engine that obeys a grammar, or does not, strips special tokens, or writes a first token, as it is told."""
+    """An engine that obeys a grammar, or does not, or writes a first token, as it is told."""
 
-    def __init__(self, *, holds=True, strips=False, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
+    def __init__(self, *, holds=True, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
         super().__init__(self.answer, capabilities=capabilities)
-        self.holds, self.strips, self.doubles, self.end, self.fails = holds, strips, doubles, end, fails
+        self.holds, self.doubles, self.end, self.fails = holds, doubles, end, fails
 
     def answer(self, job):
         if self.fails is not None:
@@ -34,7 +34,7 @@ class Engine(Told):
         if job.grammar is not None and self.holds:
             text = json.loads(job.grammar.text)["format"].get("value", text)
         usage = Usage(prompt_tokens=len(job.turn.prompt) + self.doubles, completion_tokens=2)
-        return [Piece("" if self.strips and text.startswith("<") else text + self.end), Piece("", 0, "stop", usage)]
+        return [Piece(text + self.end), Piece("", 0, "stop", usage)]
 
     async def count(self, text):
         return len(text)
@@ -48,15 +48,14 @@ def model(engine):
 @pytest.mark.parametrize(
     ("engine", "found"),
     [
-        (Engine(), {"grammar": True, "markers": True, "doubled": False}),
-        (Engine(end="<|end|>"), {"grammar": True, "markers": True, "doubled": False}),
-        (Engine(holds=False), {"grammar": False, "markers": None, "doubled": False}),
-        (Engine(strips=True), {"grammar": True, "markers": False, "doubled": False}),
-        (Engine(doubles=True), {"grammar": True, "markers": True, "doubled": True}),
-        (Engine(capabilities=EngineCapabilities()), {"grammar": None, "markers": None, "doubled": False}),
-        (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "markers": None, "doubled": None}),
+        (Engine(), {"grammar": True, "doubled": False}),
+        (Engine(end="<|end|>"), {"grammar": True, "doubled": False}),
+        (Engine(holds=False), {"grammar": False, "doubled": False}),
+        (Engine(doubles=True), {"grammar": True, "doubled": True}),
+        (Engine(capabilities=EngineCapabilities()), {"grammar": None, "doubled": False}),
+        (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "doubled": None}),
     ],
-    ids=["good", "writes the end", "disregards", "strips", "doubles", "without-grammars", "refuses"],
+    ids=["good", "writes the end", "disregards", "doubles", "without-grammars", "refuses"],
 )
 def test_engine_is_found_out(engine, found, caplog):
     """`/ready` and the log tell what a few tokens have shown; an engine is tried once."""
@@ -71,7 +70,7 @@ def test_engine_is_found_out(engine, found, caplog):
     assert second == first | {"said": said}
     assert len(engine.jobs) == tries > 0
     assert [record.getMessage() for record in caplog.records] == [f"m: {sentence}" for sentence in said]
-    assert bool(said) == (found != {"grammar": True, "markers": True, "doubled": False})
+    assert bool(said) == (found != {"grammar": True, "doubled": False})
 
 
 def test_findings_are_acted_upon():

@@ -153,8 +153,9 @@ class Answer:
 
     async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> Job | None:
         """Append the frames of a piece to `held`. If a call breaks in the piece, return the job that heals it."""
-        held.append(self._read(index, piece))
         choice = self.choices[index]
+        if events := choice.feed(piece):
+            held.append(self.surface.frames(index, events, choice.content_logprobs()))
         job = await self._healing(index) if choice.broke else None
         if job is None and choice.broke:
             held.append(self.surface.frames(index, choice.release(), choice.content_logprobs()))
@@ -171,11 +172,6 @@ class Answer:
         job = self._job(index)
         limit = None if job.limit is None else max(job.limit - choice.counted.completion_tokens, 1)
         return replace(job, turn=self.model.sent(found.turn), grammar=grammar, limit=limit)
-
-    def _read(self, index: int, piece: Piece) -> bytes:
-        choice = self.choices[index]
-        events = choice.feed(piece)
-        return self.surface.frames(index, events, choice.content_logprobs()) if events else b""
 
     async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
         """Send a job. Return the first piece of the answer and a generator of the remaining pieces. Raises `EngineError`."""

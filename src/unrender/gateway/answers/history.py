@@ -11,7 +11,7 @@ compared as one string. Everything else is compared exactly.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -182,14 +182,11 @@ def _written(value: Any) -> str:
 def _digest(*parts: str | bytes) -> bytes:
     """Return the digest of several texts. Each text is prefixed with its length, so that the digest is unambiguous."""
     made = blake2b(digest_size=16)
-    for part in _bytes(parts):
-        made.update(len(part).to_bytes(8, "big"))
-        made.update(part)
+    for part in parts:
+        data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
+        made.update(len(data).to_bytes(8, "big"))
+        made.update(data)
     return made.digest()
-
-
-def _bytes(parts: Iterable[str | bytes]) -> Iterable[bytes]:
-    return (part if isinstance(part, bytes) else part.encode(errors="surrogatepass") for part in parts)
 
 
 def key_of(*parts: Any) -> bytes:

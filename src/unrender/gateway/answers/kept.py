@@ -9,11 +9,10 @@ reasoning that clients send back.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from sys import getsizeof
 from threading import Lock
-from typing import Any, NamedTuple
 
 from unrender import Turn
 from unrender.cache import bytes_of
@@ -24,15 +23,7 @@ _OWN = 2000
 """Estimated size of an answer's own objects, in bytes: its turn, its place, and its entries in the tables."""
 
 
-class Part(NamedTuple):
-    """A value that several turns may reference."""
-
-    value: Any
-    weight: int
-    """Size in bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptAnswer:
     """A finished answer."""
 
@@ -43,14 +34,20 @@ class KeptAnswer:
     """The answer as generated."""
     calls: tuple[str, ...] = ()
     """Ids of the answer's calls, as sent to the client."""
-    parts: tuple[Part, ...] = ()
-    """Values that the turn references, from `Conversations.weighed`."""
+    weight: int = 0
+    """Size of the turn in bytes, from `weight_of`."""
 
     @property
-    def own(self) -> int:
-        """Size in bytes, without the shared parts."""
-        texts = (self.text, *self.turn.known_ids, *self.turn.warnings, *self.place.thoughts)
-        return _OWN + sum(map(getsizeof, texts)) + 8 * (len(texts) + len(self.parts))
+    def size(self) -> int:
+        """Size of the answer and its turn, in bytes."""
+        return self.weight + bytes_of(self.text, self.place.thoughts)
+
+
+def weight_of(turn: Turn) -> int:
+    """Return the size of the values that belong to a turn's request and conversation, in bytes."""
+    request = turn.request
+    parts = (turn.prompt, request.tools, request.response_schema, turn.tool_prompt, turn.known_ids, turn.warnings)
+    return _OWN + bytes_of(*parts, *turn.media, *turn._held())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,25 +57,12 @@ class Conversations:
     most: int
     weight: int = 0
     """Total size in bytes."""
-    _answers: OrderedDict[KeptAnswer, None] = field(default_factory=OrderedDict)
-    """Ordered by last use, with the most recent at the end."""
-    _alike: dict[bytes, list[KeptAnswer]] = field(default_factory=dict)
-    """Answers by digest, latest first."""
-    _parts: dict[int, Part] = field(default_factory=dict)
-    """Parts by the `id` of their value. A part that several answers share counts once."""
-    _holders: Counter[int] = field(default_factory=Counter)
-    """Number of answers that share each part, by the `id` of its value."""
+    _answers: OrderedDict[bytes, tuple[KeptAnswer, ...]] = field(default_factory=OrderedDict)
+    """Answers by digest, latest first. Digests are ordered by last use, with the most recent at the end."""
     _lock: Lock = field(default_factory=Lock)
 
     def __len__(self) -> int:
         return len(self._answers)
-
-    def weighed(self, turn: Turn) -> tuple[Part, ...]:
-        """Return the values that a turn references, with their sizes. Stored values are not measured again."""
-        # Measuring a new conversation takes a while, so this runs in the threads that render prompts.
-        request, held = turn.request, turn._held()
-        parts = (turn.prompt, request.tools, request.response_schema, turn.tool_prompt, *turn.media, *held)
-        return tuple(self._parts.get(id(part)) or Part(part, bytes_of(part)) for part in parts)
 
     def find(self, history: History) -> KeptAnswer | None:
         """Return the answer that these messages continue, or None.
@@ -89,55 +73,27 @@ class Conversations:
         if sent is None:
             return None
         with self._lock:
-            fitting = [one for one in self._alike.get(sent.digest, ()) if one.place.admits(sent)]
-            found = next((one for one in fitting if one.place.ids == sent.ids), next(iter(fitting), None))
-            if found is not None:
-                self._answers.move_to_end(found)
-            return found
+            fitting = [one for one in self._answers.get(sent.digest, ()) if one.place.admits(sent)]
+            if fitting:
+                self._answers.move_to_end(sent.digest)
+        return next((one for one in fitting if one.place.ids == sent.ids), next(iter(fitting), None))
 
     def keep(self, answer: KeptAnswer) -> None:
         """Store an answer, replacing an equal one, and evict the least recently used. An answer larger than `most` is not stored."""
+        if answer.size > self.most:
+            return
         with self._lock:
-            known = self._alike.setdefault(answer.place.digest, [])
-            same = [one for one in known if (one.text, one.turn.prompt, one.place) == _said(answer)]
-            for one in [*same, *known[MAX_FEW - 1 :]]:
-                if one in self._answers:
-                    self._drop(one)
-            self._alike.setdefault(answer.place.digest, []).insert(0, answer)
-            self._answers[answer] = None
-            added = answer.own + sum(map(self._hold, answer.parts))
-            self.weight += added
-            if added > self.most:  # drop only this one, not all older answers
-                self._drop(answer)
-            self._make_room()
+            known = self._answers.pop(answer.place.digest, ())
+            alike = (answer, *(one for one in known if _said(one) != _said(answer)))[:MAX_FEW]
+            self._answers[answer.place.digest] = alike
+            self.weight += _size(alike) - _size(known)
+            while self.weight > self.most:
+                _, oldest = self._answers.popitem(last=False)
+                self.weight -= _size(oldest)
 
-    def _make_room(self) -> None:
-        while self.weight > self.most and self._answers:
-            self._drop(next(iter(self._answers)))
 
-    def _drop(self, answer: KeptAnswer) -> None:
-        del self._answers[answer]
-        alike = self._alike[answer.place.digest]
-        alike.remove(answer)
-        if not alike:
-            del self._alike[answer.place.digest]
-        self.weight -= answer.own + sum(map(self._release, answer.parts))
-
-    def _hold(self, part: Part) -> int:
-        """Add a holder of a part and return the added bytes."""
-        key = id(part.value)
-        self._holders[key] += 1
-        self._parts.setdefault(key, part)
-        return self._parts[key].weight if self._holders[key] == 1 else 0
-
-    def _release(self, part: Part) -> int:
-        """Remove a holder of a part and return the freed bytes."""
-        key = id(part.value)
-        self._holders[key] -= 1
-        if self._holders[key]:
-            return 0
-        del self._holders[key]
-        return self._parts.pop(key).weight
+def _size(answers: Iterable[KeptAnswer]) -> int:
+    return sum(answer.size for answer in answers)
 
 
 def _said(answer: KeptAnswer) -> tuple[str, str, Place]:

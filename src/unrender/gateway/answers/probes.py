@@ -1,8 +1,7 @@
-"""Probes an engine for grammar support, special tokens in its output, and a duplicate BOS token.
+"""Probes an engine for grammar support and a duplicate BOS token.
 
-Strategy: generate a few tokens at startup. An answer that only the grammar allows shows that grammars are enforced. An answer that is one
-special token shows whether special tokens are stripped. Comparing the engine's token count for the request with its count for the prompt
-text shows whether it adds a BOS token.
+Strategy: generate a few tokens at startup. An answer that only the grammar allows shows that grammars are enforced. Comparing the engine's
+token count for the request with its count for the prompt text shows whether it adds a BOS token.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from unrender.openai import Usage
 
 WORD = "unrender"
 """The only answer that the probe's grammar allows; no model gives it without a grammar."""
-_FEW = 2
-"""Maximum number of tokens in an answer that consists of one special token and the end of turn."""
 _SECONDS = 30
 """Time limit of a probe, in seconds."""
 
@@ -33,8 +30,6 @@ class Findings:
 
     grammar: bool | None = None
     """True if the engine enforces grammars."""
-    markers: bool | None = None
-    """True if the engine's output contains special tokens."""
     doubled: bool | None = None
     """True if the engine adds a BOS token to a prompt that already has one."""
     tried: bool = False
@@ -46,15 +41,9 @@ class Findings:
 
     def complaints(self) -> list[str]:
         """Return warnings for the operator."""
-        said = (
-            (
-                self.grammar is False,
-                "the engine ignores grammars, so tool calls and response formats are not enforced",
-            ),
-            (self.markers is False, "the engine strips special tokens, so reasoning and calls can't be parsed"),
-            (self.doubled is True, "the engine adds the BOS token itself, so prompts are sent without it"),
-        )
-        return [sentence for holds, sentence in said if holds]
+        loose = ["the engine ignores grammars, so tool calls and response formats are not enforced"]
+        doubled = ["the engine adds the BOS token itself, so prompts are sent without it"]
+        return loose * (self.grammar is False) + doubled * (self.doubled is True)
 
 
 async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
@@ -72,27 +61,16 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
 
 async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> None:
     # No model answers "Hello" with exactly "unrender" unless a grammar forces it to.
-    dialect = backend.capabilities.dialect
-    grammar = _only(dialect, WORD)
+    grammar = _only(backend.capabilities.dialect, WORD)
     text, usage = await _answer(turn, backend, grammar)
     if grammar is not None:
         # Some engines also return the text that ends an answer.
         found.grammar = text.strip() in (WORD, *(WORD + end for end in turn.stop))
-    marker = next((token for token in turn.preserved_tokens if token not in turn.stop), "")
-    if found.grammar and marker:
-        found.markers = _kept(marker, *await _answer(turn, backend, _only(dialect, marker)))
     # If both the template and the engine write "<s>", the engine counts one token more than its tokenizer finds in the prompt.
     if bos and turn.prompt.startswith(bos) and usage is not None and usage.prompt_tokens:
         counted = await backend.count(turn.prompt)
         found.doubled = None if counted is None else usage.prompt_tokens == counted + 1
     found.tried = True
-
-
-def _kept(marker: str, text: str, usage: Usage | None) -> bool | None:
-    """Return False if the special token was stripped, and None if the model may have spelled it in ordinary tokens."""
-    if marker not in text:
-        return False
-    return True if usage and 0 < usage.completion_tokens <= _FEW else None
 
 
 async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -> tuple[str, Usage | None]:

@@ -12,29 +12,27 @@ import asyncio
 import json
 import re
 import secrets
-import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
-from unrender import ChatTemplate, Format, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
+from unrender import ChatTemplate, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.history import History, key_of, read_history
-from unrender.gateway.answers.kept import KeptAnswer, Part, Shelf
+from unrender.gateway.answers.kept import KeptAnswer, Shelf, weight_of
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
-from unrender.grammar import Grammar, conforms, content, rest
+from unrender.grammar import conforms
 from unrender.limits import MAX_ITEMS, MAX_STORED
-from unrender.types import Healing, Request
+from unrender.types import Healing
 
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars allow free text without triggers."""
@@ -53,8 +51,6 @@ _IMAGES = ("image", "image_url", "input_image")
 _IMAGE_DATA = re.compile(r"data:image/[\w.+-]+;base64,")
 HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 """Request used to probe a model."""
-_UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(content(rest())))
-"""A turn that treats the entire answer as content."""
 
 
 Constrain = Literal["always", "required", "never"]
@@ -81,8 +77,8 @@ class Origin:
 
     history: History | None = None
     """The conversation so far; None if the answer won't be stored."""
-    parts: tuple[Part, ...] = ()
-    """Values that the turn references, with their sizes, if the answer may be stored."""
+    weight: int = 0
+    """Size of the turn in bytes, if the answer may be stored."""
     reused: int = 0
     """Number of reused characters: the previous prompt and its answer."""
     reason: str = ""
@@ -102,8 +98,7 @@ class Prepared:
     """A turn that is ready for generation."""
 
     turn: Turn
-    origin: Origin | None = None
-    """None for a raw prompt."""
+    origin: Origin
     grammar: EngineGrammar | None = None
     warnings: tuple[str, ...] = ()
     grammar_result: str = "none"
@@ -160,41 +155,18 @@ _T = TypeVar("_T")
 class Workers:
     """A thread pool in which each client uses one thread at a time.
 
-    Each client has at most one task in the executor's queue. When that task is done, the client's next task joins the end of the queue. A
-    new client therefore waits for one task of each client, not for all their tasks.
+    A client's later tasks wait for its earlier ones before they enter the pool's queue. A new client therefore waits for one task of each
+    client, not for all their tasks.
     """
 
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
-        self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
-        """Waiting tasks by client. Clients whose task is queued or running have an entry, even if nothing else waits."""
-        self._lock = threading.Lock()
+        self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, client: Hashable, work: Callable[[], _T]) -> _T:
         """Run `work` when it's this client's turn, and return its result. Work that is cancelled before its turn never starts."""
-        future: Future[_T] = Future()
-        with self._lock:
-            idle = client not in self._waiting
-            self._waiting.setdefault(client, deque()).append((future, work))
-        # Only a client's first task joins the queue. Its later tasks wait for the earlier ones.
-        if idle:
-            self._pool.submit(self._serve, client)
-        return await asyncio.wrap_future(future)
-
-    def _serve(self, client: Hashable) -> None:
-        """Run one task of a client, and move the client to the end of the queue."""
-        with self._lock:
-            future, work = self._waiting[client].popleft()
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
-                future.set_exception(error)
-        with self._lock:
-            if not self._waiting[client]:
-                del self._waiting[client]
-                return
-        self._pool.submit(self._serve, client)
+        async with self._turns.setdefault(client, asyncio.Lock()):
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
 
 @dataclass(kw_only=True)
@@ -263,21 +235,19 @@ class Turns:
         origin, message = prepared.origin, outcome.message
         # After a stop text or in a failed call, the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
-        if origin is None or origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
+        if origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
         place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
-        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, parts=origin.parts))
+        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, weight=origin.weight))
 
-    def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin | None]:
+    def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin]:
         """Return the turn and the origin of its prompt. A conversation that continues a stored answer is extended."""
-        if ask.raw is not None:
-            return replace(_UNREAD, prompt=self._opened(ask.raw)), None
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
         if history is None and not ask.continues:  # rendering rejects such a request
-            return self._rendered(ask), None
+            return self._rendered(ask), Origin()
         try:
             return self._extended(ask, history, shelf, images)
         except _NotExtended as error:
@@ -347,35 +317,22 @@ class Turns:
             raise invalid("messages: the model's template does not show each image once", param="messages")
         return replace(marked, media=turn.media)
 
-    def _opened(self, prompt: str) -> str:
-        """Return the prompt with the BOS token if the template writes one, since engines don't add it."""
-        bos = self.template._with_tools.bos_token
-        return prompt if prompt.startswith(bos) or not self._writes_bos else bos + prompt
-
-    @cached_property
-    def _writes_bos(self) -> bool:
-        """True if the template's prompts start with the BOS token."""
-        with suppress(Failure):
-            return self._rendered(HELLO).prompt.startswith(self.template._with_tools.bos_token)
-        return False
-
     def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
         request = turn.request
         due = request._call_required or request.response_schema is not None
         free = request._calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain != "never") or (free and self.constrain == "always")
 
-    def _keyed(
-        self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None
-    ) -> tuple[Turn, Origin | None, Hashable | None]:
+    def _keyed(self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None) -> tuple[Turn, Origin, Hashable | None]:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_media(turn, engine)
         # An extended prompt already contains the marks.
-        if turn.media and engine.images == "marked" and origin is not None and origin.reason:
+        if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
-        if shelf is not None and origin is not None and origin.history is not None:
-            origin = replace(origin, parts=shelf.all.weighed(turn))
+        # Measuring a long conversation takes a while, so it's done in the thread that renders the prompt.
+        if origin.history is not None:
+            origin = replace(origin, weight=weight_of(turn))
         due = engine.dialect and self._constrained(turn, engine)
         return turn, origin, _key(turn, engine) if due else None
 

@@ -1,21 +1,19 @@
-"""OpenAI's Chat Completions and Completions APIs: reads a request into an `Ask`, and writes events as chunks.
+"""OpenAI's Chat Completions API: reads a request into an `Ask`, and writes events as chunks.
 
-Sources: https://platform.openai.com/docs/api-reference/chat and /completions. To save time, Chat Completions encodes only the text of each
-delta. Completions has a raw prompt instead of a template, and its answers are not parsed.
+Source: https://platform.openai.com/docs/api-reference/chat. To save time, only the text of each delta is encoded.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import AfterValidator, Field
 
 import unrender
 from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.schema import Object, Whole, texts, wrong
+from unrender.gateway.schema import Object, texts, wrong
 from unrender.gateway.surfaces.surface import (
     Api,
     Ask,
@@ -32,7 +30,7 @@ from unrender.gateway.surfaces.surface import (
     TopLogprobs,
     quoted,
 )
-from unrender.gateway.surfaces.tools import InputText, Tools, check_strict, custom_arguments, plain_choice, read_tools
+from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_tools
 from unrender.openai import Completion, Delta, Usage, deltas
 
 _COMPLETE = "complete"
@@ -57,29 +55,7 @@ class StreamOptions(Object):
     include_usage: bool | None = None
 
 
-class _Request(Sampling):
-    """Parameters that Chat Completions and Completions share."""
-
-    stream_options: StreamOptions | None = None
-    n: Choices | None = None
-    stop: Stop | None = None
-    max_tokens: Limit | None = None
-    seed: Seed | None = None
-
-    def ask(self, tools: Tools | None = None, unheeded: Sequence[str] = (), **more: Any) -> Ask:
-        """Return the request as an `Ask`."""
-        own: dict[str, Any] = {
-            "include_usage": bool(self.stream_options and self.stream_options.include_usage),
-            "choices": self.n or 1,
-            "stop": texts(self.stop),
-            "limit": self.max_tokens,
-            "seed": self.seed,
-        }
-        # Fields that an API reads itself take precedence: `max_completion_tokens` replaces `max_tokens`.
-        return super().ask(tools, unheeded, **(own | more))
-
-
-class ChatRequest(_Request):
+class ChatRequest(Sampling):
     """A Chat Completions request."""
 
     neutral: ClassVar = {
@@ -99,22 +75,17 @@ class ChatRequest(_Request):
     chat_template_kwargs: dict[str, Any] | None = None
     reasoning_effort: Effort | None = None
     continue_final_message: bool | None = None
+    n: Choices | None = None
+    stop: Stop | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: Limit | None = None
     max_completion_tokens: Limit | None = None
+    seed: Seed | None = None
     logprobs: bool | None = None
     top_logprobs: TopLogprobs | None = None
     chat_template: None = Field(None, description="a client cannot choose the template")
     functions: None = Field(None, description="use `tools`")
     function_call: None = Field(None, description="use `tool_choice`")
-
-
-class CompletionsRequest(_Request):
-    """A Completions request."""
-
-    neutral: ClassVar = {"best_of": 1, "logit_bias": {}, "suffix": ""}
-
-    prompt: Any
-    echo: bool | None = None
-    logprobs: Annotated[int, Field(ge=0, le=5), Whole] | None = None
 
 
 def read(body: Any) -> Ask:
@@ -133,6 +104,10 @@ def read(body: Any) -> Ask:
         template=request.chat_template_kwargs or {},
         effort=request.reasoning_effort,
         continues=bool(request.continue_final_message),
+        include_usage=bool(request.stream_options and request.stream_options.include_usage),
+        choices=request.n or 1,
+        stop=texts(request.stop),
+        seed=request.seed,
         limit=request.max_completion_tokens or request.max_tokens,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
     )
@@ -153,51 +128,18 @@ def _plain_call(call: Any) -> Any:
     return {"id": call.get("id"), "type": "function", "function": function}
 
 
-def read_prompt(body: Any) -> Ask:
-    """Read a Completions request. Raises `Failure` with the name of the invalid field."""
-    request = CompletionsRequest.read(body)
-    # A list with one text, `["Once"]`, is also valid. Lists of token ids are not supported, since only the engine can decode them.
-    prompt = request.prompt[0] if isinstance(request.prompt, list) and len(request.prompt) == 1 else request.prompt
-    if not isinstance(prompt, str):
-        raise wrong("prompt", "one text, not tokens or a list of texts", request.prompt)
-    return request.ask(raw=prompt, logprobs=request.logprobs, echo={"prompt": prompt if request.echo else ""})
-
-
-class _Chunks(Surface):
-    """The stream format that Chat Completions and Completions share."""
-
-    def __init__(self, ask: Ask, head: Head) -> None:
-        super().__init__(ask, head)
-        self._logprobs: dict[int, list[Mapping[str, Any]]] = {}
-
-    def _costs(self, usage: Usage) -> dict[str, Any]:
-        """Return the chunk with the usage."""
-        raise NotImplementedError
-
-    def finish(self, usage: Usage) -> bytes:
-        """Return the usage, if requested, and the end of the stream."""
-        self._usage = usage
-        return (frame(self._costs(usage)) if self._ask.include_usage else b"") + _DONE
-
-    def failed(self, failure: Failure) -> bytes:
-        """Return the error as a chunk, and the end of the stream."""
-        return frame(refusal(failure)) + _DONE
-
-
-class ChatSurface(_Chunks):
+class ChatSurface(Surface):
     """Writes the chunks of one answer, and the completion that they add up to."""
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
+        self._logprobs: dict[int, list[Mapping[str, Any]]] = {}
         self._completion = Completion(
             model=head.model, id=head.id, created=head.created, reasoning_field=head.reasoning_field
         )
         self._inputs: dict[tuple[int, int], InputText] = {}
         """Extracts the text of each custom tool call, by choice and call."""
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
-
-    def _costs(self, usage: Usage) -> dict[str, Any]:
-        return {**self._completion.usage_chunk(usage)}
 
     def begin(self) -> bytes:
         """Return a chunk with the role for each choice. The first chunk also contains the warnings."""
@@ -269,6 +211,15 @@ class ChatSurface(_Chunks):
         chunk = self._completion.chunk(index, {}, outcome.finish_reason)
         return frame({**chunk, "warnings": list(outcome.warnings)} if outcome.warnings else chunk)
 
+    def finish(self, usage: Usage) -> bytes:
+        """Return the usage, if requested, and the end of the stream."""
+        self._usage = usage
+        return (frame(self._completion.usage_chunk(usage)) if self._ask.include_usage else b"") + _DONE
+
+    def failed(self, failure: Failure) -> bytes:
+        """Return the error as a chunk, and the end of the stream."""
+        return frame(refusal(failure)) + _DONE
+
     def body(self) -> dict[str, Any]:
         """Return the `chat.completion` object."""
         outcomes = [self._outcomes[index] for index in sorted(self._outcomes)]
@@ -293,76 +244,6 @@ class ChatSurface(_Chunks):
         return plain | {"type": "custom", "custom": custom}
 
 
-class CompletionsSurface(_Chunks):
-    """Writes the chunks of one Completions answer, and the completion that they add up to."""
-
-    def __init__(self, ask: Ask, head: Head) -> None:
-        super().__init__(ask, head)
-        self._texts: dict[int, list[str]] = {index: [ask.echo["prompt"]] for index in range(ask.choices)}
-
-    def begin(self) -> bytes:
-        """Return the prompt of each choice if `echo` is set, and the warnings."""
-        prompt, warnings = self._ask.echo["prompt"], self._warnings()
-        if not prompt and not warnings:
-            return b""
-        # Without `echo`, there is only one chunk, for the warnings.
-        first, *others = (self._body([self._choice(index, prompt)]) for index in self._texts)
-        return b"".join(map(frame, [first | warnings, *(others if prompt else ())]))
-
-    def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
-        """Return a chunk with the text of the events."""
-        # The answer isn't parsed, so all text is content.
-        text = "".join(event.text for event in events if isinstance(event, unrender.ContentText))
-        if not text:
-            return b""
-        self._texts[index].append(text)
-        self._logprobs.setdefault(index, []).extend(logprobs)
-        return frame(self._body([self._choice(index, text, logprobs)]))
-
-    def end(self, index: int, outcome: Outcome) -> bytes:
-        """Return the chunk with the finish reason."""
-        self._outcomes[index] = outcome
-        return frame(self._body([self._choice(index, "", reason=outcome.finish_reason)]))
-
-    def body(self) -> dict[str, Any]:
-        """Return the `text_completion` object."""
-        choices = [
-            self._choice(i, "".join(parts), self._logprobs.get(i, ()), self._outcomes[i].finish_reason)
-            for i, parts in self._texts.items()
-        ]
-        usage = self._usage and self._costs(self._usage)["usage"]
-        return self._body(choices) | {"usage": usage} | self._warnings()
-
-    def _choice(
-        self, index: int, text: str, logprobs: Sequence[Mapping[str, Any]] = (), reason: str | None = None
-    ) -> dict[str, Any]:
-        told = None if self._ask.logprobs is None else _legacy(logprobs)
-        return {"index": index, "text": text, "logprobs": told, "finish_reason": reason}
-
-    def _body(self, choices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        head = self._head
-        told = {"id": head.id, "object": "text_completion", "created": head.created, "model": head.model}
-        return told | {"choices": choices}
-
-    def _costs(self, usage: Usage) -> dict[str, Any]:
-        # The answer isn't parsed, so the number of reasoning tokens is unknown.
-        told = {name: value for name, value in usage.to_openai().items() if name != "completion_tokens_details"}
-        return self._body([]) | {"usage": told}
-
-
-def _legacy(tokens: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return log probabilities in the format of Completions."""
-    # "It", " rains": the tokens begin at offsets 0 and 2.
-    words = [token["token"] for token in tokens]
-    others = [token.get("top_logprobs") or () for token in tokens]
-    return {
-        "tokens": words,
-        "token_logprobs": [token["logprob"] for token in tokens],
-        "top_logprobs": [{other["token"]: other["logprob"] for other in beside} for beside in others],
-        "text_offset": list(accumulate(map(len, words[:-1]), initial=0)) if words else [],
-    }
-
-
 _TYPES = {
     Kind.UNAUTHENTICATED: "authentication_error",
     Kind.BUSY: "overloaded_error",
@@ -384,4 +265,3 @@ def frame(chunk: Mapping[str, Any]) -> bytes:
 
 
 CHAT = Api("chat", read, ChatSurface, refusal, "chatcmpl-")
-COMPLETIONS = Api("completions", read_prompt, CompletionsSurface, refusal, "cmpl-", conversation="prompt")

@@ -6,8 +6,6 @@ Before a request is read, `stored.py` adds the conversation of `previous_respons
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -40,27 +38,8 @@ from unrender.openai import Usage
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
-_SEALED = "unrender:"
-"""Prefix of our encrypted content. The content is only encoded, since the client may read the reasoning."""
-
-
-def sealed(reasoning: str) -> str:
-    """Encode reasoning as an opaque text that clients send back; the inverse of `unsealed`."""
-    return _SEALED + base64.b64encode(reasoning.encode(errors="surrogatepass")).decode()
-
-
-def unsealed(text: str) -> str | None:
-    """Decode the reasoning in an opaque text. Return None if the text isn't from `sealed`.
-
-    >>> unsealed(sealed("Rain?")), unsealed("gAAAAAB")
-    ('Rain?', None)
-    """
-    if not text.startswith(_SEALED):
-        return None
-    try:
-        return base64.b64decode(text[len(_SEALED) :], validate=True).decode(errors="replace")
-    except binascii.Error:
-        return None
+_SEALED = "unrender-reasoning:"
+"""Prefix of our encrypted content. The reasoning follows in plain text, since the client may read it."""
 
 
 class Item(Object):
@@ -210,10 +189,10 @@ class _Items(Conversation):
         return self.messages[-1]
 
     def _reasoning(self, item: Item, where: str) -> None:
-        opaque = item.encrypted_content
-        text = unsealed(opaque) if opaque else None
-        if text is None:
-            # If the content isn't from `sealed`, only the item's plain text can be used.
+        opaque = item.encrypted_content or ""
+        text = opaque.removeprefix(_SEALED)
+        if text == opaque:
+            # If the content isn't ours, only the item's plain text can be used.
             text = "\n".join(_texts(item.content or item.summary or [], where))
         if opaque and not text:
             self.unheeded.append(f"{where}.encrypted_content")
@@ -400,7 +379,7 @@ class ResponsesSurface(BlockSurface):
         item.body[item.field] = [part]
         # Clients that don't use stored answers send this text back, so that the model sees its earlier reasoning.
         if item.body["type"] == "reasoning" and self._ask.echo["sealed"]:
-            item.body["encrypted_content"] = sealed(text)
+            item.body["encrypted_content"] = _SEALED + text
 
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the frames that end the open item."""

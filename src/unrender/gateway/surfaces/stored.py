@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,17 +22,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unrender.gateway.failure import Failure, Kind, invalid
-from unrender.limits import MAX_LISTED
 
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
 """Seconds to wait while another process uses the database."""
-_FULL, _ROOM = 0.95, 0.9
-"""Fill level at which old answers are deleted, and the level afterwards. Deleting for every new answer would be slow."""
+_ROOM = 0.9
+"""Fill level above which old answers are deleted. The rest is for answers that other processes store in between."""
 _SEEN = 100
-"""Number of size checks while the store fills. Each check adds up all sizes. The space above `_FULL` is for answers that other processes
-store in between.
-"""
+"""Number of size checks while the store fills. Each check adds up all sizes, so checking for every new answer would be slow."""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -158,8 +154,7 @@ class Stored:
         self._do("DELETE FROM answers WHERE kept <= ?", time.time() - self._seconds)
         if self._unseen >= self.most / _SEEN:
             self._unseen = 0
-            if (self._do("SELECT SUM(size) FROM answers").fetchone()[0] or 0) > self.most * _FULL:
-                self._do(_LEAVE, int(self.most * _ROOM))
+            self._do(_LEAVE, int(self.most * _ROOM))
 
     async def tidy(self) -> None:
         """Delete answers that have expired, or exceed the size limit, since the last run."""
@@ -187,26 +182,6 @@ class Stored:
         await self._run(lambda: self._do("DELETE FROM answers WHERE owner = ? AND id = ?", owner.hex(), id))
         return {"id": id, "object": "response", "deleted": True}
 
-    async def input_items(self, owner: bytes, id: str, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return a page of the input items of an answer.
-
-        The newest item is first unless `order` is "asc".
-        """
-        items = [_shown(item, i) for i, item in enumerate((await self.get(owner, id)).given)]
-        if query.get("order", "desc") != "asc":
-            items.reverse()
-        ids = [item["id"] for item in items]
-        after, limit = query.get("after"), query.get("limit", "20")
-        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= MAX_LISTED:
-            raise invalid(f"limit: expected an integer from 1 to {MAX_LISTED}, found {limit!r:.80}", param="limit")
-        if after is not None and after not in ids:
-            raise invalid(f"after: expected the id of an item, found {after!r:.80}", param="after")
-        begin = 0 if after is None else ids.index(after) + 1
-        page = items[begin : begin + int(limit)]
-        first, last = (page[0]["id"], page[-1]["id"]) if page else (None, None)
-        more = begin + len(page) < len(items)
-        return {"object": "list", "data": page, "first_id": first, "last_id": last, "has_more": more}
-
 
 def _refers(item: Any) -> bool:
     return isinstance(item, Mapping) and item.get("type") == "item_reference"
@@ -228,15 +203,3 @@ def _resolved(item: Any, found: Callable[[str], Entry | None]) -> Any:
 def _listed(given: Any) -> Sequence[Any]:
     """Return the items of an input, which may be a text."""
     return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
-
-
-def _shown(item: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Return an input item with the fields that clients expect."""
-    kind, content = item.get("type") or "message", item.get("content")
-    shown = {"id": f"item_{index}", "status": "completed", **item, "type": kind}
-    if kind == "message" and isinstance(content, str):
-        part = {"type": "input_text", "text": content}
-        if item.get("role") == "assistant":
-            part = {"type": "output_text", "text": content, "annotations": [], "logprobs": []}  # type: ignore[dict-item]
-        shown["content"] = [part]
-    return shown

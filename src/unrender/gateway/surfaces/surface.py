@@ -29,8 +29,6 @@ class Ask:
     """Model name from the client; "" if there is none."""
     messages: tuple[Any, ...] = ()
     """The conversation in OpenAI's format."""
-    raw: str | None = None
-    """Raw prompt, whose answer is not parsed; None for a conversation."""
     tools: tuple[Any, ...] = ()
     tool_choice: Any = None
     parallel_tool_calls: bool = True
@@ -92,17 +90,16 @@ class Sampling(Object):
         values = {name: getattr(self, name) for name in STEERS}
         return {name: float(value) for name, value in values.items() if value is not None}
 
-    def ask(self, tools: Tools | None = None, unheeded: Sequence[str] = (), **more: Any) -> Ask:
+    def ask(self, tools: Tools, unheeded: Sequence[str] = (), **more: Any) -> Ask:
         """Return the request as an `Ask`. `more` contains the fields that each API reads itself."""
-        found = tools or Tools()
-        _check_results(more.get("messages", ()))
+        _check_results(more["messages"])
         return Ask(
             model=self.model or "",
             stream=bool(self.stream),
             sampling=self.sampling,
-            tools=tuple(found.functions),
-            custom=frozenset(found.custom),
-            unheeded=(*found.unheeded, *unheeded, *self.unheeded()),
+            tools=tuple(tools.functions),
+            custom=frozenset(tools.custom),
+            unheeded=(*tools.unheeded, *unheeded, *self.unheeded()),
             **more,
         )
 

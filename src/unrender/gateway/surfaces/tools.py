@@ -16,7 +16,6 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.schema import Name, Object, wrong
-from unrender.gateway.surfaces.lark_pattern import pattern_of
 
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 _HALF_OPENING = re.compile(r'\s*+(?:\{\s*+(?:"(?:i(?:n(?:p(?:u(?:t(?:"\s*+(?::\s*+)?)?)?)?)?)?)?)?)?')
@@ -90,10 +89,7 @@ def _of_custom(tool: _Custom, where: str) -> tuple[dict[str, Any], list[str]]:
         text["pattern"] = f"^(?:{form.definition})$"
     elif form is not None and form.definition:
         description = f"{description}\n\nThe input follows this grammar:\n{form.definition}".strip()
-        if pattern := pattern_of(form.definition):
-            text["pattern"] = pattern
-        else:
-            unheeded.append(f"{where}.format (described in the prompt, not enforced)")
+        unheeded.append(f"{where}.format (described in the prompt, not enforced)")
     # A grammar for free text couldn't find the end of the call. In JSON, a quote marks the end.
     parameters = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
     return {"name": tool.name, "description": description, "parameters": parameters}, unheeded

@@ -130,10 +130,9 @@ def test_schema_is_kept(model):
 
 
 def test_engine_is_tried(model):
-    """Tried, it holds to a grammar and lets markers through; the template writes no first token to be doubled."""
+    """Tried, it holds to a grammar; the template writes no first token to be doubled."""
     assert released(model, model.probe())
     assert (model.found.grammar, model.found.doubled) == (True, None)
-    assert model.found.markers is not False  # A random model may spell a marker in ordinary tokens.
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def test_summary_of_reasoning_is_what_was_thought():
     (item, _) = found[-1]["response"]["output"]
     assert text == "Rain?"
     assert (item["summary"], item["content"]) == ([{"type": "summary_text", "text": "Rain?"}], [])
-    assert item["encrypted_content"].startswith("unrender:")
+    assert item["encrypted_content"].startswith("unrender-reasoning:")
     assert found[-1]["response"]["reasoning"] == {"effort": None, "summary": "auto"}
     assert "warnings" not in found[-1]["response"]
     assert whole.output[0].summary == streamed.output[0].summary
@@ -167,7 +167,7 @@ def test_output_can_be_sent_back():
     output = [item.model_dump(exclude_none=True) for item in whole.output]
     message = read_back(output)
 
-    assert output[0]["encrypted_content"].startswith("unrender:")
+    assert output[0]["encrypted_content"].startswith("unrender-reasoning:")
     assert (message["reasoning_content"], message["content"]) == ("Rain?", "I'll look.")
     assert message["tool_calls"][0]["function"]["arguments"] == '{"city": "Paris"}'
 

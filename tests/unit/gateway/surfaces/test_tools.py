@@ -1,15 +1,12 @@
-"""Custom tools between text and JSON, and Lark as one regular expression, judged by llguidance, which reads the same Lark."""
+"""Custom tools between text and JSON."""
 
 from __future__ import annotations
 
 import json
-import re
-import time
 from typing import Any
 
 import pytest
-from engines import installed, lark_reader
-from serving import HELLO, Told, chunked, corpus, posted, served
+from serving import HELLO, Told, chunked, posted, served
 
 from unrender.gateway.backends.backend import EngineCapabilities
 
@@ -42,16 +39,6 @@ def asked(path, **request):
     answer = posted(served(engine), path, json=request)
     assert answer.status_code == 200
     return engine.jobs[0].turn.request, answer.json().get("warnings", [])
-
-
-def told_of(grammar):
-    """Return the pattern that a custom tool's Lark grammar becomes, None where there is none, and the client's warnings."""
-    form = {"type": "grammar", "syntax": "lark", "definition": grammar}
-    request, warnings = asked(RESPONSES, input="Hello", tools=[FLAT | {"format": form}])
-    (tool,) = request.tools
-    schema = tool.to_openai()["function"]
-    assert "pattern" not in schema["parameters"]["properties"]["input"] or grammar.strip() in schema["description"]
-    return schema["parameters"]["properties"]["input"].get("pattern"), warnings
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -110,37 +97,14 @@ def test_custom_tools_may_be_among_the_allowed():
     assert [(one.tool_choice, [tool.name for tool in one.tools]) for one in allowed] == [("required", ["run"])] * 2
 
 
-LARK = corpus("lark")
-HUGE = (
-    "start: " + "(" * 500 + '"a"' + ")" * 500,
-    "start: " + "[" * 50_000,
-    "start: a0 a0\n" + "\n".join(f"a{i}: a{i + 1} a{i + 1}" for i in range(40)) + '\na40: "aaaa"',
-    "start: " + "a " * 4000 + "\na: " + '"' + "x" * 1000 + '"',
-)
+def test_lark_grammar_is_described_and_not_enforced():
+    """The model reads a Lark grammar in the tool's description, and the client gets a warning."""
+    form = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"'}
 
+    request, warnings = asked(RESPONSES, input="Hello", tools=[FLAT | {"format": form}])
 
-@pytest.mark.parametrize("row", [row for row in LARK if row["said"]], ids=lambda row: row["name"])
-def test_texts_are_those_of_the_grammar(row):
-    """The pattern matches exactly the texts of the grammar; llguidance agrees where it is installed."""
-    grammar, said, unsaid = row["grammar"], row["said"], row["unsaid"]
-    pattern, told = told_of(grammar)
-    assert (pattern is not None, told) == (True, [])
-
-    assert [text for text in said if not re.search(pattern, text)] == []
-    assert [text for text in unsaid if re.fullmatch(pattern.removesuffix("$"), text)] == []
-    if installed("llguidance") and row["name"] not in (
-        "operators",
-        "rules before",
-    ):  # It has no `[…]`, and no priorities.
-        accepts = lark_reader(grammar)
-        assert [accepts(text) for text in (*said, *unsaid)] == [True] * len(said) + [False] * len(unsaid)
-
-
-@pytest.mark.parametrize("grammar", [*(row["grammar"] for row in LARK if row["said"] is None), *HUGE])
-def test_what_no_expression_says_is_left_to_the_description(grammar):
-    """Recursion, layout that is skipped, libraries, broken Lark and Lark without end give nothing, at once."""
-    started = time.process_time()
-
-    said = ["tools[0].format (described in the prompt, not enforced): not honoured"] if grammar else []
-    assert told_of(grammar) == (None, said)
-    assert time.process_time() - started < 2
+    (tool,) = request.tools
+    function = tool.to_openai()["function"]
+    assert form["definition"] in function["description"]
+    assert function["parameters"]["properties"]["input"] == {"type": "string"}
+    assert warnings == ["tools[0].format (described in the prompt, not enforced): not honoured"]
