@@ -78,37 +78,6 @@ _TEXTS: Mapping[str, str] = {
     "phone": "+1 555 0100",
     "id": "a1",
 }
-_NUMBERS: Mapping[str, float] = {
-    "year": 2026,
-    "month": 1,
-    "day": 15,
-    "hour": 12,
-    "minute": 30,
-    "age": 36,
-    **dict.fromkeys(("latitude", "lat"), 48.85),
-    **dict.fromkeys(("longitude", "lon", "lng"), 2.35),
-    "temperature": 20,
-    **dict.fromkeys(("price", "amount", "budget"), 10),
-    "port": 8080,
-    "page": 1,
-}
-_PATTERNED = [
-    "Ada",
-    "ada",
-    "a1",
-    "A1",
-    "AB-123",
-    "ABC123",
-    "123",
-    "12345",
-    "1",
-    "a",
-    "A",
-    "2026-01-15",
-    "12:00",
-    "1.0.0",
-]
-"""Strings to try last, mostly for a `pattern`."""
 _SHALLOW = 4
 """Maximum depth at which lists get an item even if they may be empty."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -224,7 +193,7 @@ class _Writer:
             case "string":
                 yield from self.texts(schema, name)
             case "integer" | "number":
-                yield from self.numbers(schema, name, whole=kind == "integer")
+                yield from self.numbers(schema, whole=kind == "integer")
             case "boolean":
                 yield True
             case "null":
@@ -260,17 +229,16 @@ class _Writer:
             if word in _ASKED and self.question:
                 found.append(" ".join(self.question.split()))
             found += [_TEXTS[word]] if word in _TEXTS else []
-        found += [" ".join(words_of(name)) or "example", "example", *_PATTERNED]
+        found += [" ".join(words_of(name)) or "example", "example"]
         low, high = schema.get("minLength"), schema.get("maxLength")
         for text in found:
             fewest = low if isinstance(low, int) and low <= MAX_SHOWN else 0
             longer = (f"{text} " * fewest)[:fewest] if len(text) < fewest else text
             yield longer[: max(high, 0) if isinstance(high, int) else None]
 
-    def numbers(self, schema: Mapping[str, Any], name: str, *, whole: bool) -> Iterator[float]:
-        """Yield numbers based on the question, the property's name and the schema's bounds."""
+    def numbers(self, schema: Mapping[str, Any], *, whole: bool) -> Iterator[float]:
+        """Yield numbers based on the question and the schema's bounds."""
         found: list[float] = [float(text) for text in _NUMBER.findall(self.question)]
-        found += [_NUMBERS[word] for word in reversed(words_of(name)) if word in _NUMBERS]
         found += [3, 1, 0]
         step = _number(schema, "multipleOf") or 1
         for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):

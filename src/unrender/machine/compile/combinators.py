@@ -151,8 +151,7 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                # Raises `GrammarError`, because handwritten grammars can't contain this node.
-                start_of(node, self.known)
+                start_of(node, self.known)  # raises `GrammarError`: not allowed in a handwritten grammar
             case _:
                 assert_never(node)
         return at
