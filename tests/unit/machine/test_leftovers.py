@@ -12,7 +12,6 @@ from unrender.types import Request, Tool
 
 CALL = ToolCallStarted(0, "id", "f")
 NOW = Request(tools=(Tool(name="now"),))
-QWEN3_CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
 
 def test_broken_text_is_content_when_no_call_follows() -> None:

@@ -15,7 +15,7 @@ from unrender.format import CallSyntax, Format, Slot
 from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values, expand
 from unrender.limits import STANDARD
-from unrender.nodes import JsonValue, Literal, Sequence
+from unrender.nodes import JsonValue, Sequence
 from unrender.schema.reader import Reading, read_schema, within
 from unrender.schema.shapes import (
     Array,
@@ -32,7 +32,6 @@ from unrender.schema.weights import Scale, Weight
 from unrender.types import Tool
 
 NULL, TEXT = Null(), Text()
-PATTERN = Text(pattern=Sequence((Literal("ab"), Literal("c"))))
 
 
 def reading(shape: Shape, **definitions: Shape) -> Reading:
@@ -211,12 +210,3 @@ def test_the_standard_budget() -> None:
 
     assert [*values, STANDARD.grammar_steps] == [50_000, 500_000, 64, 100_000, 2_000_000, 1_000_000]
     assert Weight() == Weight(1, 0, 0)
-
-
-def test_a_reading_is_weighed_once() -> None:
-    """Its weight does not change what it means."""
-    found = read_schema({"type": "array", "items": {"type": "null"}, "title": "weighed once"})
-    before = replace(found)
-
-    assert Scale().whole(found.shape, found.definitions) == Weight(2, 0, 1)
-    assert found == before
