@@ -243,7 +243,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
 
 
 def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
-    """Return text that follows the header in every prompt but doesn't start any answer. This text becomes part of the header."""
+    """Return text that follows the header in every prompt but doesn't start any answer. The returned text is added to the header."""
     # If every prompt ends in `<bot>final:` and the history contains `<bot>Hi`, `final:` isn't part of the answer.
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:

@@ -147,8 +147,8 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     # If the rendering doesn't depend on the arguments, e.g. `<call>f so</call>`, the arguments can't be recovered.
     if not _shows_arguments(candidate, answer, full):
         return None
-    # In the last message, an answer without reasoning may look like reasoning, e.g. `<bot><think>It rains.` after the prompt
-    # `<bot><think>`. Adding another question makes the template render the answer in a distinguishable form.
+    # If the prompt ends in `<bot><think>`, and the last message is rendered as `<bot><think>It rains.`, an answer without reasoning looks
+    # like reasoning. Adding another question makes the template render the answer in a distinguishable form.
     begun, rest = read_prefill(candidate.format, prompt), full.removeprefix(prompt)
     goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
     if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):

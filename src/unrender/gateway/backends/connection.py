@@ -49,27 +49,21 @@ class Connection:
         async with self._request(path, body, headers, self._timeout) as response:
             # A line may arrive in thousands of reads. Joining the parts after each read would copy the line thousands of times.
             rest: list[bytes] = []  # an unfinished line, joined once
-            size, whole = 0, False
-            try:
-                while chunk := await response.content.readany():
-                    rest.append(chunk)
-                    size += len(chunk)
-                    if b"\n" in chunk:
-                        lines = b"".join(rest).split(b"\n")
-                        last = lines.pop()
-                        rest, size = [last], len(last)
-                        if left := [line for line in lines if line]:
-                            yield left
-                    # The limit applies to one line, not to the answer: `size` counts only the unfinished line.
-                    if size > MAX_LINE:
-                        raise EngineError(f"expected lines of at most {MAX_LINE} bytes", where=f"{self.url}{path}")
-                whole = True
-                if size:
-                    yield [b"".join(rest)]
-            finally:
-                # Close the connection instead of returning it to the pool, so that the engine stops generating.
-                if not whole:
-                    response.close()
+            size = 0
+            while chunk := await response.content.readany():
+                rest.append(chunk)
+                size += len(chunk)
+                if b"\n" in chunk:
+                    lines = b"".join(rest).split(b"\n")
+                    last = lines.pop()
+                    rest, size = [last], len(last)
+                    if left := [line for line in lines if line]:
+                        yield left
+                # The limit applies to one line, not to the answer: `size` counts only the unfinished line.
+                if size > MAX_LINE:
+                    raise EngineError(f"expected lines of at most {MAX_LINE} bytes", where=f"{self.url}{path}")
+            if size:
+                yield [b"".join(rest)]
 
     async def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON of a short response. Raises `EngineError`."""
