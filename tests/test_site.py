@@ -167,7 +167,7 @@ def test_pages_count_the_templates_that_pass() -> None:
     pages = [(ROOT / name).read_text("utf-8") for name in ("README.md", "docs/index.md", "docs/explanation/why.md")]
 
     assert [page[:20] for page in pages if f"{passing} of {len(website.kept())}" not in page] == []
-    assert f"How {len(website.kept())} models" in (ROOT / "docs" / "gallery.md").read_text("utf-8")
+    assert f"output formats of {len(website.kept())} models" in (ROOT / "docs" / "gallery.md").read_text("utf-8")
 
 
 def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
