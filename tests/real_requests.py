@@ -149,7 +149,7 @@ def _choice(asked: Request, choice: Answer) -> Iterator[str]:
     yield from _calls(asked, calls, cut=cut)
     if asked.get("response_format") and not cut:
         yield from _invalid(text, asked["response_format"]["json_schema"]["schema"])
-    yield from (f"the stop text {stop!r}" for stop in asked.get("stop", ()) if stop in text)
+    yield from (f"the stop string {stop!r}" for stop in asked.get("stop", ()) if stop in text)
     if asked.get("logprobs"):
         yield from _scored(asked, text, calls, (choice.get("logprobs") or {}).get("content") or [])
     elif choice.get("logprobs"):

@@ -178,7 +178,7 @@ the gateway.
 """
 MAX_SMALL = 16
 """Limit for small counts, such as the depth of a schema negation or an example, characters of names in lookaheads, possible ends of a tool
-name, spaces of an indent, and answers or stop texts of a request.
+name, spaces of an indent, and answers or stop strings of a request.
 """
 MAX_STATES = 10_000  # states
 """Maximum length of a pattern with its repetitions expanded, the largest `multipleOf`, and the maximum number of pairs of alternatives

@@ -169,7 +169,7 @@ class Turn(Constrained):
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """Stop texts for the engine, e.g. `<|im_end|>`. They aren't part of the message.
+        """Stop strings for the engine, e.g. `<|im_end|>`. They aren't part of the message.
 
         A text that also ends reasoning or starts a call is left out if this answer may contain one. Otherwise, generation would stop too
         early. If no text is left, generation ends at the model's own end-of-sequence token.

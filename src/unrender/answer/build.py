@@ -444,7 +444,7 @@ class _Order:
         return called if self.request._call_required else Choice((replace(self, calls=None).answer(), called))
 
     def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
-        """Return content and calls.
+        """Return the node for content, calls, or both, in the orders that the format allows.
 
         `to_content` and `to_tools` are the joints before content and calls. `wrapper` contains the markers around content.
         """

@@ -190,7 +190,7 @@ def _after_end(case: Case) -> Iterator[Advice]:
             rest = rest.replace(other, "")
         if rest.strip():
             text = f"the answer ends at character {at} with {stop!r}, and {rest.strip()[:_QUOTED]!r} follows"
-            stop_there = "Have the engine stop there (its token, or a stop text)"
+            stop_there = "Have the engine stop there (its token, or a stop string)"
             yield text, f"{stop_there}: text after it isn't part of the answer"
         return
 

@@ -159,7 +159,7 @@ class Paths:
         return Response(model.turns.template.format.to_json(), media_type="application/json")
 
     async def render(self, request: Request) -> Response:
-        """Return the prompt of a chat request, with its stop texts and special tokens."""
+        """Return the prompt of a chat request, with its stop strings and special tokens."""
         turn = await self._turn(request, chat.read(await self._read(request)))
         said = {name: getattr(turn, name) for name in ("prompt", "stop", "preserved_tokens", "prefill")}
         return answered({**said, "warnings": turn.warnings})

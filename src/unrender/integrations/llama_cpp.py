@@ -156,7 +156,7 @@ class _Answer:
         return "stop" if self.ended else "length"
 
     def texts(self) -> Iterator[str]:
-        """Yield generated text up to a stop text. Text that may be the start of a stop text is held back."""
+        """Yield generated text up to a stop string. Text that may be the start of a stop string is held back."""
         held = ""
         for piece in self._pieces():
             held += piece
@@ -205,7 +205,7 @@ class _Answer:
 
 
 def _begun_stop(text: str, stops: Sequence[str]) -> int:
-    """Return the number of characters at the end of a string that may start a stop text, e.g. 3 for `Hi<|e` and `<|end|>`."""
+    """Return the number of characters at the end of a string that may start a stop string, e.g. 3 for `Hi<|e` and `<|end|>`."""
     lengths = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
     return max(lengths, default=0)
 

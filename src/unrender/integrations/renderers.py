@@ -132,7 +132,7 @@ class Renderer:
         )
 
     def get_stop_token_ids(self) -> list[int]:
-        """Return the ids of the stop texts and of the tokenizer's end-of-sequence token."""
+        """Return the ids of the stop strings and of the tokenizer's end-of-sequence token."""
         texts = self._answered(None, None).stop
         ids = [self._encoder.special_tokens[text] for text in texts if text in self._encoder.special_tokens]
         eos = getattr(self._encoder.tokenizer, "eos_token_id", None)

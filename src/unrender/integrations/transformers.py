@@ -144,7 +144,7 @@ def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
 def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generator[Event, None, None]:
     """Generate one answer, and yield its events as they become final. `generation` contains arguments of `model.generate`.
 
-    The prompt is tokenized without adding special tokens, and the answer ends at the turn's stop texts. Errors of `generate` are raised in
+    The prompt is tokenized without adding special tokens, and the answer ends at the turn's stop strings. Errors of `generate` are raised in
     the calling thread. Leaving the loop or calling `close` stops the model at its next token.
 
     Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
@@ -221,17 +221,17 @@ def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
 
 
 class _Ended:
-    """Checks each sequence for a stop text at its end."""
+    """Checks each sequence for a stop string at its end."""
 
     def __init__(self, turn: Turn, tokenizer: Decodes) -> None:
         self._stops, self._tokenizer = turn.stop, tokenizer
         self._most = max((len(stop.encode()) for stop in turn.stop), default=0)
-        """Maximum length of a stop text in tokens."""
+        """Maximum length of a stop string in tokens."""
         self._start = 0
 
     def __call__(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
         """Return a flag for each sequence, which is True if the sequence has ended."""
-        # At the first call, the sequence is the prompt and one token. Stop texts in the prompt are ignored.
+        # At the first call, the sequence is the prompt and one token. Stop strings in the prompt are ignored.
         self._start = self._start or input_ids.shape[1] - 1
         late = input_ids[:, max(self._start, input_ids.shape[1] - self._most) :].tolist()
         return importlib.import_module("torch").tensor([*map(self._stopped, late)], device=input_ids.device)

@@ -19,7 +19,7 @@ from unrender.values.finder import end_of
 NAMESPACE = "functions."
 """Namespace that some formats put before tool names. Some models add the namespace even in other formats."""
 ABANDONED = 1 << 30
-"""A number that is larger than the number of end markers of any call, so that no end marker is reported as missing."""
+"""Value of `machine.closed` for an abandoned call. It exceeds any call's number of end markers, so none is reported as missing."""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of text that is allowed between content and a call."""
 _SPACE = re.compile(r"\s*")

@@ -528,7 +528,7 @@ class Machine(Resumable):
 
     @property
     def quotation(self) -> Quotation | None:
-        """The open quotation before the current call. None if the call can't be quoted."""
+        """The open quotation before the current call. None if no quotation is open."""
         return self.frames[-1].quotation if self.frames else None
 
     def quote(self) -> bool:

@@ -65,7 +65,7 @@ class Reading:
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
     """Return the shape of the values that match `schema`, and the keywords that can't be enforced.
 
-    Lengths of strings and arrays above `longest` are reported instead of enforced. `at` (a JSON pointer after `#`) selects a part of the
+    Length limits above `longest` are reported instead of enforced. `at` (a JSON pointer after `#`) selects a part of the
     schema.
 
     Raises `GrammarError` for an invalid keyword, e.g. a broken regular expression or a `$ref` without a target. The error message contains

@@ -3,7 +3,8 @@
 Raw text is ambiguous: `02134` is a number in Python, but a postal code for the tool. If the schema allows several types, they are tried
 from the narrowest to the widest, ending with strings.
 
-Rules: no text is rejected. Text that matches none of the allowed types is converted according to its appearance.
+Rules: no text is rejected. If the text fits none of the allowed types, its own syntax decides: for an object
+argument, `12` becomes a number and `Paris` a string.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ _CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFin
     "unusual names of arguments": hostile.argument_names,
     "tools without parameters": hostile.no_parameters,
     "text in strings": hostile.strings,
-    "stop texts": hostile.stops,
+    "stop strings": hostile.stops,
     "stray closers": hostile.stray_closers,
     "empty results": hostile.empty_results,
     "structured results": lambda run: hostile.structured_results(run.template),

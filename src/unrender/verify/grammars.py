@@ -237,7 +237,7 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
 def _may_be_said(turn: Turn, found: CutOut) -> bool:
     """Return True if the turn's request allows the template's answer, and if the model can generate it in one turn."""
     said, request = found.said, turn.request
-    # Generation ends at a stop text, so a model can't generate text after it.
+    # Generation ends at a stop string, so a model can't generate text after it.
     bare = min(with_and_without_end(turn.format, found.answer), key=len)
     apart = bool(said.content) and request._call_required
     # Content that is separated from calls by a marker is a separate turn, e.g. `Action: f` followed by `Final Answer: Hi`.

@@ -153,7 +153,7 @@ def strings(run: Run) -> Iterator[CapabilityFinding]:
 
 
 def stops(run: Run) -> CapabilityFinding:
-    """Check that no stop text occurs within an answer, where it would end generation too early."""
+    """Check that no stop string occurs within an answer, where it would end generation too early."""
     candidate, call = run.candidate, (TOOL_NAMES[0], {"text": "Rome"})
     answers = (
         proof_answer(content="It rains."),
@@ -169,7 +169,7 @@ def stops(run: Run) -> CapabilityFinding:
         stop = next((stop for stop in ends if stop in before), "")
         wrong = Counterexample(answer=found.answer, expected="one answer", found=f"generation stops at {stop!r}")
         tried.append(wrong if stop else None)
-    return finding("stop texts", tried)
+    return finding("stop strings", tried)
 
 
 def stray_closers(run: Run) -> CapabilityFinding:

@@ -82,7 +82,7 @@ class Candidate:
 
     @property
     def prompt(self) -> str | None:
-        """The prompt with the question, or None if the template rejects it."""
+        """The prompt with the question, or None if the template rejects the messages."""
         return self.prompt_after()
 
     @property
@@ -105,11 +105,11 @@ class Candidate:
         return (*self.before, asked)
 
     def render(self, *answers: Said) -> str | None:
-        """Return the rendering of the question, an answer and further messages, or None if the template rejects it."""
+        """Return the rendering of the question, an answer and further messages, or None if the template rejects the messages."""
         return self.writes((*self.asked, *answers))
 
     def prompt_after(self, *messages: Said) -> str | None:
-        """Return the prompt after the question and further messages, or None if the template rejects it."""
+        """Return the prompt after the question and further messages, or None if the template rejects the messages."""
         return self.writes((*self.asked, *messages), prompts=True)
 
     def read(self, prompt: str, chunks: Iterable[str]) -> ReadAnswer:

@@ -154,7 +154,7 @@ def test_answer_that_was_cut_off_is_not_judged():
 
 @pytest.mark.parametrize("more", [{}, {"stream": True, "stream_options": {"include_usage": True}}, {"n": 2}])
 def test_stop_text_of_ours_leaves_the_usage_right(more):
-    """An answer that ends at a stop text, before the engine has said its usage, counts the prompt and what was generated."""
+    """An answer that ends at a stop string, before the engine has said its usage, counts the prompt and what was generated."""
     engine = Told(["one ", "two ", "STOP ", "never"])
     answer = asked(served(engine), stop="STOP", **more)
     prompt = engine.jobs[0].turn.prompt

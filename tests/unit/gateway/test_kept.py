@@ -254,7 +254,7 @@ def test_results_find_their_calls_under_other_ids():
     ],
 )
 def test_what_did_not_end_well_is_not_kept(engine, more):
-    """An answer that was filtered, cut in a call, or ended at the client's stop text is rendered in the next prompt."""
+    """An answer that was filtered, cut in a call, or ended at the client's stop string is rendered in the next prompt."""
     chat, plain = Conversation(engine), Conversation(extend="off")
     again = {"role": "user", "content": "Again?"}
 

@@ -132,7 +132,7 @@ def test_a_stream_adds_up_to_the_message():
 
 @pytest.mark.parametrize("stop", ["STOP", ["STOP", "HALT"]])
 def test_texts_to_stop_at_are_no_content(stop):
-    """Generation ends at a stop text, and what only begins like one is kept."""
+    """Generation ends at a stop string, and what only begins like one is kept."""
     answer = choice(ask(Llama("A STO HAL STO", "P and more"), stop=stop))
 
     assert answer["message"]["content"] == "A STO HAL "

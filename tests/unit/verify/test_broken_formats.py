@@ -98,7 +98,7 @@ def double_quotes(format: Format) -> Format:
     ("name", "change", "check", "capability"),
     [
         ("attributes", arguments(start="("), "tools without parameters", "tools without parameters"),
-        ("json-tags", turn(ends=('{"text"',)), "stop texts", "stop texts"),
+        ("json-tags", turn(ends=('{"text"',)), "stop strings", "stop strings"),
         ("headed-parts", tools(call_start="##"), "unusual names of tools", "unusual names of tools"),
         ("python-quoted", double_quotes, "text in strings", "quotes in strings"),
         ("tagged-raw", arguments(closers=("here",)), "text in strings", "markers in strings"),

@@ -34,7 +34,7 @@ AFTER_AXES = [
     "tools without parameters",
     "quotes in strings",
     "markers in strings",
-    "stop texts",
+    "stop strings",
     "stray closers",
     "empty results",
     "structured results",

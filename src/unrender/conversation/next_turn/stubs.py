@@ -81,7 +81,7 @@ def recounted(first: str, later: str, by: int) -> str:
     'result 5 of 1'
     """
     if not counts_calls(first, later, 1):
-        raise ExtendError("the template writes numbers that don't only count calls", "unproved")
+        raise ExtendError("one more call changes more in the rendering than the numbers of calls", "unproved")
     pairs = zip(_NUMBER.split(first), _NUMBER.split(later), strict=True)
     return "".join(a if a == b else str(int(a) + by) for a, b in pairs)
 

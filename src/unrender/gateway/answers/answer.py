@@ -116,7 +116,7 @@ class Answer:
                 async with aclosing(pieces):
                     job = await self._taken(index, begun, held)
                     # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
-                    # token. After a stop text or the last allowed call, leaving the loop closes the generator, and the engine stops.
+                    # token. After a stop string or the last allowed call, leaving the loop closes the generator, and the engine stops.
                     while job is None and piece is not None and not choice.done:
                         if not piece.more:
                             yield b"".join(held)

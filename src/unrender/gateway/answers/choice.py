@@ -1,7 +1,7 @@
-"""Turns the output of one choice into events, and tracks stop texts, token counts and the finish reason.
+"""Turns the output of one choice into events, and tracks stop strings, token counts and the finish reason.
 
-Rule: the work per piece doesn't grow with the length of the answer. Stop texts are searched only in content. Text that could become a stop
-text is buffered. The buffer is never longer than the longest stop text.
+Rule: the work per piece doesn't grow with the length of the answer. Stop strings are searched only in content. Text that could become a stop
+string is buffered. The buffer is never longer than the longest stop string.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Choice:
         """Number of `Malformed` events."""
         self.finish_reason: str | None = None
         self.stopped_by: str = ""
-        """Stop text that ended the content."""
+        """Stop string that ended the content."""
         self.full: bool = False
         """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
@@ -142,7 +142,7 @@ class Choice:
 
     def finish(self) -> list[unrender.Event]:
         """End the answer and return the last events."""
-        # After a stop text, the parser's last events would contain text that is not part of the answer.
+        # After a stop string, the parser's last events would contain text that is not part of the answer.
         return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
 
     def healing(self, engine: EngineCapabilities) -> tuple[Healing | None, EngineGrammar | None]:
@@ -226,7 +226,7 @@ class Choice:
             places.append((at, token))
 
     def _taken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
-        """Return the parser's events up to a stop text, without earlier calls. Calls are counted from 0."""
+        """Return the parser's events up to a stop string, without earlier calls. Calls are counted from 0."""
         if self._before:
             events, self._before = [*self._before, *events], []
         if events and self._reasoned is None:
@@ -264,7 +264,7 @@ class Choice:
             text = self._held + (event.text if isinstance(event, unrender.ContentText) else "")
             at, self.stopped_by = stops.decided(text, more=isinstance(event, unrender.ContentText))
             self._held = text[at:]
-            # "One ST" + "OP two" with the stop text "STOP": "One " is sent now; "ST" is held, and then never sent.
+            # "One ST" + "OP two" with the stop string "STOP": "One " is sent now; "ST" is held, and then never sent.
             if at:
                 yield unrender.ContentText(text[:at])
             if self.stopped_by:
@@ -292,19 +292,19 @@ def _untold(events: Iterable[unrender.Event], told: Iterable[unrender.Event]) ->
 
 
 class _Stops:
-    """Finds the first stop text in streamed text."""
+    """Finds the first stop string in streamed text."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = sorted(stops, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._stops)))
 
     def decided(self, text: str, *, more: bool) -> tuple[int, str]:
-        """Return the end of the text that is final, and the stop text found there, or "" if there is none.
+        """Return the end of the text that is final, and the stop string found there, or "" if there is none.
 
-        If `more` text may follow, the start of a possible stop text isn't final: with "STOP", only "One " of "One ST" is final.
+        If `more` text may follow, the start of a possible stop string isn't final: with "STOP", only "One " of "One ST" is final.
         """
         end = len(text)
-        # Only the end of the text can be an incomplete stop text.
+        # Only the end of the text can be an incomplete stop string.
         for at in range(max(end - len(self._stops[0]) + 1, 0), end) if more else ():
             if any(len(stop) > end - at and stop.startswith(text[at:]) for stop in self._stops):
                 end = at

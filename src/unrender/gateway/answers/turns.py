@@ -233,7 +233,7 @@ class Turns:
     def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
         """Store a finished answer for the next request of its conversation, unless the client received different text."""
         origin, message = prepared.origin, outcome.message
-        # After a stop text or in a failed call, the raw text contains more than the client received.
+        # After a stop string or in a failed call, the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
         if origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return

@@ -54,7 +54,7 @@ class Job:
     """A request to an engine for one answer."""
 
     turn: Turn
-    """The prompt, the stop texts, and the special tokens that must not be stripped."""
+    """The prompt, the stop strings, and the special tokens that must not be stripped."""
     request_id: str
     grammar: EngineGrammar | None = None
     limit: int | None = None
@@ -75,7 +75,7 @@ class SpecialTokens(NamedTuple):
     """The special tokens in a piece."""
 
     known: frozenset[str]
-    """Markers and stop texts of the format that are a single token of the model."""
+    """Markers and stop strings of the format that are a single token of the model."""
     found: tuple[str, ...]
     """Special tokens in the piece, in order."""
 

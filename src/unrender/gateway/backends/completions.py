@@ -151,7 +151,7 @@ class VLLM(Completions):
         "add_special_tokens": False,  # the template has already added BOS
         "skip_special_tokens": False,  # the parser needs them
         "spaces_between_special_tokens": False,
-        # The parser detects stop texts. To strip stop texts, the engine would have to hold back output throughout the answer.
+        # The parser detects stop strings. To strip stop strings, the engine would have to hold back output throughout the answer.
         "include_stop_str_in_output": True,
         "return_token_ids": True,
     }

@@ -51,7 +51,7 @@ class PromptIds:
 
     async def keep(self, turn: Turn, prompt: Sequence[int], text: str, ids: Sequence[int]) -> None:
         """Store the ids of a finished answer, unless its last token may contain more than its text."""
-        # An engine cuts the text after a stop text, but not the token that contains it: the token `END.` leaves the text `END`.
+        # An engine cuts the text after a stop string, but not the token that contains it: the token `END.` leaves the text `END`.
         for stop in turn.stop:
             if text.endswith(stop) and await self._id(stop) != ids[-1]:
                 return

@@ -165,7 +165,7 @@ class Outcome:
     reason: str | None = None
     """Finish reason from the engine; None if there is none."""
     stopped_by: str = ""
-    """The client's stop text that ended the content."""
+    """The client's stop string that ended the content."""
     warnings: tuple[str, ...] = ()
     """Warnings about requirements of the request that the answer violates."""
 

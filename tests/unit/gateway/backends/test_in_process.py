@@ -170,7 +170,7 @@ def test_stream_adds_up_and_has_log_probabilities(model):
 
 
 def test_stop_text_ends_the_answer(model):
-    """A stop text of the client's ends the content before it."""
+    """A stop string of the client's ends the content before it."""
     question = {"seed": 2, "max_tokens": 60}
     whole = asked(model, question)[0].choices[0].message.content
     stop = next(character for character in whole[3:] if character.isascii() and character.isprintable())

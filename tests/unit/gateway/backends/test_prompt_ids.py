@@ -124,7 +124,7 @@ def test_next_prompt_extends_the_sampled_ids():
 
 
 def test_token_that_says_more_than_its_text_is_not_continued():
-    """Behind a stop text vLLM cuts the text and not the token: the next prompt is encoded as a whole."""
+    """Behind a stop string vLLM cuts the text and not the token: the next prompt is encoded as a whole."""
     torn = (*SAMPLED[:2], (150_002, STOP))
     following = TURN.next("".join(text for _, text in torn), [{"role": "user", "content": "And tomorrow?"}])
 

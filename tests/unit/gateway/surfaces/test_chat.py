@@ -74,7 +74,7 @@ def test_choice_is_enforced():
 
 
 def test_stop_text_ends_the_content():
-    """A stop text cuts the content, across pieces, not the reasoning; the engine is told to stop."""
+    """A stop string cuts the content, across pieces, not the reasoning; the engine is told to stop."""
     engine = Told(chunked("<think>\nno STOP here\n</think>\nOne STOP two" + " more" * 50, 3))
 
     whole, streamed = both(served(engine), stop="STOP")
