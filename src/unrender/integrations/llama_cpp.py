@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import codecs
 import importlib
-import time
-import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
-from unrender import ChatTemplate, Event, Parser, RequestError, TemplateError, Turn
+from unrender import ChatTemplate, RequestError, TemplateError, Turn
 from unrender.errors import SchemaWarning
 from unrender.integrations.rendered import is_forced, json_form, own_template
-from unrender.openai import deltas
+from unrender.openai import ChunkBody, Completion, CompletionBody, Usage
 
 __all__ = ["ChatHandler"]
 
@@ -76,7 +74,7 @@ class ChatHandler:
         grammar: Any = None,
         model: str | None = None,
         **options: Any,
-    ) -> dict[str, Any] | Iterator[dict[str, Any]]:
+    ) -> CompletionBody | Iterator[ChunkBody]:
         """Return a chat completion. With `stream`, return an iterator of its chunks.
 
         A `grammar` replaces the handler's own. Raises `RequestError` for a malformed request or an unsupported option. Raises
@@ -114,28 +112,20 @@ class _Answer:
     completion_tokens: int = 0
     ended: bool = field(default=False, init=False)
 
-    def completion(self, model: str) -> dict[str, Any]:
+    def completion(self, model: str) -> CompletionBody:
         parser = self.turn.parser()
-        for _ in self._read(parser):
-            pass
-        message, read, written = parser.message, self.prompt_tokens, self.completion_tokens
-        usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-        reason = message.finish_reason(self.reason)
-        choice = {"index": 0, "message": message.to_openai(), "logprobs": None, "finish_reason": reason}
-        return _envelope("chat.completion", model) | {"choices": [choice], "usage": usage}
-
-    def chunks(self, model: str) -> Iterator[dict[str, Any]]:
-        frame = _envelope("chat.completion.chunk", model)
-        parser = self.turn.parser()
-        yield frame | _choice({"role": "assistant"}, None)
-        for events in self._read(parser):
-            yield from (frame | _choice(delta, None) for delta in deltas(events))
-        yield frame | _choice({}, parser.message.finish_reason(self.reason))
-
-    def _read(self, parser: Parser) -> Iterator[list[Event]]:
         for text in self.texts():
-            yield parser.feed(text)
-        yield parser.finish(self.reason)
+            parser.feed(text)
+        parser.finish(self.reason)
+        usage = Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens)
+        return Completion(model=model).body([parser.message], reasons=[self.reason], usage=usage)
+
+    def chunks(self, model: str) -> Iterator[ChunkBody]:
+        parser, choice = self.turn.parser(), Completion(model=model).choice()
+        for text in self.texts():
+            yield from choice.chunks(parser.feed(text))
+        yield from choice.chunks(parser.finish(self.reason))
+        yield from choice.end(parser.message, self.reason)
 
     @property
     def reason(self) -> str:
@@ -225,11 +215,3 @@ def _grammar(turn: Turn) -> Any:
     return importlib.import_module("llama_cpp").LlamaGrammar.from_string(
         turn.constraint("llama.cpp").grammar, verbose=False
     )
-
-
-def _envelope(kind: str, model: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": model}
-
-
-def _choice(delta: Mapping[str, Any], finish_reason: str | None) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": dict(delta), "logprobs": None, "finish_reason": finish_reason}]}

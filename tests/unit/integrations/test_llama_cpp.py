@@ -122,7 +122,7 @@ def test_a_stream_adds_up_to_the_message():
 
     deltas = [choice(chunk)["delta"] for chunk in chunks]
     calls = [call["function"] for delta in deltas for call in delta.get("tool_calls", ())]
-    assert deltas[0] == {"role": "assistant"}
+    assert deltas[0] == {"role": "assistant", "content": ""}
     assert "".join(delta.get("content", "") for delta in deltas) == "Ok."
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "Hm."
     assert "".join(call["arguments"] for call in calls) == '{"city": "Zürich 😀"}'
