@@ -26,7 +26,7 @@ from unrender.integrations.transformers import chat_template
 from unrender.limits import MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.token_ids import Decoder, TokenParser, special_ids_of
+from unrender.token_ids import Decoder, Detokenizer
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
@@ -215,10 +215,10 @@ class ReasoningTokens:
     """Counts the reasoning tokens of a growing answer. Each token is read once."""
 
     def __init__(self, turn: Turn, tokenizer: Decoder) -> None:
-        self._parser = _Measured(turn.parser())
-        self._tokens = TokenParser(self._parser, tokenizer, special_ids=_special_ids(tokenizer))  # type: ignore[arg-type]
+        self._parser, self._decoded = turn.parser(), Detokenizer(tokenizer)
         self._ids: list[int] = []
         self._starts: list[int] = []
+        self._length = 0
 
     def continues(self, ids: Sequence[int]) -> bool:
         """Return True if `ids` start with the ids that were already counted."""
@@ -231,29 +231,13 @@ class ReasoningTokens:
         """
         # The start of a token determines its kind: `Hm.</` counts as reasoning, although the end marker starts in it.
         for token in ids[len(self._ids) :]:
-            self._starts.append(self._parser.length)
+            text = self._decoded.feed(int(token))
+            self._parser.feed(text)
             self._ids.append(token)
-            self._tokens.feed(int(token))
-        inside = [(span.start, span.end) for span in self._parser.parser.spans if span.role is Role.REASONING]
+            self._starts.append(self._length)
+            self._length += len(text)
+        inside = [(span.start, span.end) for span in self._parser.spans if span.role is Role.REASONING]
         return sum(any(start <= at < end for start, end in inside) for at in self._starts)
-
-
-class _Measured:
-    """A parser that tracks the length of its input. It treats special tokens as text, like the parser of the answer."""
-
-    def __init__(self, parser: Parser) -> None:
-        self.parser = parser
-        self.length = 0
-
-    def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        del special  # Ignore `special`, because the engine passes only text to its parsers. They treat a quoted marker as a marker.
-        self.length += len(text)
-        return self.parser.feed(text)
-
-
-@kept(100_000)
-def _special_ids(tokenizer: Any) -> frozenset[int]:
-    return special_ids_of(tokenizer)
 
 
 class ReasoningGate:

@@ -23,7 +23,6 @@ from unrender import (
     RequestError,
     ToolCallFinished,
     ToolCallStarted,
-    Turn,
 )
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import (
@@ -37,6 +36,7 @@ from unrender.integrations.rendered import (
     said,
 )
 from unrender.limits import MAX_BLOCK
+from unrender.parser.message import message_of
 
 NAME = "unrender"
 _TEMPLATES = "sglang.srt.parser.response_template"
@@ -45,7 +45,7 @@ _USED = {
     "sglang.srt.function_call.function_call_parser": ("FunctionCallParser",),
     "sglang.srt.function_call.base_format_detector": ("BaseFormatDetector",),
     "sglang.srt.function_call.core_types": ("StreamingParseResult", "ToolCallItem"),
-    "sglang.srt.parser.reasoning_parser": ("ReasoningParser",),
+    "sglang.srt.parser.reasoning_parser": ("ReasoningParser", "StreamingParseResult"),
 }
 """All names used from SGLang, by module."""
 _OfCall = ToolCallStarted | ArgumentsText | ToolCallFinished
@@ -89,14 +89,6 @@ class Read(str):
         return Read.of(before + str(self), self.events)
 
 
-class _Separated:
-    """Result of a detector, with the attributes that SGLang's reasoning parser reads."""
-
-    def __init__(self, normal_text: str = "", reasoning_text: str = "") -> None:
-        self.normal_text = normal_text
-        self.reasoning_text = reasoning_text
-
-
 class _ReasoningDetector:
     """Parses the complete answer, and passes on everything except reasoning."""
 
@@ -113,6 +105,7 @@ class _ReasoningDetector:
         tool_call_parser_active: bool = False,
         **_kwargs: Any,
     ) -> None:
+        self._result = importlib.import_module("sglang.srt.parser.reasoning_parser").StreamingParseResult
         template = engine_template(tokenizer)
         # If the format has no reasoning, the markers are empty. SGLang then encodes the end marker as no tokens and applies grammars from
         # the start.
@@ -163,7 +156,7 @@ class _ReasoningDetector:
         except GrammarError:
             return None  # If there's no tag, SGLang applies the schema to the text after the reasoning.
 
-    def detect_and_parse(self, text: str) -> _Separated:
+    def detect_and_parse(self, text: str) -> Any:
         """Split a complete answer into reasoning and other text."""
         parser = self._new_parser()
         found = self._separated([*parser.feed(text), *parser.finish()], text)
@@ -172,11 +165,11 @@ class _ReasoningDetector:
             found.normal_text, found.reasoning_text = found.reasoning_text, ""
         return found
 
-    def parse_streaming_increment(self, new_text: str) -> _Separated:
+    def parse_streaming_increment(self, new_text: str) -> Any:
         """Split a chunk into reasoning and other text."""
         return self._streamed(self._separated(self._parser.feed(new_text), new_text), ended=False)
 
-    def finish(self) -> _Separated:
+    def finish(self) -> Any:
         """Split the buffered text."""
         # The last events have to be attached to some text, because SGLang drops empty text.
         found = self._streamed(self._separated(self._parser.finish(), " "), ended=True)
@@ -184,7 +177,7 @@ class _ReasoningDetector:
             found.normal_text, found.reasoning_text = self._thought, ""
         return found
 
-    def _streamed(self, found: _Separated, *, ended: bool) -> _Separated:
+    def _streamed(self, found: Any, *, ended: bool) -> Any:
         """Store the reasoning so far if needed. Unless reasoning is streamed, hold it back."""
         self._spoke = self._spoke or bool(found.normal_text)
         if self._nonempty or not self._stream_reasoning:
@@ -195,14 +188,14 @@ class _ReasoningDetector:
             found.reasoning_text, self._thought = (self._thought, "") if done else ("", self._thought)
         return found
 
-    def _separated(self, events: list[Event], text: str) -> _Separated:
+    def _separated(self, events: list[Event], text: str) -> Any:
         found = said(events)
         if not self._feeds_tools:
-            return _Separated(found.content, found.reasoning)
+            return self._result(found.content, found.reasoning)
         rest = [event for event in events if isinstance(event, ContentText | _OfCall)]
         # SGLang doesn't pass empty text to the other detector. So call events are attached to the text of the chunk.
         carrier = text if any(isinstance(event, _OfCall) for event in rest) else found.content
-        return _Separated(Read.of(carrier, rest), found.reasoning)
+        return self._result(Read.of(carrier, rest), found.reasoning)
 
     def _new_parser(self) -> Any:
         turn = rendered_turn(self._template, self._prefix, tools=self._tools or None, continued=self._continued)
@@ -243,16 +236,13 @@ class _ToolDetector:
     def detect_and_parse(self, text: str, tools: Sequence[Any]) -> Any:
         """Return the text and the calls of a complete answer. Merging the results of `parse_streaming_increment` gives the same answer."""
         del tools
-        found = said(self._whole(text))
-        # Join the fragments of each call, such as `{"a"` and `: 1}`.
-        names, arguments = dict[int, str](), dict[int, str]()
-        for call in found.calls:
-            index, function = call["index"], call["function"]
-            names[index] = names.get(index, "") + function.get("name", "")
-            arguments[index] = arguments.get(index, "") + function["arguments"]
+        message = message_of(self._whole(text))
         types = importlib.import_module("sglang.srt.function_call.core_types")
-        calls = [types.ToolCallItem(tool_index=at, name=name, parameters=arguments[at]) for at, name in names.items()]
-        return types.StreamingParseResult(normal_text=found.content, calls=calls)
+        calls = [
+            types.ToolCallItem(tool_index=at, name=call.name, parameters=call.arguments_json)
+            for at, call in enumerate(message.tool_calls)
+        ]
+        return types.StreamingParseResult(normal_text=message.content, calls=calls)
 
     def parse_streaming_increment(self, new_text: str, tools: Sequence[Any]) -> Any:
         """Return the content and calls in one chunk."""
@@ -291,9 +281,17 @@ class _ToolDetector:
         the first token. Otherwise, it applies after the reasoning. Raises `ValueError`, which becomes status 400, if the answer can't be
         constrained.
         """
+        # The prompt isn't rendered yet, so use its likely end, e.g. `<|assistant|>\n<think>\n`.
+        end = self._template.format.turn
+        prompt = "".join(end.headers[:1]) + end.prefill if thinking_mode and not message_start else ""
         try:
-            thinks = thinking_mode and not message_start
-            turn = self._asked(tools, tool_choice, parallel_tool_calls=parallel_tool_calls, thinks=thinks)
+            turn = rendered_turn(
+                self._template,
+                prompt,
+                tools=_functions(tools) or None,
+                tool_choice=tool_choice.model_dump() if hasattr(tool_choice, "model_dump") else tool_choice,
+                parallel_tool_calls=parallel_tool_calls is not False,
+            )
             tag = constraint_of(turn).tag if message_start or thinking_mode else closing_tag(turn)
         except (RequestError, GrammarError) as error:
             raise ValueError(f"tools: {error}") from error
@@ -314,21 +312,6 @@ class _ToolDetector:
         if tool_choice == "none" or (tool_choice == "auto" and parallel_tool_calls and not strict_requested):
             return None
         return self.get_structural_tag(tools, tool_choice, thinking_mode, parallel_tool_calls)
-
-    def _asked(
-        self, tools: Sequence[Any] | None, choice: Any, *, parallel_tool_calls: bool, thinks: bool = False
-    ) -> Turn:
-        """Return the turn of a request before its prompt is rendered. With `thinks`, the prompt ends with the format's prefill."""
-        # The prompt isn't rendered yet, so use its likely end, e.g. `<|assistant|>\n<think>\n`.
-        format = self._template.format
-        header = format.turn.headers[0] if format.turn.headers else ""
-        return rendered_turn(
-            self._template,
-            header + format.turn.prefill if thinks else "",
-            tools=_functions(tools) or None,
-            tool_choice=choice.model_dump() if hasattr(choice, "model_dump") else choice,
-            parallel_tool_calls=parallel_tool_calls is not False,
-        )
 
     def _whole(self, text: str) -> Sequence[Event]:
         if isinstance(text, Read):

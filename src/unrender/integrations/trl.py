@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from unrender import ChatTemplate, Message, RequestError
+from unrender import ChatTemplate, Message, RequestError, ToolCall
 from unrender.errors import ExportError, ExtendError
 from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import AS_WRITTEN, chat_template
@@ -92,7 +92,8 @@ def rollout_func(
     default uses the trainer. `template` defaults to the tokenizer's own, and `settings` are arguments of `ChatTemplate.prepare`. A
     conversation ends after `turns` answers, at the trainer's `max_completion_length`, or if its prompt can't be extended.
     """
-    said = respond or (lambda message: _results(message, tools))
+    named = {function.__name__: function for function in tools}
+    said = respond or (lambda message: [_result(call, named[call.name]) for call in message.tool_calls])
     sample = generate or _by_trainer
 
     def rollouts(prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
@@ -191,21 +192,14 @@ class _Responses:
         read = [_as_trained(turn.parse(text)) for turn, text in zip(turns, rows, strict=batch)]
         return read if batch else read[0]
 
-    def _texts(self, given: Any) -> str | list[str]:
+    def _texts(self, given: Any) -> Any:
         """Return the text of a response, or a list of texts for a batch. `given` contains text, ids or arrays of ids."""
-        if hasattr(given, "tolist"):
-            given = given.tolist()
+        given = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(given, str):
             return given
-        if given and isinstance(given[0], str):
-            return list(given)
         if given and not isinstance(given[0], int):
-            return [self._decoded(ids) for ids in given]
-        return self._decoded(given)
-
-    def _decoded(self, ids: Any) -> str:
-        listed = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-        return str(self._tokenizer.decode(listed, **AS_WRITTEN))
+            return [self._texts(one) for one in given]
+        return str(self._tokenizer.decode(list(given), **AS_WRITTEN))
 
 
 def _as_trained(message: Message) -> dict[str, Any]:
@@ -221,23 +215,11 @@ def _by_trainer(prompts: Sequence[list[int]], trainer: Any) -> Sampled:
     return ids, logprobs
 
 
-def _results(message: Message, tools: Sequence[Callable[..., Any]]) -> list[dict[str, Any]]:
-    """Call the tools, and return their results or exceptions as messages."""
-    named = {function.__name__: function for function in tools}
-    return [
-        {
-            "role": "tool",
-            "tool_call_id": call.id,
-            "name": call.name,
-            "content": _called(named[call.name], call.arguments_json),
-        }
-        for call in message.tool_calls
-    ]
-
-
-def _called(function: Callable[..., Any], arguments: str) -> str:
+def _result(call: ToolCall, function: Callable[..., Any]) -> dict[str, Any]:
+    """Call a tool, and return its result or exception as a message."""
     try:
-        result = function(**json.loads(arguments))
+        result = function(**json.loads(call.arguments_json))
     except Exception as error:  # noqa: BLE001 - the model gets the error as a result
         result = {"error": f"{type(error).__name__}: {error}"}
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    return {**call.result(text), "name": call.name}

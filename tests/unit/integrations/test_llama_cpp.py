@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, GrammarError, RequestError, TemplateError
+from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.errors import SchemaWarning
 from unrender.integrations.llama_cpp import ChatHandler
 
@@ -122,7 +122,7 @@ def test_a_stream_adds_up_to_the_message():
 
     deltas = [choice(chunk)["delta"] for chunk in chunks]
     calls = [call["function"] for delta in deltas for call in delta.get("tool_calls", ())]
-    assert deltas[0] == {"role": "assistant"}
+    assert deltas[0] == {"role": "assistant", "content": ""}
     assert "".join(delta.get("content", "") for delta in deltas) == "Ok."
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "Hm."
     assert "".join(call["arguments"] for call in calls) == '{"city": "Zürich 😀"}'
@@ -178,46 +178,13 @@ def test_a_free_answer_is_not_constrained(grammars):
     ask(llama, grammar="mine", **REQUIRED)
 
     assert (free, llama.sampling["grammar"], grammars) == (None, "mine", [])
-    assert "logits_processor" not in llama.sampling
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-def test_a_call_in_a_free_answer_is_held(monkeypatch, allowed):
-    """The grammar wakes at the token that opens a call, not at one in reasoning; if it forbids that token, it sleeps on."""
-    told = []
-
-    class Grammar:
-        def __init__(self, llama, text):
-            assert "root ::=" in text
-
-        def accept(self, token):
-            told.append(token)
-            return allowed
-
-        def masked(self, logits):
-            return f"masked {logits}"
-
-    monkeypatch.setattr("unrender.integrations.llama_cpp._Grammar", Grammar)
-    llama = Llama("<think>\nHm ", OPEN, " no.\n</think>\n\nOk.\n", OPEN, "\n{}", EOS)
-    before = []
-    completion = ask(llama, tools=[TOOL], logits_processor=[before])
-    other, calls = llama.sampling["logits_processor"]
-
-    assert other is before
-    assert told == ([OPEN, *b"\n{}"] if allowed else [OPEN])
-    assert calls([], "logits") == ("masked logits" if allowed else "logits")
-    assert choice(completion)["message"]["reasoning_content"] == "Hm <tool_call> no."
-
-
-def test_a_call_that_cannot_be_held_is_read(monkeypatch):
-    """Without a grammar, a free answer stays free, and says so."""
-
-    def grammar(llama, text):
-        raise GrammarError("too large")
-
-    monkeypatch.setattr("unrender.integrations.llama_cpp._Grammar", grammar)
-    with pytest.warns(SchemaWarning, match="a call isn't constrained: too large"):
-        completion = ask(Llama("Ok.\n", OPEN, CALL.removeprefix("<tool_call>"), EOS), tools=[TOOL])
+def test_strict_tools_of_a_free_answer_warn():
+    """A strict tool that isn't required is parsed, and a warning says that no grammar enforces its schema."""
+    strict = {**TOOL, "function": {**TOOL["function"], "strict": True}}
+    with pytest.warns(SchemaWarning, match="strict tools are enforced only"):
+        completion = ask(Llama("Ok.\n", OPEN, CALL.removeprefix("<tool_call>"), EOS), tools=[strict])
 
     assert choice(completion)["finish_reason"] == "tool_calls"
 

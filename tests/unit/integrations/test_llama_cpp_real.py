@@ -98,38 +98,25 @@ def test_a_schema_is_kept(llama, form):
         assert answer["finish_reason"] == "stop"
 
 
-def test_a_free_answer_is_held_from_a_calls_first_token_on(llama):
-    """A call that the model begins by itself becomes a call of a tool, in its schema; the text before it stays free."""
-    found = ended(answers(llama, tools=TOOLS, logits_processor=[likelier(llama, "<tool_call>")]))
-    called = [answer for answer in found if answer["finish_reason"] == "tool_calls"]
-
-    assert called
-    assert any(answer["message"]["content"] for answer in called)
-    for answer in called:
-        assert all(arguments["city"] in CITIES for _, arguments in made(answer["message"]))
-        assert "<tool_call>" not in answer["message"]["content"]
-
-
-@pytest.mark.parametrize(("choice", "seeds", "least"), [("required", 2, 70), ("auto", 3, 10)])
-def test_every_syntax_is_held(choice, seeds, least, tmp_path):
-    """Whatever a template's calls look like, those of a random model are in the tool's schema, asked for or not."""
+def test_every_syntax_is_held(tmp_path):
+    """Whatever a template's calls look like, the required calls of a random model are in the tool's schema."""
     templates = [path for path in TEMPLATES if calls_of(path) is not ToolMode.NONE]
     assert len(templates) > 60
     called = 0
     for path in templates:
         llama = model_of(path, tmp_path / "random.gguf")
-        for seed in range(seeds):
-            request = {"tools": TOOLS[:1], "tool_choice": choice, "max_tokens": 200, "seed": seed, **ANY}
+        for seed in range(2):
+            request = {"tools": TOOLS[:1], "tool_choice": "required", "max_tokens": 200, "seed": seed, **ANY}
             openers = likelier(llama, "".join(template_of(path).format.tools.openers[:1]).strip())
             answer = llama.create_chat_completion(USER, logits_processor=[openers], **request)["choices"][0]
             if answer["finish_reason"] == "length":
                 continue
-            assert choice == "auto" or answer["finish_reason"] == "tool_calls", path.stem
-            called += answer["finish_reason"] == "tool_calls"
+            assert answer["finish_reason"] == "tool_calls", path.stem
+            called += 1
             assert all(arguments["city"] in CITIES for _, arguments in made(answer["message"])), path.stem
         llama.close()
 
-    assert called >= least  # The others were still writing layout or reasoning, or had nothing to call.
+    assert called >= 70  # The others were still writing layout or reasoning.
 
 
 def model_of(path, file):
