@@ -20,7 +20,6 @@ FORMATS = (
     *("bracket-id", "name-line", "answer-wrapped", "message-parts", ""),
 )
 CUT = CALL.partition("ris")[0]
-HALF = CALL.replace('"}}', '"; 1')
 BREAKS = {row["break"]: row["text"] for row in corpus("breaks")}
 CUT_OFF = {BREAKS[name] for name in BREAKS if name.startswith("cut ")} | {BREAKS["no closer"]}
 """Texts whose last call has no end."""
