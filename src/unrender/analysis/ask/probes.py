@@ -57,7 +57,9 @@ VALUES: Mapping[str, Any] = {
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
-"""Argument values that distinguish codecs. The keys are in alphabetical order except `pkeyar`, which reveals templates that sort keys."""
+"""Argument values that distinguish codecs. The keys are in alphabetical order, because some templates sort keys. Only the keys inside
+`pkeyar` aren't, so they reveal such templates.
+"""
 NEEDLES = (
     *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),
     *(*NAMES, *KEYS, *IDS),

@@ -129,7 +129,7 @@ class _Asked:
         tools = None if self.tools is False else self.prober.offered
         text, error = self.prober.ask(said or self.example, tools=tools, prompt=True, thinking=self.thinking)
         if text is None:
-            # Don't quote errors that contain text of this conversation, because other conversations cause different errors.
+            # Don't quote errors that contain text of this conversation, because the text isn't part of other conversations.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")
         words = (str(one.content) for one in self.example if one.role != "assistant")
         return "" if all(word in text for word in words) else "doesn't show all messages"
