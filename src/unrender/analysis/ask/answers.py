@@ -123,7 +123,7 @@ def render_turns(prober: Prober) -> Turns:
 
 
 _COMPARED = ("content", "reasoned", "call", "reasoned_call", "mixed")
-"""Shapes of answers from which the header is found."""
+"""Shapes of the answers that are compared to find the header."""
 
 
 def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
@@ -251,7 +251,7 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
     calls = {
         "other_name": replace(call, name=NAMES[1]),
         "other_id": replace(call, id=IDS[1]),
-        "numeral": replace(call, arguments={key: str(number)}),  # A string of digits.
+        "numeral": replace(call, arguments={key: str(number)}),  # The same digits, as a string.
     }
     if fmt.tools.arguments.entry:
         calls["other_key"] = replace(call, arguments={KEYS[1]: number})
