@@ -307,8 +307,7 @@ class Prober:
 
 
 def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
-    """Render a conversation that ends with a call, although the template rejects calls without results. Return None if this isn't possible.
-    """
+    """Render a conversation that ends with a call, although the template rejects calls without results. Return None if this isn't possible."""
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
     # The call ends like content: in `<bot><c>f</c></b><tool>R`, it ends with `</b>`, as in `<bot>Hi</b>`.

@@ -109,7 +109,9 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
     lead = ""
-    if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The white space before `plain` isn't part of the opener.
+    if (
+        reasoned and plain != reasoned and plain.lstrip() == reasoned
+    ):  # The white space before `plain` isn't part of the opener.
         lead, start = plain.removesuffix(reasoned), reasoned
     # If answers are `<message>Hi` and, after reasoning, `<final><message>Hi`, `<final>` is text between reasoning and content.
     between = reasoned.removesuffix(plain) if plain.strip() and reasoned.endswith(plain) else ""
@@ -228,8 +230,7 @@ def _around_calls(content: Content, alone: str, after_content: str) -> Content |
 
 
 def _closer_beside_calls(opening: str, after_content: str) -> str:
-    """Return the text after content, up to and including the closer of the opening's last marker, or an empty string if there is no closer.
-    """
+    """Return the text after content, up to and including the closer of the opening's last marker, or an empty string if there is no closer."""
     tags = tags_of(opening)
     for closer in closers_of(tags[-1]) if tags else ():
         head, closed, _ = after_content.partition(closer)

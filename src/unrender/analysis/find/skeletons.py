@@ -453,7 +453,7 @@ def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
 
 
 def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
-    """Return the literals at both ends of a skeleton, or empty strings."""
+    """Return the literals at both ends of a skeleton. If an end is a slot, its literal is empty."""
     return text_of(skeleton[0]), text_of(skeleton[-1])
 
 
