@@ -109,9 +109,8 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
     lead = ""
-    if (
-        reasoned and plain != reasoned and plain.lstrip() == reasoned
-    ):  # The white space before `plain` isn't part of the opener.
+    # White space at the start of `plain` isn't part of the opener.
+    if reasoned and plain != reasoned and plain.lstrip() == reasoned:
         lead, start = plain.removesuffix(reasoned), reasoned
     # If answers are `<message>Hi` and, after reasoning, `<final><message>Hi`, `<final>` is text between reasoning and content.
     between = reasoned.removesuffix(plain) if plain.strip() and reasoned.endswith(plain) else ""
