@@ -54,7 +54,7 @@ class Evidence:
     """The evidence for a part of the format: a comparison of two renderings, and its finding."""
 
     part: str
-    """Name of the format's field, e.g. `reasoning.start`."""
+    """Name of the format's field that the comparison supports, e.g. `reasoning.start`."""
     comparison: str
     """Short name of the comparison, e.g. `R1`. Empty if the comparison has none."""
     finding: str

@@ -58,7 +58,7 @@ class Continuations:
     prompt_no_thinking: str | None = None
     """Generation prompt with thinking switched off."""
     bare: str | None = None
-    """Text after the input without an answer or a generation prompt."""
+    """Text after the input, rendered without an answer or a generation prompt."""
     bare_no_thinking: str | None = None
     answers: tuple[str, ...] = ()
     """Answers of every shape that the template supports and renders."""
@@ -243,7 +243,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
 
 
 def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
-    """Render calls that each differ from `Answers.call` in one respect, and return them by name. Empty if the format has no calls."""
+    """Map names to renderings of calls that each differ from `Answers.call` in one respect. Empty if the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
     (call,) = make_calls(1)

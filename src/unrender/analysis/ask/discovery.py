@@ -83,7 +83,10 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 
 
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
-    """Add a value for the variable that the template's error reports as missing. Only probes use this value."""
+    """Return `changes` with a value for the variable that the template's error reports as missing, or None if it reports none.
+
+    Only probes use this value.
+    """
     known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render(
         [{"role": "user", "content": USER}], add_generation_prompt=True, **dict[str, Any](known)

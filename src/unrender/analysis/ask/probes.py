@@ -158,7 +158,10 @@ class Spent:
         self.exhausted += rendering.exhausted
 
     def search(self, count: int) -> bool:
-        """Add `count` characters to decode or values to compare. Return whether the total is within the limit."""
+        """Add `count`, the number of characters to decode or of values to compare, to the cost.
+
+        Return whether the total is within the limit.
+        """
         self._searched += count
         return self._searched <= self._limits.analysis_searched
 

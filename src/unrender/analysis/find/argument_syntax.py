@@ -75,7 +75,10 @@ def _escaped(entry: Skeleton) -> str:
 
 
 def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
-    """Compare calls with one and two arguments (T5, A1). Return the entry, the solution, and the text after the last value."""
+    """Compare calls with one and two arguments (T5, A1).
+
+    Return the entry, the solution, and the text after the last value, or None if they can't be found.
+    """
     two, one = _numbers_row(answers.long_call, 2), _numbers_row(answers.call, 1)
     if two is None or one is None:
         return None

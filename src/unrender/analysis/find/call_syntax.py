@@ -313,7 +313,7 @@ class _Analysis:
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
-        # Search the rendering for the call with each common notation of no arguments.
+        # Search the rendering for the call with one of the common notations of empty arguments.
         usual = encode_arguments({}, calls_in_syntax(Format(), tools).arguments)
         # The usual notation is e.g. `f()` or `f{}`. Any other notation, such as `f` or `f null`, is kept in `when_empty`.
         if self._call_text(tools, usual) in body:

@@ -197,7 +197,7 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     if carries_needle(opening):  # Skip openings that contain a call, as in `[{"name": "f"}]Hi[{"name": "f"}]`.
         return None
     before_reasoning, reasoned, _ = (answers.reasoned_call or "").partition(REASONING)
-    # Content with calls is written between the markers of reasoning.
+    # If content with calls is written between the markers of reasoning, it has no wrapper of its own.
     if reasoned and before_reasoning.strip() == opening.strip():
         return None
     opening = without_reasoning(opening, found)

@@ -303,7 +303,7 @@ def _digits_apart(text: str) -> list[str]:
 
 
 def _counts(column: Sequence[str]) -> bool:
-    # `0`, `1`, `2` is a counter, but `7`, `7` isn't. `²` is a digit in Python, but `int` rejects it.
+    # `0`, `1`, `2` is a counter, but `7`, `7` isn't. Accept only ASCII digits, because `int` rejects digits such as `²`.
     numbers = [int(cell) for cell in column if cell.isascii() and cell.isdigit()]
     steps = {right - left for left, right in itertools.pairwise(numbers)}
     return len(numbers) == len(column) and steps == {1}

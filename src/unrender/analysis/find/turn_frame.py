@@ -242,7 +242,7 @@ def text_after_lead(text: str, lead: str) -> str | None:
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
     """Return the common start of answers and prompts, cut at a lexeme boundary. `bare` is the text without a generation prompt."""
     known = [prompt for prompt in prompts if prompt is not None]
-    # The anchor is the common start of all prompts, if it is longer than the question's turn.
+    # The anchor is the common start of all prompts. It must be longer than the question's turn.
     asked = common_prefix(known)
     asked = asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
     shorter: list[str] = []
@@ -325,7 +325,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 
 
 def _natural(shared: str, rests: list[str]) -> str:
-    """Remove the last marker of `shared` if every text continues with a word that completes the marker."""
+    """Remove the last marker of `shared` if each of `rests` starts with a word that completes the marker."""
     # For example, a header doesn't end in `<|open|>` if `think` follows in one answer and `tool` in another.
     parts = lexemes(shared)
     completed = all(is_word(rest) and not rest.startswith((CONTENT, REASONING, NAMES[0])) for rest in rests)
