@@ -53,7 +53,7 @@ _HOMES = {
     "unrender.parser.streaming": "Parser",
     "unrender.turn": "Turn",
 }
-"""Maps each module to its public names."""
+"""Maps each module to the public names that it defines."""
 __all__ = sorted(name for names in _HOMES.values() for name in names.split())  # noqa: PLE0605 -- built from `_HOMES`
 
 

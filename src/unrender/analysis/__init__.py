@@ -41,10 +41,10 @@ _LAZY = {"analyze": "unrender.analysis.derivation", "cache_folder": "unrender.an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One of the two renderings of a comparison."""
+    """One of the two renderings that an `Evidence` compares."""
 
     what: str
-    """Description of the rendering."""
+    """Description of the conversation that was rendered."""
     text: str
     """Rendered text: an answer from its start, or a prompt from the end of the question."""
 
@@ -54,19 +54,19 @@ class Evidence:
     """The evidence for a part of the format: a comparison of two renderings, and its finding."""
 
     part: str
-    """Name of the format's field, e.g. `reasoning.start`."""
+    """Name of the format's field that the comparison supports, e.g. `reasoning.start`."""
     comparison: str
-    """Short name of the comparison, e.g. `R1`; empty if it has none."""
+    """Short name of the comparison, e.g. `R1`. Empty if the comparison has none."""
     finding: str
     """The question that the comparison answers."""
     left: Shown
     right: Shown
     rule: str = ""
-    """Name of the heuristic that decided; empty if there was no choice."""
+    """Name of the heuristic that decided. Empty if there was no choice."""
 
     @property
     def split(self) -> Split:
-        """The result of comparing the two texts: their common prefix and suffix, and the different middle part of each."""
+        """Split the two renderings into their common prefix and suffix, and the different middle part of each."""
         from unrender.proof.split import calculate_diff_split  # noqa: PLC0415 -- only who looks at it needs it
 
         return calculate_diff_split(self.left.text, self.right.text)
@@ -83,15 +83,15 @@ class Analysis:
     diagnostics: tuple[str, ...] = ()
     """Parts that could not be determined, with the reasons."""
     given_up: tuple[str, ...] = ()
-    """Findings that were dropped because they turned out to be false. Each dropped finding is also a diagnostic."""
+    """Findings that were dropped because later checks refuted them. Each is also listed in `diagnostics`."""
     renderings: int = 0
     """Number of rendered probes."""
     stopped_early: bool = False
-    """True if a limit was exceeded or the analysis failed. Another analysis may find more, on an idle machine or with another release."""
+    """True if a limit was exceeded or the analysis failed. A new analysis may find more, on an idle machine or with another release."""
 
 
 def __getattr__(name: str) -> Any:
-    # Import the analysis code on demand: processes that find their analyses on disk don't need it.
+    # Import the analysis code only on demand, because processes that load stored analyses don't need it.
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(_LAZY[name]), name)

@@ -2,10 +2,10 @@
 
 If a marker contains an obvious typo, the corrected marker is also accepted.
 
-Rules: derived parts never change. A declared part is only used if the template doesn't render that part. Declared call syntaxes, spellings
-and ignored markers are added: they extend what can be parsed, but never what is generated. An example is a JSON object with placeholders in
-two fields, one for the tool's name and one for its arguments. The prompt must contain only one example. Text around the example is used
-only if it consists of a marker and the matching closer.
+Rules: derived parts never change. A declared part is used only if the template doesn't render that part. Declared call syntaxes, spellings
+and ignored markers are added, so that more answers can be parsed. They never affect generation. An example is a JSON object with two
+placeholders: one for the tool's name and one for its arguments. If the prompt contains several examples, none is used. Text around the
+example is used only if it consists of a marker and the matching closer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def complete(format: Format, words: str) -> Format:
 
 
 _MISTYPED = re.compile(r"<(\||\\uff5c)([^<>|\s\"]{1,64}?)(?:>\1|\1\1)>")
-"""A typo in JSON such as `<|call>|>` or `<|call||>`, for the single token `<|call|>`."""
+"""Matches a typo of the token `<|call|>` in JSON, such as `<|call|>|>` or `<|call||>`."""
 
 
 _PLACEHOLDER = r"(?:\"[^\"{}\[\]]{1,80}\"|<[^<>{}\"]{1,80}>|[\w$][^\"{}\[\],:]{0,80})"
@@ -60,18 +60,18 @@ _FAR = 200
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Call syntax derived from an example, with the example's text."""
+    """A call syntax derived from an example, and the example's text."""
 
     tools: CallSyntax
     text: str
 
 
 def find_example(prober: Prober) -> Example | None:
-    """Return the call syntax of the example in the prompt; None if there is no example or more than one."""
+    """Return the call syntax of the example in the prompt, or None unless there is exactly one example."""
     prompt = prober.render([user()], tools=prober.offered, prompt=True) if prober.offered else None
     if prompt is None:
         return None
-    # Objects that contain a probe's tool name are offered tools, not examples.
+    # Skip objects that contain a probe's tool name: they describe offered tools.
     matches = (match for match in _EXAMPLE.finditer(prompt) if not any(name in match.group() for name in NAMES))
     found = {_described(prompt, match) for match in matches}
     return found.pop() if len(found) == 1 else None
@@ -82,7 +82,7 @@ def _described(prompt: str, match: re.Match[str]) -> Example:
     # In `<calls>[{"name": …}]</calls>`, the brackets are part of the section. Look for markers outside the brackets.
     if listed := before.rstrip().endswith("["):
         before, after = before.rstrip()[:-1], after.partition("]")[2]
-    # In `Return <fn>\n{…}\n</fn>.`, `<fn>` and its closer mark the call. The white space inside them is part of the markers.
+    # In `Return <fn>\n{…}\n</fn>.`, `<fn>` and its closer are the call's markers, including the white space inside them.
     left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
     opener = closer = ""
     if left and right and is_tag(left[-1]) and right[0] in closers_of(left[-1]):

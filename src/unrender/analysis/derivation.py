@@ -55,9 +55,9 @@ class _Findings:
     format: Format
     tools: ToolsFinding
     given_up: tuple[str, ...]
-    """Messages about findings that were dropped because they make the format invalid."""
+    """Messages about findings that were dropped because they made the format invalid."""
     rules: Mapping[str, str]
-    """Name of the deciding heuristic for each comparison."""
+    """Maps each comparison to the name of the heuristic that decided."""
 
 
 def analyze(template: Template) -> Analysis:
@@ -149,9 +149,9 @@ def witness_of(prober: Prober) -> Witness:
 
 
 def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]:
-    """Return the format and a message about the change, if any.
+    """Add a call syntax from the example in the prompt if no answer shows calls.
 
-    If no answer shows calls, the call syntax comes from the example in the prompt.
+    Return the format, and a message if the format changed.
     """
     if fmt.tools.mode is not ToolMode.NONE or prober.capabilities.supports_tool_calls:
         return fmt, ()
@@ -162,20 +162,21 @@ def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]
 
 
 def _part_opener(found: _Findings) -> str:
-    """Return the marker that opens every part of an answer; empty if there is none.
+    """Return the marker that opens every part of an answer, or an empty string if there is none.
 
-    The header ends with this marker, and the marker also separates calls. If the entire header separates calls, each part is a message that
-    starts with the header's last marker.
+    The header ends with this marker, and the marker also separates calls. If calls are separated by the entire header, each part is a
+    message that starts with the header's last marker.
     """
     header, between = found.frame.header, found.format.tools.separator.strip()
-    # In `<bot><part>call f<end><bot><part>call g<end>`, the entire header separates the calls. The opener is its last marker, `<part>`.
+    # If the entire header separates the calls, as in `<bot><part>call f<end><bot><part>call g<end>`, the opener is its last marker,
+    # `<part>`.
     if header.strip() and between.endswith(header.strip()):
         between = split_last_tag(header)[1] or header
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
 def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, Mapping[str, str]]:
-    """Return the findings with the first call mode that reproduces the answers, and their doubts.
+    """Return the findings for the first call mode that reproduces the answers, and the remaining doubts.
 
     Call modes are tried from the strongest to the weakest. If none reproduces the answers, the strongest is used.
     """
@@ -184,7 +185,7 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
         found = _pass(prober, turns, part_opener=part_opener, weaker=weaker)
         doubts = find_doubts(found.answers, found.frame, found.format)
         first = first or (found, doubts)
-        # For example, the counter in `<c n=1>{"name": "f", …}</c>` can't be part of a call that is one JSON object. The next mode allows
+        # Try the next mode, which allows e.g. the counter in `<c n=1>{"name": "f", …}</c>`. A call that is one JSON object can't contain
         # it.
         if found.format.tools.mode is not ToolMode.NONE and not calls_are_refuted(doubts, found.format):
             return found, doubts
@@ -200,8 +201,8 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
     The header may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end marker, it ends
     at the start marker of the next turn.
     """
-    # Each step depends on the previous ones. Answers start after the header, and reasoning is found in answers. Content and calls can be
-    # found only once the reasoning markers are known.
+    # Each step depends on the previous ones: reasoning is found in answers, which start after the header. Content and calls can be found
+    # only once the reasoning markers are known.
     frame = find_frame(turns, part_opener=part_opener)
     answers = render_answers(prober, frame.body, frame.prefill)
     openings = find_openings(answers, frame)
@@ -231,7 +232,8 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Fi
         ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
         unasked=frame.unasked,
         prefill="" if asking else frame.prefill,
-        # In `<think></think><end><bot>`, the empty reasoning is a separate message, followed by another header.
+        # In `<think></think><end><bot>`, the empty reasoning is a separate message with its own end, so only text after the last header is
+        # the prefill.
         prefill_no_thinking="" if asking else frame.prefill_no_thinking.rpartition(header.strip() or "\0")[2],
         **joints,
     )
@@ -248,7 +250,7 @@ def _asking(frame: TurnFrame, reasoning: Reasoning, parts: tuple[Content, CallSy
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
         return ""
-    # Skip the `, ` and `: ` of codecs, which aren't markers.
+    # Skip the separators of codecs, such as `, ` and `: `, because they aren't markers.
     texts = (text for place, text in texts_in((reasoning, *parts), "") if "codec" not in place)
     markers = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
@@ -281,8 +283,9 @@ def _joints(
 
 
 def _token(appended: str) -> str:
-    """Return the text appended to a conversation if it's a single token, otherwise an empty string. `<bye>` may end an answer, `Bye`
-    doesn't.
+    """Return the text that the template appends to a conversation if it's a single token, otherwise an empty string.
+
+    For example, `<bye>` may end an answer, but `Bye` doesn't.
     """
     return appended.strip() if is_tag(appended.strip()) and lexemes(appended.strip()) == [appended.strip()] else ""
 
@@ -308,10 +311,10 @@ def _settle(found: _Findings, doubts: Mapping[str, str]) -> tuple[Format, tuple[
 
 
 def _without_needles(part: Any) -> Any:
-    """Return a part without markers that contain needles. The affected fields of `TurnTexts` are reset, and other parts are reset
+    """Return `part` without markers that contain needles. In `TurnTexts`, only the affected fields are reset. Other parts are reset
     completely.
     """
-    # Reset fields separately only in `TurnTexts`. In `Hi<eos><bot><call>f</call>`, the joint contains EOS, but the header is valid.
+    # Reset single fields only in `TurnTexts`: in `Hi<eos><bot><call>f</call>`, the joint contains EOS, but the header is valid.
     named = {item.name: getattr(part, item.name) for item in fields(part)} if isinstance(part, TurnTexts) else {}
     clean = {name: value for name, value in named.items() if not any(map(carries_needle, literal_texts(value)))}
     return type(part)(**clean)

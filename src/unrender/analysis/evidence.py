@@ -1,4 +1,4 @@
-"""Collects the comparisons that support a format, and logs the decisions.
+"""Collects the comparisons that support a format, and logs the decisions of the analysis.
 
 Rules: each comparison shows two renderings that differ in one respect. If there was a choice, the comparison also names the heuristic that
 decided. Comparisons with only one rendering are left out.
@@ -69,7 +69,9 @@ _COMPARISONS = (
     ("tagged", "A2", "tools.arguments.entry", "what is around a value?", "call", "other_value"),
     ("calls", "A3", "tools.arguments.codec", "what tells a string from a number?", "call", "numeral"),
 )
-"""Columns: a condition (key of `_WHEN`), the comparison's name, the part of the format, the question, and two keys of `_WORDS`."""
+"""Comparisons, each with a condition (a key of `_WHEN`), a short name, the part of the format, a question, and two renderings (keys of
+`_WORDS`).
+"""
 
 
 def collect_evidence(
@@ -77,10 +79,11 @@ def collect_evidence(
 ) -> tuple[Evidence, ...]:
     """Return all comparisons that support `fmt`.
 
-    `variants` maps names to answers whose calls differ in one respect. `rules` maps comparisons to the heuristics that decided them.
+    `variants` maps names to renderings of answers whose calls differ from the usual call in one respect. `rules` maps comparisons to the
+    heuristics that decided.
     """
     asked = turns.question
-    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Four names have no such field or key, so add their texts.
+    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Add the texts of the four other names.
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
     texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)
@@ -100,7 +103,7 @@ _log = logging.getLogger("unrender.analysis")
 def tell(analysis: Analysis, *, part_opener: str) -> None:
     """Log the decisions of an analysis.
 
-    `part_opener` is the marker that required a second pass over the template; empty if there was only one pass.
+    `part_opener` is the marker that required a second pass over the template, or an empty string if there was only one pass.
     """
     if not _log.isEnabledFor(logging.DEBUG):
         return

@@ -1,7 +1,7 @@
 """Checks a derived format: rebuilds answers from the format, and makes sure that every prompt can be answered.
 
-Rules: an answer that isn't rebuilt as the template rendered it raises a doubt. White space is ignored. A call syntax that always fails is
-useless. Text that a prompt adds but no answer starts with becomes another header.
+Rules: an answer that isn't rebuilt as the template rendered it raises a doubt, unless only white space differs. A call syntax that
+reproduces no call is useless. If a prompt ends in text that no answer starts with, this text becomes another header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unrender.proof.claims import possible_format
 
 
 def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str, str]:
-    """Return a message for each shape of answer that the format doesn't reproduce, by shape, e.g. `one call`. White space is ignored."""
+    """Map each shape of answer that the format doesn't reproduce, e.g. `one call`, to a message. White space is ignored."""
     doubts: dict[str, str] = {}
     for shape, (name, said) in shapes().items():
         body = getattr(answers, shape)
@@ -32,8 +32,8 @@ def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str,
         body = until_sentinel(body).removesuffix(frame.appended)
         made = [(call.name, call.arguments, call.id or "") for call in said.calls]
         rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
-        # Some templates write empty reasoning before some parts only, e.g. `<t></t>Hi` but `<call>…`, so it is optional. The prefill is
-        # optional too, because the history may omit it.
+        # Some templates write empty reasoning before some parts only, as in `<t></t>Hi` and `<call>…`, so empty reasoning is optional here.
+        # The prefill is optional too, because the history may omit it.
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty), rebuilt.removeprefix(fmt.turn.prefill))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
@@ -46,7 +46,7 @@ def _squeeze(text: str) -> str:
 
 
 def calls_are_refuted(doubts: Collection[str], fmt: Format) -> bool:
-    """Return whether the format reproduces neither one call nor two calls. Its call syntax is then useless."""
+    """Return whether the call syntax is useless: the format reproduces neither one call nor two calls."""
     # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax that reproduces either form is
     # useful.
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
@@ -57,7 +57,7 @@ _REQUESTS = (Request(), Request(tools=(Tool(name="f"),)))
 
 
 def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]:
-    """Return a format that allows answers to every prompt, and a message for each dropped claim."""
+    """Return a format that allows answers to every prompt, and a message for each finding that changed or was dropped."""
     given_up: tuple[str, ...] = ()
     for asked in filter(None, (turns.question, turns.result)):
         for prompt, bare in ((asked.prompt, asked.bare), (asked.prompt_no_thinking, asked.bare_no_thinking)):
@@ -93,7 +93,7 @@ def _with_header_of(format: Format, prompt: str, bare: str | None) -> tuple[Form
 
 
 def _unwritten_length(format: Format, begun: str) -> int:
-    """Return the length of the part of `begun` that answers don't contain: the text before the reasoning opener, or all of `begun`."""
+    """Return the length of the start of `begun` that answers don't contain: the text before reasoning's opener, or all of `begun`."""
     opener = format.reasoning.start.strip()
     opened = begun.count(opener) if opener else 0
     # In `<think><think>`, only the second tag is part of the answer, because reasoning opens once.
@@ -102,11 +102,11 @@ def _unwritten_length(format: Format, begun: str) -> int:
 
 
 def _is_written(format: Format, begun: str) -> bool:
-    """Return whether answers with and without tools may start with `begun`."""
+    """Return whether both answers with tools and answers without tools may start with `begun`."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- wanted for few templates
 
     requests = _REQUESTS if format.tools.mode is not ToolMode.NONE else _REQUESTS[:1]
     try:
         return all(Remainder(format=format, request=request, prefill=begun).begins for request in requests)
-    except GrammarError:  # The format has no grammar, regardless of the prefill.
+    except GrammarError:  # If the format has no grammar, every prefill is accepted.
         return True

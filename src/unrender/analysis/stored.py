@@ -39,18 +39,18 @@ from unrender.rendering.template import Template
 from unrender.version import __version__
 
 CACHE_VARIABLE = "UNRENDER_CACHE"
-"""Environment variable that contains the cache folder, or `off`."""
+"""Environment variable that contains the path of the cache folder, or `off`."""
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
-"""Pattern of our file names. Temporary files, which an interrupted process may leave behind, end in `.tmp`."""
+"""Matches the names of our files. Temporary files, which an interrupted process may leave behind, end in `.tmp`."""
 _FIRST_WORDS = b'{"unrender": "'
-"""First bytes of each of our files."""
+"""Bytes that each of our files starts with."""
 _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
-"""Packages that the analysis loads, apart from the standard library."""
+"""Folders of the packages that the analysis loads, apart from the standard library."""
 
 
 def cache_folder() -> Path | None:
-    """Return the cache folder; None if the cache is off. The folder may not exist yet.
+    """Return the cache folder, or None if the cache is off. The folder may not exist yet.
 
     `UNRENDER_CACHE` sets the folder or turns the cache off. By default, the folder is inside the user's cache folder.
     """
@@ -78,7 +78,7 @@ def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
 
 
 def load(template: Template, kind: Any = Analysis) -> Any:
-    """Return the stored value of type `kind` for a template; None if there is no valid one."""
+    """Return the stored value of type `kind` for a template, or None if there is no valid value."""
     try:
         path = _path(template, kind)
         return None if path is None else _read(kind, json.loads(read_regular(path, most=MAX_DOCUMENT)))
@@ -103,7 +103,7 @@ def store(template: Template, found: Any) -> None:
 
 
 def _path(template: Template, kind: type = Analysis) -> Path | None:
-    """Return the path of a template's file; None if the cache is off or the template has custom limits."""
+    """Return the path of a template's file, or None if the cache is off or the template has custom limits."""
     folder = cache_folder()
     if folder is None or template.limits != STANDARD:
         return None
@@ -115,7 +115,7 @@ def _path(template: Template, kind: type = Analysis) -> Path | None:
 
 @cache
 def _release() -> str:
-    """Return a fingerprint of all analysis code, so that edits invalidate the cache."""
+    """Return a fingerprint of all code that affects an analysis, so that a change to the code invalidates the cache."""
     files = (f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in code_files())
     return "\n".join((__version__, sys.version, *files))
 
@@ -162,13 +162,13 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Remove the oldest of our files if there are more than the maximum number."""
+    """Remove the oldest of our files if there are more than `MAX_STORED`."""
     with os.scandir(folder) as entries:
         ours = [entry for entry in islice(entries, MAX_MESSAGES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MAX_STORED]:
         with Path(file.path).open("rb") as opened:
             begun = opened.read(len(_FIRST_WORDS))
-        # An unfinished file may contain only some of the first bytes.
+        # If the file is unfinished, it may contain only some of the first bytes.
         if _FIRST_WORDS.startswith(begun):
             Path(file.path).unlink(missing_ok=True)

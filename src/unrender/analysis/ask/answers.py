@@ -1,7 +1,7 @@
-"""Renders answers of each shape, and the text around them after a question and after a tool's result.
+"""Renders answers of each shape after a question and after a tool's result, and the text around the answers.
 
 Rules: once `discovery` has found the inputs, all other findings are derived from the records of this module. The records contain only text,
-and `find` consists of functions that take them. Answers that verify a format are extracted without using that format.
+and the functions in `find` take these records. Answers that verify a format are extracted without using that format.
 """
 
 from __future__ import annotations
@@ -43,19 +43,22 @@ from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
-"""Function that returns the answer in the text after an input, without its header; None if the text contains no answer."""
+"""Function that takes the text after an input, and returns the answer in it without the header, or None if there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuations:
-    """Texts that a template renders after an input, up to the end of the conversation. None stands for conversations that it rejects."""
+    """Texts that a template renders after an input, up to the end of the conversation.
+
+    A text is None if the template rejects the conversation.
+    """
 
     prompt: str | None = None
     """The generation prompt."""
     prompt_no_thinking: str | None = None
     """Generation prompt with thinking switched off."""
     bare: str | None = None
-    """Text after the input without an answer or a generation prompt."""
+    """Text after the input, rendered without an answer or a generation prompt."""
     bare_no_thinking: str | None = None
     answers: tuple[str, ...] = ()
     """Answers of every shape that the template supports and renders."""
@@ -66,7 +69,7 @@ class Continuations:
 
     @property
     def is_asked(self) -> bool:
-        """True if the template writes a generation prompt."""
+        """True if the template writes a generation prompt after the input."""
         return self.prompt != self.bare or self.prompt_no_thinking != self.bare_no_thinking
 
 
@@ -77,7 +80,7 @@ class Turns:
     question: Continuations
     """Continuations of a user's question."""
     result: Continuations | None = None
-    """Continuations of a tool's result; None if the template doesn't support calls or results."""
+    """Continuations of a tool's result, or None if the template doesn't support calls or results."""
     opening: str = ""
     """Text before the first question of a conversation."""
     opening_with_tools: str = ""
@@ -91,18 +94,18 @@ class Turns:
     call_answered: str | None = None
     """The same answer as `call`, followed by the call's result."""
     after_result: tuple[str, ...] = ()
-    """Answers with content to a tool's result: one without a call, one with another call."""
+    """Answers with content to a tool's result: one without a call, and one with another call."""
 
 
 def render_turns(prober: Prober) -> Turns:
-    """Render questions, results and answers, and return the text after each."""
+    """Render questions, results and answers, and return the texts around the answers."""
     (call,) = make_calls(1)
     takes_results = prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role
     called = [user(), assistant(calls=[call]), result(call)]
     again = (assistant(CONTENT, calls=calls) for calls in ((), (call,)) if takes_results)
     after_result = [prober.answer(message, before=called) for message in again]
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
-    # The openings are needed only if the last answer has no end, or ends differently from earlier ones, as in `Hi</end>Bye`.
+    # The openings are needed only if the last answer has no end marker, or ends differently from earlier answers, as in `Hi</end>Bye`.
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
     openings = () if ends_alike else (prober.render([user()], tools=tools) or "" for tools in (None, prober.offered))
     opening, opening_with_tools = (text.partition(USER)[0] for text in openings or ("", ""))
@@ -120,7 +123,7 @@ def render_turns(prober: Prober) -> Turns:
 
 
 _COMPARED = ("content", "reasoned", "call", "reasoned_call", "mixed")
-"""Shapes of answers whose starts are compared."""
+"""Shapes of the answers that are compared to find the header."""
 
 
 def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
@@ -130,7 +133,7 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     # With thinking off, `</u>` may become `</u><bot><think></think>`. If the prompt still starts with the bare text, the switch doesn't
     # affect that text, so don't render it again.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
-    # A template may drop a call together with its header, and render just `Q` although the prompt is `Q<bot>`. Leave out such answers.
+    # Leave out answers that the template drops together with their header, so that it renders just `Q` although the prompt is `Q<bot>`.
     unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,
@@ -145,7 +148,7 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """Text after the header in answers of each shape; None for a shape that isn't rendered.
+    """Text after the header in answers of each shape, or None for a shape that the template doesn't render.
 
     Unless stated otherwise, each call has one argument.
     """
@@ -171,20 +174,20 @@ class Answers:
     reasoned_mixed: str | None = None
     """Reasoning, content and a call."""
     cut: Mapping[str, str | None] = field(default_factory=dict)
-    """Content with a possible end marker of reasoning after its first word, by marker."""
+    """Maps each possible end marker of reasoning to an answer whose content contains that marker after its first word."""
     instructions: str = ""
-    """Text of the prompt before the question; empty unless the prompt starts reasoning in plain words."""
+    """Text of the prompt before the question. Empty unless the prompt starts reasoning in plain words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCall:
-    """Renderings of a call with arguments of different types; None if the template rejects the call."""
+    """Renderings of calls whose arguments have different types, or None where the template rejects the call."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
     """Calls with one argument, by the argument's JSON type."""
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
-    """Pairs of arguments of many types and the rendered answer. Later pairs have fewer values, in case the template rejects some. Answers
-    are rendered on demand.
+    """Pairs of arguments of many types and the rendered answer. Later pairs have fewer arguments, in case the template rejects some.
+    Answers are rendered on demand.
     """
 
 
@@ -200,7 +203,7 @@ ANSWER_KINDS: Mapping[str, Any] = {
 
 
 def render_answers(prober: Prober, body: Body, prefill: str) -> Answers:
-    """Render an answer of every shape. `prefill` is the part of the answer that prompts already contain."""
+    """Render an answer of every shape. `prefill` is the start of the answer that prompts already contain."""
     said = {shape: answer for shape, (_, answer) in shapes().items()}
     said["long_call"] = assistant(calls=make_calls(1, 2))
     bodies = {name: body(prober.answer(message)) for name, message in said.items()}
@@ -228,7 +231,7 @@ def _render_cut(prober: Prober, body: Body) -> Iterator[tuple[str, str | None]]:
 
 
 def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
-    """Render one call with values of every type. If arguments are `tagged`, also render each value in a call of its own."""
+    """Render one call with values of every type. If `tagged` is true, also render each value in a separate call."""
 
     def written(arguments: Mapping[str, Any]) -> str | None:
         return body(prober.answer(assistant(calls=[SaidCall(name=NAMES[0], arguments=arguments, id=IDS[0])])))
@@ -240,7 +243,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
 
 
 def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
-    """Render calls that each differ from `Answers.call` in one respect, and return them by name. Empty if the format has no calls."""
+    """Map names to renderings of calls that each differ from `Answers.call` in one respect. Empty if the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
     (call,) = make_calls(1)
@@ -248,7 +251,7 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
     calls = {
         "other_name": replace(call, name=NAMES[1]),
         "other_id": replace(call, id=IDS[1]),
-        "numeral": replace(call, arguments={key: str(number)}),  # The digits of a number, as a string.
+        "numeral": replace(call, arguments={key: str(number)}),  # The same digits, as a string.
     }
     if fmt.tools.arguments.entry:
         calls["other_key"] = replace(call, arguments={KEYS[1]: number})
@@ -257,7 +260,9 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
 
 
 def _shrinking_values() -> list[dict[str, Any]]:
-    """Return all values, then smaller sets in case the template fails: without null, without containers, only strings, no empty strings."""
+    """Return all argument values, then smaller sets for templates that reject some: without null, without containers, only strings, no
+    empty strings.
+    """
     # A template with `{% for x in value %}` fails on null. A call with fewer values still shows the notation of these values.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
@@ -275,9 +280,9 @@ _LATER = ("content", "reasoned", "call", "mixed")
 
 
 def cut_outs(prober: Prober, request: Request) -> tuple[CutOut, ...]:
-    """Render answers to a first question, a later question and a tool's result, and extract them from the renderings.
+    """Render answers to a first question, a later question and a tool's result, and extract the answers from the renderings.
 
-    All answers will be parsed with `request`, except calls with text arguments, which have their own.
+    All answers will be parsed with `request`, except calls with text arguments, which need different tools.
     """
     (call,), own = make_calls(1), own_answers()
     later = user(), assistant(CONTENT, REASONING), user(USER2)

@@ -40,13 +40,13 @@ from unrender.proof.split import closers_of, common_prefix, is_tag
 
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _TOOLS_WORD = re.compile(r"tools|functions|(?:tool|function)_(?:list|json|schema|spec|desc|def)", re.IGNORECASE)
-"""Matches names of variables that contain all tools, rather than the name or style of a single tool."""
+"""Matches names of variables that contain all tools. Names for a single tool, or for the style of tools, don't match."""
 _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
 """Matches names of variables that aren't booleans."""
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
-"""Names of reasoning levels that some templates treat as no reasoning."""
+"""Reasoning levels that some templates treat as no reasoning."""
 _LONG_ID = "call_0123456789abcdef"
 _ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -54,7 +54,7 @@ _LENGTH = re.compile(r"length\s*+[!=<>]=?\s*+(\d{1,2})(?!\d)")
 
 
 def discover(prober: Prober) -> Prober:
-    """Return a prober with the capabilities of its template filled in; never raises."""
+    """Return a prober with the capabilities of its template. Never raises."""
     # The order matters: finding calls depends on tools, and finding reasoning depends on calls and roles.
     for step in (_require, _find_tools, _find_roles, _find_thinking, _find_calls, _find_reasoning, _find_mixtures):
         changes = step(prober)
@@ -83,12 +83,15 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 
 
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
-    """Add a value for the variable that the template's error reports as missing. Only probes use this value."""
+    """Return `changes` with a value for the variable that the template's error reports as missing, or None if it reports none.
+
+    Only probes use this value.
+    """
     known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render(
         [{"role": "user", "content": USER}], add_generation_prompt=True, **dict[str, Any](known)
     )
-    # Jinja's error `'my_functions' is undefined` names the missing variable.
+    # Jinja reports a missing variable as `'my_functions' is undefined`.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.reads:
         return None
@@ -102,7 +105,7 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
     usual = prober.capabilities.tools_variable
     names = filter(_TOOL_WORD.search, prober.template.reads)
     ranked = sorted(names, key=lambda name: (name != usual, name != "tools", name))
-    # Some templates write tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
+    # Some templates write tools only if the last message is an answer: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
     for messages, name, as_text in product(asked, ranked[:MAX_LISTED], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
@@ -119,14 +122,14 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
     text = rendered("supports_system_role", Said(role="system", content=SYSTEM), user())
     typed = rendered("supports_typed_content", Said(role="user", content=[{"type": "text", "text": USER}]))
     told = rendered("supports_tool_role", user(), assistant(CONTENT), Said(role="tool", content=RESULT))
-    # A template that doesn't support content parts renders the list itself: `[{'type': 'text', 'text': ...}]`.
+    # If a template doesn't support content parts, it renders the list itself: `[{'type': 'text', 'text': ...}]`.
     listed = re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     roles = {"supports_system_role": SYSTEM in text and USER in text, "supports_tool_role": RESULT in told}
     return roles | {"supports_typed_content": USER in typed and not listed}
 
 
 def _find_thinking(prober: Prober) -> dict[str, Any]:
-    """Find the input of R2: a variable that changes the prompt, with its values for thinking on and off."""
+    """Find the variable that switches thinking (R2), and its values for thinking on and off."""
     known = filter(REASONING_WORD.search, prober.template.reads)
     names = sorted(known, key=lambda name: (name != "enable_thinking", name != "thinking", name))[:MAX_LISTED]
     for name in names:
@@ -144,7 +147,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
 
 
 def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool) -> bool:
-    """Return whether the values change the prompt.
+    """Return whether the two sets of variables result in different prompts.
 
     If `after_question` is true, only the text after the question is compared.
     """
@@ -155,7 +158,8 @@ def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool
 
 
 def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:
-    """Yield pairs of values (on, off) that the template compares with the variable, or the two booleans.
+    """Yield pairs of values that turn thinking on and off. The values are those that the template compares with the variable, or the two
+    booleans.
 
     If no value turns thinking on, the variable is set only to turn thinking off.
     """
@@ -175,7 +179,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
-    """Try the shapes of a call and return the best one: rendered completely, with the least text around it."""
+    """Return the best shape of call: the one that the template renders completely, with the least text around the call."""
     kinds = (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober))
     ranked = next(filter(None, kinds), None)
     if ranked is None:
@@ -193,7 +197,7 @@ def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
     """Yield the usual kind of calls, then alternatives. The first kind that the template renders will be used."""
     yield {}
     mapped = prober.with_capabilities(supports_object_arguments=True)
-    # A template such as `'<parameter=' + name + '>' + value` fails for a number, so try text values.
+    # Try text values, because templates such as `'<parameter=' + name + '>' + value` fail for numbers.
     if mapped.answer(assistant(calls=make_calls(1))) is None:
         yield {"requires_text_values": True}
     yield from _forms_of_ids(prober)
@@ -206,7 +210,7 @@ def _forms_of_ids(prober: Prober) -> Iterator[dict[str, Any]]:
 
     The lengths of ids come from the template's error messages, or else from comparisons in its source.
     """
-    # The length is in the error, e.g. `ids must have 12 digits`, or in the source, e.g. `{% if call.id | length != 12 %}`.
+    # Find the length in the error, e.g. `ids must have 12 digits`, or in the source, e.g. `{% if call.id | length != 12 %}`.
     told = " ".join(text for text in dict.fromkeys(prober.complaints.values()) if _ID_WORD.search(text))
     lengths = _NUMBER.findall(told) or (_LENGTH.findall(prober.template.source) if told else [])
     known = [length for length in map(int, dict.fromkeys(lengths)) if 3 < length <= MAX_ID]
@@ -234,7 +238,7 @@ def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
     Some templates list their tools after an answer, others only after an open question. Therefore both compared conversations end with an
     answer.
     """
-    # In `Hi</b>[{"name": "find_zorvane"…}]`, the tool is listed after an answer, but not called.
+    # Count only additional names: in `Hi</b>[{"name": "find_zorvane"…}]`, the tool is listed after an answer, but not called.
     silent = prober.answer(assistant(CONTENT)) or ""
     return all(text.count(name) > silent.count(name) for name in NAMES[:count])
 
@@ -244,7 +248,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     text = prober.answer(assistant(calls=[short])) or ""
     long = replace(short, id=_LONG_ID)
     told = prober.with_capabilities(supports_tool_role=True)
-    # Some templates check the ids of results, but not those of calls: `{% if m.tool_call_id | length != 9 %}`.
+    # Also render a result, because some templates check only the ids of results: `{% if m.tool_call_id | length != 9 %}`.
     for form in chain(({},), _forms_of_ids(prober)):
         with_result = told.with_capabilities(**form).answer(assistant(calls=[short]), after=[result(short)])
         if with_result is not None:
@@ -265,7 +269,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
 
 
 def _find_reasoning(prober: Prober) -> dict[str, Any]:
-    """Find the input of R1: the message field for reasoning that the template renders."""
+    """Find the message field whose text the template renders as reasoning (R1)."""
     for place, name in _reasoning_places(prober):
         changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
         trial = prober.with_capabilities(**changes)
@@ -279,7 +283,7 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 def _marks_reasoning(prober: Prober, message: Said) -> bool:
     """Return whether reasoning is rendered and can be distinguished from content."""
     text = prober.answer(message)
-    # A template that doesn't support parts renders the list itself: `[{'type': 'thinking', 'thinking': …}]`.
+    # If a template doesn't support parts, it renders the list itself: `[{'type': 'thinking', 'thinking': …}]`.
     parts = rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}"
     if text is None or REASONING not in text or re.search(parts, text):
         return False

@@ -1,9 +1,9 @@
 """Renders probes: conversations with needles, within a limit on their total cost.
 
 Strategy: probes use OpenAI's format and are adapted to the template like users' messages, so the findings also apply to users' messages.
-Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. There are limits
-for each rendering and for the total cost. Findings beyond the limit are left out and reported in a diagnostic. Ordinary templates need 70
-renderings and a fifth of a second.
+Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. Each rendering has
+a limit, and so has the total cost. If a limit is exceeded, the remaining findings are left out, and a diagnostic reports this. Ordinary
+templates need 70 renderings and a fifth of a second.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NAMES = ("find_zorvane", "get_mulbrix", "set_quontip")
 KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
 IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
-"""Argument values. All codecs write numbers without quotes."""
+"""Argument values. They are numbers because all codecs write numbers without quotes."""
 PLAIN_NEEDLE = "valdrixo"
 STAND_IN = "1847-03-29"
-"""Value of variables that a template requires. Most such templates expect a date. The value is also a needle, so it never becomes part of a
-format, and prompts never contain it.
+"""Value for variables that a template requires. Most such templates expect a date. The value is also a needle, so it never becomes part of
+a format, and prompts never contain it.
 """
 VALUES: Mapping[str, Any] = {
     "pkeyaa": PLAIN_NEEDLE,
@@ -57,7 +57,8 @@ VALUES: Mapping[str, Any] = {
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
-"""Values that distinguish codecs. The keys are in alphabetical order, because some templates sort keys. Only `pkeyar` reveals such sorting.
+"""Argument values that distinguish codecs. The keys are in alphabetical order, because some templates sort keys. Only the keys inside
+`pkeyar` aren't, so they reveal such templates.
 """
 NEEDLES = (
     *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),
@@ -68,7 +69,7 @@ REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 
 
 def make_calls(count: int, arguments: int = 1) -> tuple[SaidCall, ...]:
-    """Return calls of distinct tools. Each call contains the first `arguments` keys, with unique numbers as values."""
+    """Return `count` calls of different tools. Each call contains the first `arguments` keys, with unique numbers as values."""
     return tuple(
         SaidCall(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
         for i in range(count)
@@ -81,12 +82,12 @@ def user(text: str = "") -> Said:
 
 
 def assistant(content: str = "", reasoning: str = "", calls: Sequence[SaidCall] = ()) -> Said:
-    """Return an assistant message."""
+    """Return an assistant message with content, reasoning and calls."""
     return Said(role="assistant", content=content, reasoning=reasoning, calls=tuple(calls))
 
 
 def result(call: SaidCall, content: str = "") -> Said:
-    """Return the tool message with the result of `call`, by default a needle."""
+    """Return a tool message with the result of `call`, by default a needle."""
     return Said(role="tool", answers=call.id, name=call.name, content=content or RESULT)
 
 
@@ -94,7 +95,7 @@ ALONE, MIXED, TOLD = "content", "content and a call", "a call with texts"
 
 
 def shapes() -> dict[str, tuple[str, Said]]:
-    """Return the description and the message of each shape of answer, by the name of its field in `Answers`."""
+    """Map each field name of `Answers` to the description and the message of an answer of that shape."""
     one = make_calls(1)
     return {
         "content": (ALONE, assistant(CONTENT)),
@@ -117,8 +118,8 @@ _TEXTS = (
 
 
 def own_answers() -> dict[str, Said]:
-    """Return the answers for verifying a format, by description."""
-    # Text arguments are a harder test than numbers: they contain words, quotation marks, and characters that formats use.
+    """Map descriptions to the answers that verify a format."""
+    # Text arguments are harder to parse than numbers, because they contain words, quotation marks, and characters that formats use.
     told = SaidCall(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0])
     return {**dict(shapes().values()), TOLD: assistant(calls=(told,))}
 
@@ -148,7 +149,7 @@ class Spent:
         self.exhausted: int = 0
         """Number of renderings that exceeded their own limits."""
         self.reason: str = ""
-        """Reason why no more probes are rendered; empty if there is none."""
+        """Reason why no more probes are rendered. Empty if the analysis may continue."""
 
     def add(self, rendering: Rendering) -> None:
         """Add the cost of a rendering."""
@@ -157,7 +158,10 @@ class Spent:
         self.exhausted += rendering.exhausted
 
     def search(self, count: int) -> bool:
-        """Add `count` characters to decode or values to compare. Return whether the total is within the limit."""
+        """Add `count`, the number of characters to decode or of values to compare, to the cost.
+
+        Return whether the total is within the limit.
+        """
         self._searched += count
         return self._searched <= self._limits.analysis_searched
 
@@ -196,7 +200,7 @@ class Prober:
     tokens: Mapping[str, str] = field(default_factory=lambda: {"bos_token": BOS, "eos_token": EOS})
     """Tokens that are passed to templates."""
     texts: dict[str, str | None] = field(default_factory=dict)
-    """Rendered text of each probe; None if the template rejected it."""
+    """Rendered text of each probe, or None if the template rejected the probe."""
     complaints: dict[str, str] = field(default_factory=dict)
     """Error message of each probe that the template rejected."""
 
@@ -220,7 +224,9 @@ class Prober:
 
     @property
     def words(self) -> str:
-        """Text to search for evidence: the template's source. If the template is a function, all text that it has returned so far."""
+        """Text that is searched for evidence: the template's source or, if the template is a function, all text that it has returned so
+        far.
+        """
         return self.template.source or "\n".join(text for text in self.texts.values() if text)
 
     def with_capabilities(self, **changes: Any) -> Prober:
@@ -228,7 +234,7 @@ class Prober:
         return replace(self, capabilities=replace(self.capabilities, **changes))
 
     def render(self, messages: Sequence[Said], **asked: Any) -> str | None:
-        """Return the rendering; None if the template rejects the conversation. The arguments are those of `ask`."""
+        """Return the rendering, or None if the template rejects the conversation. The arguments are those of `ask`."""
         return self.ask(messages, **asked)[0]
 
     def ask(
@@ -239,7 +245,7 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> tuple[str | None, str]:
-        """Return the rendering and an empty string. If the template rejects the conversation, return None and the error.
+        """Return the rendering and an empty string, or None and the error if the template rejects the conversation.
 
         If `prompt` is true, the rendering includes the generation prompt.
         """
@@ -264,8 +270,8 @@ class Prober:
         return text
 
     def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
-        """Render a conversation that ends with an answer, for templates that reject such conversations; None if this fails."""
-        # Only the template's own error messages can be about missing results. Ignore other errors.
+        """Render a conversation that ends with an answer, although the template rejects it. Return None if this isn't possible."""
+        # Ignore errors that don't come from the template itself, because only the template's own errors can report missing results.
         words = [text for text in self.template.facts.string_constants if len(text) > len(USER)]
         if any(word in told for told in self.complaints.values() for word in words):
             told = self.with_capabilities(supports_tool_role=True)
@@ -288,10 +294,10 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
-        """Return the rendered text after the last input; None if the template rejects the conversation.
+        """Return the rendered text after the last input, or None if the template rejects the conversation.
 
-        The messages are `before` or a user's question, then `message`, then `after`. The last input is the user's needle, or the tool's if
-        `before` ends in a result.
+        The messages are `before` or a user's question, then `message`, then `after`. The last input is the user's needle, or the tool's
+        needle if `before` ends in a result.
         """
         # Drop the text up to the question's needle, which may include a long list of tools.
         inputs = list(before) or [user()]
@@ -304,10 +310,10 @@ class Prober:
 
 
 def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
-    """Render a conversation that ends with a call, for templates that reject calls without results; None if this fails."""
+    """Render a conversation that ends with a call, although the template rejects calls without results. Return None if this isn't possible."""
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
-    # The end of content, `</b>` in `<bot>Hi</b>`, is also the end of the call in `<bot><c>f</c></b><tool>R`.
+    # The call ends like content: in `<bot><c>f</c></b><tool>R`, it ends with `</b>`, as in `<bot>Hi</b>`.
     end = (render([*messages[:-1], assistant(CONTENT)]) or "").rpartition(CONTENT)[2] if text else ""
     head, found, _ = (text or "").partition(USER2)[0].rpartition(end.strip() or "\0")
     return head + end if found else None

@@ -22,12 +22,12 @@ from unrender.conversation.tools import described
 from unrender.format import Format
 
 _OWN = re.compile("feature", re.IGNORECASE)
-"""Matches a word that occurs in every conversation of `FEATURES`."""
+"""Matches a word that occurs in every conversation of `FEATURES`, so that errors which quote a conversation can be recognized."""
 _QUESTION = Said(role="user", content=USER)
 
 
 def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
-    """Return the features that a template rejects. `format` describes its answers."""
+    """Return the features that a template rejects. `format` describes the template's answers."""
     found: list[Refusal] = []
     if prober.render((_QUESTION,), prompt=True, thinking=None) is None:
         return ()
@@ -45,7 +45,7 @@ def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
 def _refusals(
     prober: Prober, name: str, thinking: bool | None, found: Sequence[Refusal], format: Format
 ) -> Iterator[Refusal]:
-    """Yield the refusals of a feature. If the template refuses it for different reasons with and without tools, yield separate refusals."""
+    """Yield the refusals of a feature, with separate refusals if the template's reasons differ with and without tools."""
     feature, can = concede.FEATURES[name], prober.capabilities
     on = True if thinking is None and can.supports_enable_thinking else thinking
     faults: dict[bool | None, tuple[str, _Asked, Conversation]] = {}
@@ -79,14 +79,14 @@ def _shown(prober: Prober, features: Mapping[str, concede.Feature]) -> set[str]:
     on = (True if can.supports_enable_thinking else None, can.supports_tools or None)
     for i, conversation in enumerate((*concede.TOGETHER, *(feature.example for feature in features.values()))):
         new = {name for name, one in concede.FEATURES.items() if one.found(conversation)} - shown
-        # The conversation may be too long for this template: test its features one by one.
+        # If a conversation with many features is too long for this template, test the features one by one.
         if i < len(concede.TOGETHER) and prober.spent.exhausted:
             continue
         # A short conversation must not confirm other features, because a template may accept an unprompted answer in one place and reject
         # it in another.
         if not new or not features.keys() >= new or (len(new) > 1 and i >= len(concede.TOGETHER)):
             continue
-        # Also render the first conversation without tools, and conversations with reasoning with thinking off.
+        # Also render the first conversation without tools, and render conversations with reasoning with thinking switched off.
         off = (on[0] and not any(features[name].thoughts for name in new), on[1] and i > 0)
         if not any(_Asked(prober, conversation, *one).fault() for one in dict.fromkeys((on, off))):
             shown |= new
@@ -94,7 +94,7 @@ def _shown(prober: Prober, features: Mapping[str, concede.Feature]) -> set[str]:
 
 
 def find_tools_wanted(prober: Prober) -> dict[str, Any]:
-    """Return a template's requirements for tools, as fields of `Capabilities`."""
+    """Return what a template requires of tools, as fields of `Capabilities`."""
 
     def takes(tool: Mapping[str, Any]) -> bool:
         return prober.render((_QUESTION,), tools=[tool], prompt=True, thinking=None) is not None
@@ -125,11 +125,11 @@ class _Asked:
     """False to offer no tools, even if the template supports them."""
 
     def fault(self, said: Conversation | None = None) -> str:
-        """Return a warning if the template rejects the conversation or doesn't render all messages; otherwise an empty string."""
+        """Return a warning if the template rejects the conversation or doesn't render all messages, otherwise an empty string."""
         tools = None if self.tools is False else self.prober.offered
         text, error = self.prober.ask(said or self.example, tools=tools, prompt=True, thinking=self.thinking)
         if text is None:
-            # Don't quote errors that contain text of this conversation, because they don't apply to others.
+            # Don't quote errors that contain text of this conversation, because the text isn't part of other conversations.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")
         words = (str(one.content) for one in self.example if one.role != "assistant")
         return "" if all(word in text for word in words) else "doesn't show all messages"

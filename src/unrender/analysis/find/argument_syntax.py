@@ -24,14 +24,14 @@ from unrender.proof.split import Solution, common_prefix, common_suffix, is_word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentsFinding:
-    """The notation of arguments, with diagnostics."""
+    """The notation of arguments, and diagnostics."""
 
     arguments: Arguments
     unexplained: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """Name of the deciding heuristic for each comparison."""
+    """Maps each comparison to the name of the heuristic that decided."""
     many: str | None = None
-    """Answer with values of many types, if its arguments could be extracted."""
+    """Answer with values of many types, or None if its arguments couldn't be extracted."""
 
 
 def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
@@ -40,7 +40,7 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
         span = None if body is None else arguments_span(body, values, spent)
         if body is None or span is None:
             continue
-        # Every line of an indented object is indented at least as much as the line on which the object starts.
+        # The margin of an indented object is the indentation of the line on which the object starts.
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
         codec, unexplained = find_json_codec(body[span.start : span.end], values, margin)
@@ -68,14 +68,17 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
 
 
 def _escaped(entry: Skeleton) -> str:
-    """Return the text after a value in its HTML-escaped form; empty if escaping doesn't change it."""
+    """Return the HTML-escaped form of the text after a value, or an empty string if escaping doesn't change the text."""
     # Jinja escapes strings that are joined to safe text: `(value | tojson | safe) + '</a>'` is rendered as `1&lt;/a&gt;`.
     tail = literal_after(entry, Slot.VALUE) if entry[-2] is Slot.VALUE else ""
     return escaped if (escaped := str(escape(tail))) != tail else ""
 
 
 def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
-    """Compare calls with one and two arguments (T5, A1). Return the entry, the solution, and the text after the last value."""
+    """Compare calls with one and two arguments (T5, A1).
+
+    Return the entry, the solution, and the text after the last value, or None if they can't be found.
+    """
     two, one = _numbers_row(answers.long_call, 2), _numbers_row(answers.call, 1)
     if two is None or one is None:
         return None
@@ -98,7 +101,9 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
 
 
 def _numbers_row(body: str | None, count: int) -> Row | None:
-    """Return a row of `count` arguments. The owner of a key or value is the argument's index, and the owner of the name is -1."""
+    """Return a row of `count` arguments, or None if one is missing. The owner of a key or value is the argument's index. The owner of the
+    name is -1.
+    """
     words = {NAMES[0]: (Slot.NAME, -1)}
     for at in range(count):
         words |= {KEYS[at]: (Slot.KEY, at), str(NUMBERS[at]): (Slot.VALUE, at)}
@@ -126,11 +131,11 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
 
 
 def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
-    """Return the text between key and value, and the text after the value."""
+    """Return the text between key and value, and the text after the value, or None if they can't be found."""
     if body is None:
         return None
     after_key = body.partition(KEYS[0])[2]
-    # The notation of `True`, `null` and `{…}` isn't known yet, so their end can't be found.
+    # Return no text after `True`, `null` or `{…}`: their notation isn't known yet, so their end can't be found.
     if value is None or isinstance(value, bool | dict | list):
         return after_key, ""
     before, found, after = after_key.partition(str(value))
@@ -138,7 +143,7 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
 
 
 def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
-    # In `k:int=7` and `k:str=a`, the word after the common `:` is the type.
+    # In `k:int=7` and `k:str=a`, the type is the word after the common `:`.
     words = {name: lexemes(around[0].removeprefix(lead))[:1] for name, around in shown.items() if around}
     types = [(name, word) for name, found in words.items() for word in found if is_word(word)]
     at = arguments.entry.index(Slot.KEY) + 1

@@ -1,8 +1,8 @@
 """Finds the call syntax from renderings of one, two and three calls (T1–T7).
 
 Strategy: names, ids and arguments are found by their needles. The text between them consists of literals, and literals that all calls share
-belong to the call. JSON is the only syntax that is recognized rather than compared. If a JSON object contains a call's name and arguments,
-the mode is JSON_NATIVE. If it contains only the arguments, the mode is TAG_WITH_JSON.
+belong to the call. All syntaxes except JSON are found by comparing renderings. If a JSON object contains a call's name and arguments, the
+mode is JSON_NATIVE. If the object contains only the arguments, the mode is TAG_WITH_JSON.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class ToolsFinding:
     """End of a turn with calls, if it differs from the usual end."""
     diagnostics: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """Name of the deciding heuristic for each comparison."""
+    """Maps each comparison to the name of the heuristic that decided."""
     many: str | None = None
-    """Answer with values of many types, if its arguments could be extracted."""
+    """Answer with values of many types, or None if its arguments couldn't be extracted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Parts of an answer that are known before its calls."""
+    """Parts of an answer that are found before its calls."""
 
     reasoning: ReasoningFinding
     content: Content
@@ -75,7 +75,7 @@ def find_modes(body: str | None, longer: str | None, spent: Spent) -> tuple[Tool
 
 
 def _is_one_object(body: str, call: SaidCall, spent: Spent) -> bool:
-    """Return whether a JSON object is the call and the name occurs only inside that object, unlike in `f<args>{"name": "f", …}`."""
+    """Return whether a JSON object is the complete call, with the name only inside the object, unlike in `f<args>{"name": "f", …}`."""
     span = skeletons.native_span(body, call, 0, spent)
     return span is not None and call.name not in body[: span.start] and call.name not in body[span.end :]
 
@@ -119,8 +119,8 @@ class _Analysis:
 
     def solve(self) -> ToolsFinding:
         # The steps for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: find the row of calls, then the text before and after the row. Literals that
-        # both calls share, `<c>` and `</c>`, are part of the call. The remaining text at both ends, `<s>` and `</s>`, is the section. White
-        # space at the outer ends moves to the joints last, because it would hide shared text.
+        # both calls share, `<c>` and `</c>`, are part of the call. The remaining text at both ends, `<s>` and `</s>`, is the section.
+        # Moving white space to the joints comes last, because the white space helps to find shared text.
         row, start = self._longest_row()
         if row is None:
             return ToolsFinding(tools=CallSyntax(), diagnostics=("calls are rendered in a way that is not understood",))
@@ -153,8 +153,8 @@ class _Analysis:
     # Rows: calls in a rendering
 
     def _longest_row(self) -> tuple[Row | None, int | None]:
-        """Find a row of two calls, or of one call if two are rejected, and mark its counters (T2)."""
-        # Prefer two calls: a single call, `<c>f{…}</c>`, doesn't show the text between calls.
+        """Find a row of two calls, or of one call if the template rejects two, and mark the row's counters (T2)."""
+        # Prefer two calls, because a single call doesn't show the text between calls.
         row = self._row(self.answers.two_calls, 2) or self._row(self.answers.call)
         return skeletons.mark_counters(row) if row else (None, None)
 
@@ -190,19 +190,19 @@ class _Analysis:
         return {joint: self._marked_like(before, row) for joint, before in openings.items()}
 
     def _before_call(self, body: str | None, needle: str) -> str | None:
-        """Return the text between the first `needle` and a call."""
+        """Return the text between the first `needle` and a call, or None if it can't be found."""
         row = self._row((body or "").partition(needle)[2])
         return row.before if row else None
 
     def _inside_reasoning(self) -> bool:
         """Return whether a call after reasoning is written before the end marker of reasoning."""
-        # In `<think>so\n<call>…</call></think>`, the closer isn't between the reasoning and the call.
+        # In `<think>so\n<call>…</call></think>`, the reasoning isn't closed before the call.
         end = self.known.reasoning.reasoning.end.strip()
         before = self._before_call(self.answers.reasoned_call, REASONING)
         return before is not None and end not in before
 
     def _writes_content_as_reasoning(self) -> bool:
-        # If answers are `<think>Hi</think><call>` and `Hi`, content is written as reasoning only if there is a call.
+        # Content is written as reasoning only next to a call if the answers are `<think>Hi</think><call>` and `Hi`.
         marker, body = self.known.reasoning.reasoning.start, self.answers.mixed or ""
         alone = (self.answers.content or "").partition(CONTENT)[0]
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
@@ -215,7 +215,7 @@ class _Analysis:
         return bare.removeprefix(empty) if content.wraps_empty and bare.startswith(empty) else before
 
     def _marked_like(self, before: str, row: Row) -> str:
-        """Mark the counters in `before` that were found in `row.before`."""
+        """Replace numbers in `before` with the counters that were found in `row.before`."""
         if COUNTER not in row.before:
             return before
         counted = row.before[row.before.index(COUNTER) :]
@@ -224,8 +224,9 @@ class _Analysis:
         return before[: match.start()] + counted if match else before
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
-        """Return the section's opener, and the joint before it for each shape of answer. All shapes have the same opener."""
-        # `\n\n<calls>` after content and `\n<calls>` after reasoning share the opener `<calls>`. The line breaks before it are the joints.
+        """Return the section's opener, which all shapes of answers share, and the joint before the opener for each shape."""
+        # `\n\n<calls>` after content and `\n<calls>` after reasoning share the opener `<calls>`. The line breaks before the opener are the
+        # joints.
         rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in openings.items()}
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
@@ -233,29 +234,31 @@ class _Analysis:
     # Text after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
-        """Return the text between the last call and the end-of-turn marker, and that marker; empty if it isn't the usual marker.
+        """Return the text between the last call and the end-of-turn marker, and that marker if it's the usual one, otherwise an empty
+        string.
 
         The white space before the marker may be shorter than usual, because some white space follows only content.
         """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
         end = self.known.turn_end
-        # If content ends in `\n<end>` and calls end in `<end>`, find the end with as much of its white space as possible.
+        # If content ends in `\n<end>` and calls end in `<end>`, use the longest end of `\n<end>` that calls also have, here `<end>`.
         ways = (end[at:] for at in range(len(end) - len(end.lstrip()) + 1)) if end.strip() else (end,)
         found = next((way for way in ways if way and after.endswith(way)), "")
         # If answers are ` Hi ` + EOS and `<c>f</c>` + EOS, only EOS ends the turn.
         return after.removesuffix(found), found or EOS * (EOS in row.after and not end.strip())
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
-        """Return the closing marker of calls that also ends the turn, if nothing else ends a turn with calls.
+        """Return the closing marker of calls that also ends the turn, or an empty string if there is none or the turn ends otherwise.
 
         The marker doesn't end the turn if another call may follow in the same message.
         """
-        # If answers are `<s><c>f</c></s>` and `Hi<end>`, `</s>` ends a turn with calls. The `</c>` of a lone `<c>f</c>` doesn't end the
+        # If answers are `<s><c>f</c></s>` and `Hi<end>`, `</s>` ends a turn with calls. If the answer is `<c>f</c>`, `</c>` doesn't end the
         # turn, because another `<c>` may follow.
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
         header = self.frame.header.strip()
         last = tools.section_end.strip() or (header and header in tools.separator)
-        # In `Hi<end><c>f</c>`, a call without a header follows the end of content, so the call's closer doesn't end the turn.
+        # In `Hi<end><c>f</c>`, `<end>` ends only the content, and a call follows without a header. So the call's closer doesn't end the
+        # turn.
         end = self.known.turn_end.strip()
         _, ended, before = (self.answers.mixed or "").partition(NAMES[0])[0].partition(end or "\0")
         ends = end and is_tag(marker) and last and (header in before or not ended)
@@ -267,22 +270,21 @@ class _Analysis:
         prefix = common_suffix(openings.values()).lstrip()
         if ended or not self.known.turn_end:
             return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")
-        # A single call doesn't show where its closer ends and the end of the turn starts: `</call><end>`. Assume that the last marker ends
-        # the turn.
+        # Assume that the last marker ends the turn: in `</call><end>`, a single call doesn't show where the call's closer ends.
         suffix, _ = split_last_tag(after)
         return Solution(
             prefix=prefix, suffix=suffix, separator="", rule="one call alone, whose last marker ends the turn"
         )
 
     def _section_end(self, after: str, end: str, solution: Solution, section: str) -> tuple[str, str]:
-        # In `</s><stop>`, if calls don't end like content, the last marker ends the turn, and the markers before it end the section.
+        # If calls don't end like content, the last marker ends the turn, and the markers before it end the section: `</s><stop>`.
         rest = after.removeprefix(solution.suffix)
         if end or not self.known.turn_end:
             return rest, end
         if not section.strip():
             return "", rest
         head, last = split_last_tag(rest)
-        # In `[` … `]<stop>`, the bracket isn't a tag, but it ends the section.
+        # In `[` … `]<stop>`, the bracket ends the section, although it isn't a tag.
         bracketed = head.strip() and not any(map(str.isalnum, head)) and not tags_of(section)
         return (head, last) if len(tags_of(rest)) > 1 or bracketed else (rest, "")
 
@@ -296,7 +298,7 @@ class _Analysis:
         else:
             call_start, name_prefix = skeletons.split_opener(solution.prefix)
             function_close, call_end = skeletons.split_closer(solution.suffix, call_start)
-        # Openers and closers are fixed strings. If one contains a counter, like `<call 0>`, it becomes part of the skeleton.
+        # Openers and closers are fixed strings, so an opener with a counter, like `<call 0>`, becomes part of the skeleton.
         if COUNTER in call_start:
             call_start, name_prefix = "", call_start + name_prefix
         if COUNTER in call_end:
@@ -311,9 +313,9 @@ class _Analysis:
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
-        # Search the rendering for the call with each common notation of no arguments.
+        # Search the rendering for the call with one of the common notations of empty arguments.
         usual = encode_arguments({}, calls_in_syntax(Format(), tools).arguments)
-        # `f()` and `f{}` are common. `f` alone and `f null` are exceptions.
+        # The usual notation is e.g. `f()` or `f{}`. Any other notation, such as `f` or `f null`, is kept in `when_empty`.
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"
         written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
@@ -340,15 +342,15 @@ class _Analysis:
         return function + tools.call_end
 
     def _joint_before_content(self, tools: CallSyntax) -> str | None:
-        """Return the joint between calls and content if content comes last; otherwise None."""
+        """Return the joint between calls and content if content comes last, otherwise None."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
             return None
         row = self._row(body.partition(CONTENT)[0])
         if row is None:
             return None
-        # In `{…}</c></s>\nHi`, remove the known closers of the arguments, the call and the section. The text left before the content is the
-        # joint. If the name is repeated, as in `{…}</f></c>Hi`, also remove the text after the repeated name.
+        # In `{…}</c></s>\nHi`, remove the known closers of the arguments, the call and the section. The rest of the text before the content
+        # is the joint. If the name is repeated, as in `{…}</f></c>Hi`, also remove the text after the repeated name.
         closing = row.after
         for known in (tools.arguments.end, skeletons.outer_literals(tools.function)[1], tools.call_end):
             closing = closing.removeprefix(known)
@@ -356,7 +358,7 @@ class _Analysis:
 
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
-    """Move white space at the outer ends of a call out of its markers, because it separates calls and parts."""
+    """Move white space at the outer ends of a call's markers into the joints and separators."""
     # In `\n<c>f</c>` after `<s>`, the line break isn't part of the marker `<c>`. The line break belongs to the section's opener or to the
     # separator.
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]

@@ -21,9 +21,9 @@ _SEPARATORS: tuple[dict[str, Any], ...] = tuple(
 )
 _INDENTS = (2, 4, 1, 3, 8)
 _IN_STRING = (('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n"))
-"""Escaped characters of a JSON object that is written inside a JSON string."""
+"""Characters that are escaped in a JSON object inside a JSON string, with their escapes."""
 _MARKS = "\"'\\<>&\n"
-"""Characters that templates escape in raw text."""
+"""Characters that templates may escape in raw text."""
 
 
 FoundCodec = tuple[Codec, tuple[str, ...]]
@@ -43,7 +43,7 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundC
 
 
 def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> FoundCodec:
-    """Find the codec that encodes each of `values` like the text in `written`.
+    """Find the codec that encodes each of `values` as the text in `written`.
 
     `arguments` is the syntax found so far.
     """
@@ -81,7 +81,7 @@ def _json_layouts() -> Iterator[dict[str, Any]]:
 
 
 def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
-    """Return the options for the notation of strings that explains most of them. If several do, the first is used."""
+    """Return the codec options that reproduce the most strings. Of equally good options, the first is used."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     escapes = _escapes(written, strings, codec)
     opened = bool(codec.string_open)
@@ -92,15 +92,15 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
     best = min(options, key=lambda option: len(_misfits(written, strings, Arguments(codec=replace(codec, **option)))))
-    # Text before strings but not before numbers isn't a quote marker if strings have another notation, such as JSON's `"`.
+    # If strings have another notation, such as JSON's `"`, text before strings but not before numbers isn't a quotation mark.
     if best["strings"] is not Strings.QUOTED:
         best = best | {"string_open": "", "string_close": ""}
     return best
 
 
 def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Codec) -> tuple[tuple[str, str], ...]:
-    """Return escaped characters and their escapes; empty if the strings differ from their values in other ways."""
-    # In `a &lt; b` for `a < b`, the text between the words, `&lt;`, is the escape.
+    """Return pairs of escaped characters and their escapes, or an empty tuple if the strings differ from their values in other ways."""
+    # If `a < b` is written as `a &lt; b`, the text between the words, `&lt;`, is the escape.
     forms: dict[str, str] = {}
     for key, value in strings.items():
         pieces = re.split(f"([{re.escape(_MARKS)}])", value)

@@ -16,31 +16,31 @@ from unrender.proof.split import closers_of, common_prefix, common_suffix, is_ta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tails:
-    """Text after the last needle of an answer, through the end of the turn, for content and for calls."""
+    """Text after the last needle of answers with content and of answers with calls, through the end of the turn."""
 
     content: str
     calls: str
-    """Text after the last call; empty if calls are not rendered."""
+    """Text after the last call. Empty if calls aren't rendered."""
     common: str
-    """Common suffix of `content` and `calls`, in complete markers."""
+    """Common suffix of `content` and `calls`, without partial markers."""
     before_eos: bool = False
     """True if EOS ends the turn after content. Tails never contain EOS."""
     unended: bool = False
-    """True if the last answer of a conversation has no end. `content` then comes from an earlier answer."""
+    """True if the last answer of a conversation has no end marker. `content` then comes from an earlier answer."""
 
     def end_of_calls(self, end: str) -> str:
-        """Return the end of a turn with calls, given the end of other turns; empty if the last answer doesn't show that end after calls."""
+        """Return the end of a turn with calls, or an empty string if the last answer doesn't show it. `end` is the end of other turns."""
         return "" if self.unended and not self.calls.endswith(end) else end
 
 
 def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls: bool) -> Tails:
     """Compare the text after content with the text after calls. `shows_calls` is true if the template renders calls."""
-    # Some templates reject content without reasoning unless thinking is off. The text after content doesn't depend on thinking.
+    # The text after content doesn't depend on thinking. Some templates reject content without reasoning unless thinking is off.
     body = answers.content or answers.content_no_thinking
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
     unended = not content.strip() and not before_eos
-    # If the last answer is `Hi` and an earlier one is `Hi<end>`, use the end of the earlier one.
+    # If the last answer is `Hi` and an earlier answer is `Hi<end>`, use the end of the earlier answer.
     if unended and tags_of(end := end_in_history(turns)):
         content = end
     calls = tail_of(answers.call, str(NUMBERS[0]), frame) if shows_calls else ""
@@ -63,13 +63,16 @@ class ContentFinding:
 
     @property
     def spellings(self) -> tuple[Spelling, ...]:
-        """Alternative opener of content: models that write the longer opener after reasoning also write it without reasoning."""
+        """Alternative opener of content: the longer opener, which the template writes only after reasoning, but models also write without
+        it.
+        """
         start, longer = self.content.start.strip(), (self.after_reasoning + self.content.start).strip()
         return (Spelling(marker=start, others=(longer,), why="Content begins so after reasoning."),) * (longer != start)
 
 
 _Ending = Callable[[str, Tails, Openings], str]
-"""Function that returns content's closer, given its opener and the text after answers; empty if the rule doesn't apply."""
+"""Function that returns content's closer, given content's opener and the text after answers, or an empty string if its rule doesn't apply.
+"""
 
 
 def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
@@ -89,7 +92,7 @@ _COMPARED: tuple[tuple[str, _Ending], ...] = (
 
 
 def wrapper_end(tails: Tails, openings: Openings) -> str:
-    """Return content's closer: text that follows content and no other part; empty if there is none."""
+    """Return content's closer, which follows content and no other part, or an empty string if there is none."""
     return _end("", tails, openings, _COMPARED)[0]
 
 
@@ -106,7 +109,8 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
     lead = ""
-    if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The white space isn't part of the opener.
+    # White space at the start of `plain` isn't part of the opener.
+    if reasoned and plain != reasoned and plain.lstrip() == reasoned:
         lead, start = plain.removesuffix(reasoned), reasoned
     # If answers are `<message>Hi` and, after reasoning, `<final><message>Hi`, `<final>` is text between reasoning and content.
     between = reasoned.removesuffix(plain) if plain.strip() and reasoned.endswith(plain) else ""
@@ -140,11 +144,10 @@ def without_reasoning(opening: str, found: ReasoningFinding) -> str:
 
 
 def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
-    """Return as many markers from the text after content as its opener has. This rule is for templates without other answers to compare
-    with.
+    """Return as many markers from the text after content as content's opener has. Used for templates without other answers to compare with.
 
-    Another marker must follow to end the turn. The other marker may be missing if the returned markers close the opener, and either EOS
-    ends the turn or calls end without the returned markers.
+    Another marker must follow to end the turn. That marker may be missing if the returned markers close the opener, and either EOS ends the
+    turn or calls end without the returned markers.
     """
     openers, (parts, tags) = tags_of(start), _parts_and_tags(tails.content)
     if not openers or len(tags) < len(openers):
@@ -173,9 +176,8 @@ _RULES = (*_COMPARED, ("as many markers as open it", _mirrored_end), ("the marke
 
 
 def _whole_markers(suffix: str, texts: list[str]) -> str:
-    """Remove a partial marker from the start of `suffix`, e.g. `<|sep|>` of `<|close|>tools<|sep|>`."""
-    # If `<|sep|>` follows the word `say` in one text and `tools` in another, it completes these words, and the texts share it only by
-    # accident.
+    """Remove a partial marker from the start of `suffix`, e.g. `<|sep|>` from `<|close|>tools<|sep|>`."""
+    # If `<|sep|>` follows the word `say` in one text and `tools` in another, it completes these words, so it isn't a shared marker.
     parts = lexemes(suffix)
     before = [lexemes(text[: len(text) - len(suffix)])[-1:] for text in texts]
     cut = parts and is_tag(parts[0]) and any(part and is_word(part[0]) for part in before)
@@ -183,7 +185,7 @@ def _whole_markers(suffix: str, texts: list[str]) -> str:
 
 
 def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> Content | None:
-    """Return the wrapper of content before calls; None if it is the usual wrapper, or if no rendering shows content and calls.
+    """Return the wrapper of content before calls, or None if it's the usual wrapper or no rendering shows content and calls.
 
     The text around such content is compared with the text around a call alone. If the wrapper is also written around empty content, the
     comparison shows its end. Any other wrapper ends with the marker that closes its opener.
@@ -192,10 +194,10 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
         return None
     opening, _, after_content = mixed.partition(CONTENT)
-    if carries_needle(opening):  # A call also precedes the content: `[{"name": "f"}]Hi[{"name": "f"}]`.
+    if carries_needle(opening):  # Skip openings that contain a call, as in `[{"name": "f"}]Hi[{"name": "f"}]`.
         return None
     before_reasoning, reasoned, _ = (answers.reasoned_call or "").partition(REASONING)
-    # Content with calls is written between the markers of reasoning.
+    # If content with calls is written between the markers of reasoning, it has no wrapper of its own.
     if reasoned and before_reasoning.strip() == opening.strip():
         return None
     opening = without_reasoning(opening, found)
@@ -213,11 +215,12 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
 
 
 def _around_calls(content: Content, alone: str, after_content: str) -> Content | None:
-    """Return a wrapper without an end if calls are inside the content's wrapper; None if they are outside.
+    """Return a wrapper without an end if calls are inside the content's wrapper, or None if they are outside.
 
     `alone` is the text before a call without content. `after_content` is the text after content, including the call.
     """
-    # In `<say>Hi<call>…</call></say>`, nothing ends the content before the call. A call without content must also be inside the wrapper.
+    # Calls are inside if nothing ends the content before the call, as in `<say>Hi<call>…</call></say>`, and a call without content is also
+    # inside the wrapper.
     start, end = content.start.strip(), content.end.strip()
     if not start or not end or end in after_content.partition(NAMES[0])[0] or end not in after_content:
         return None
@@ -226,7 +229,7 @@ def _around_calls(content: Content, alone: str, after_content: str) -> Content |
 
 
 def _closer_beside_calls(opening: str, after_content: str) -> str:
-    """Return the text after content up to the closer of the opening's last marker, including the closer; empty if there is no closer."""
+    """Return the text after content, up to and including the closer of the opening's last marker, or an empty string if there is no closer."""
     tags = tags_of(opening)
     for closer in closers_of(tags[-1]) if tags else ():
         head, closed, _ = after_content.partition(closer)

@@ -1,8 +1,8 @@
 """Finds the markers of reasoning, and the text after them, in renderings with and without reasoning (R1, R2, R3).
 
-Strategy: the text before the needle is the start marker. The text after it consists of the closer, the joint and the next part's opener.
-Texts with different next parts are equal up to the end of the joint. If a template drops reasoning, the markers come from its generation
-prompt, and from closers up to which it removes content.
+Strategy: the text before the reasoning is the start marker. The text after the reasoning consists of the closer, the joint and the next
+part's opener. Texts with different next parts are equal up to the end of the joint. If a template drops reasoning, the markers come from
+its generation prompt, or from closers up to which it removes content.
 
 The heuristics are in three tables, and each table is tried from the top. `_WAYS` finds reasoning. `_BEFORE_CONTENT` and `_BEFORE_CALLS`
 separate the closer of reasoning from the following text. The finding names the heuristics that decided.
@@ -23,12 +23,12 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"
-"""Joint between reasoning and content if the template doesn't render reasoning: an empty line."""
+"""Joint between reasoning and content, an empty line, for templates that don't render reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Openings:
-    """Text before and between the first parts of an answer; None for a shape that isn't rendered."""
+    """Text before and between the first parts of an answer, or None for a shape of answer that isn't rendered."""
 
     content: str | None
     """Text before content, without reasoning."""
@@ -57,7 +57,7 @@ class ReasoningFinding:
     reasoning: Reasoning
     to_content: str = ""
     comparison: str = ""
-    """`R1`, or `R2` if only the generation prompt shows the markers."""
+    """`R1`, or `R2` if the markers come from the generation prompt."""
     rule: str = ""
     """Names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
 
@@ -67,7 +67,7 @@ class ReasoningRecord:
     """Input of the search for reasoning."""
 
     source: str
-    """The template's source. If the template is a function, all text that it has returned."""
+    """The template's source or, if the template is a function, all text that it has returned."""
     frame: TurnFrame
     answers: Answers
     openings: Openings
@@ -92,7 +92,7 @@ def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
 
 
 def find_reasoning(seen: ReasoningRecord) -> ReasoningFinding:
-    """Find the markers of reasoning; mode NONE if there are none."""
+    """Find the markers of reasoning. The mode is NONE if there are none."""
     for comparison, name, find in _WAYS:
         found = find(seen)
         if found is not None:
@@ -103,8 +103,8 @@ def find_reasoning(seen: ReasoningRecord) -> ReasoningFinding:
 def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
     """Find the markers of rendered reasoning (R1, R3)."""
     openings, frame = seen.openings, seen.frame
-    # In `<think>so</think>Hi`, the text between the two needles contains the closer. If reasoning isn't rendered, the other entries of
-    # `_WAYS` use prompts, and text that a template removes from content.
+    # If reasoning isn't rendered, the other entries of `_WAYS` find the markers. Otherwise the text between the needles contains the
+    # closer, as in `<think>so</think>Hi`.
     if openings.reasoning_content is None and openings.reasoning_calls is None:
         return None
     start = openings.reasoning or ""
@@ -113,9 +113,9 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
         return ReasoningFinding(reasoning=Reasoning())
     opener = _open_tag(frame.prefill)
     if not start.strip() and opener and end.strip() in closers_of(opener):
-        start = frame.prefill  # The prompt ends in `<bot><think>`, and the history contains `so</think>Hi`.
+        start = frame.prefill  # The prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
     if frame.prefill and frame.prefill == start.lstrip():
-        start = frame.prefill  # The prompt doesn't contain the white space before the marker.
+        start = frame.prefill  # The prompt omits the white space before the marker.
     mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)
     reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
@@ -133,15 +133,15 @@ def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> Reasoni
 
 
 def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
-    """Split the text after reasoning into end marker and joint, and return both with the name of the rule."""
+    """Split the text after reasoning into end marker and joint. Return both, and the name of the deciding heuristic."""
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
-    # If the header is repeated, as in `</think><end><bot>Hello`, each part is a separate message.
+    # If the header is repeated, as in `</think><end><bot>Hello`, reasoning and content are separate messages.
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
-    # In `</think>\n\n<answer>Hi`, the closer, the joint and the opener of content can't be separated without another text.
-    # `</think>\n\n<call>` shares only `</think>\n\n`, which is the closer and the joint.
+    # The closer, the joint and content's opener in `</think>\n\n<answer>Hi` can't be separated without another text. `</think>\n\n<call>`
+    # shares only `</think>\n\n`, the closer and the joint.
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
     before = text[: len(text) - len(header)]
@@ -157,10 +157,10 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
 
 
 def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
-    """Return the text after reasoning without the next part's start marker, and the name of the rule."""
+    """Return the text after reasoning without the next part's start marker, and the name of the deciding heuristic."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
-    # An answer without reasoning may contain the markers: compare `<think></think>\nHi` with `<think>so</think>\nHi`.
+    # Answers without reasoning may contain the markers too: compare `<think></think>\nHi` with `<think>so</think>\nHi`.
     without = [text for text in (openings.content, openings.calls) if text and start and text.startswith(start)]
     after += [text[len(start) :] for text in without]
     text = common_prefix(after) or after[0]
@@ -174,7 +174,9 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
 
 _SHARED = "what all parts that follow share"
 _Cut = Callable[[str, str, ReasoningRecord], str]
-"""Function that returns the end marker and joint, given the text after reasoning and its start marker; empty if the rule doesn't apply."""
+"""Function that returns the end marker and joint, given the text after reasoning and reasoning's start marker, or an empty string if its
+heuristic doesn't apply.
+"""
 
 
 def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: ReasoningRecord) -> tuple[str, str]:
@@ -183,11 +185,11 @@ def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Rea
 
 
 def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str:
-    """Remove the opener of content, which content without reasoning also starts with.
+    """Remove the opener of content, which is also written before content without reasoning.
 
-    The closer of reasoning is never mistaken for content's opener, although some templates write it alone before content. With thinking
-    off, some templates replace the opener of reasoning with another marker. That marker closes reasoning too, unless another marker
-    precedes it.
+    Reasoning's closer is never mistaken for content's opener, although some templates write this closer before content without reasoning.
+    With thinking off, some templates replace reasoning's opener with another marker. That marker closes reasoning too, unless another
+    marker precedes it.
     """
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
@@ -195,7 +197,8 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
     if frame.prefill.strip() == start.strip() and not tags_of(text.partition(alone or "\0")[0]):
         closers.append(alone)
     shown = [text for text in (openings.content, openings.content_no_thinking) if text and text.strip()]
-    # If answers are `<bot> <answer>Hi` and `…</think><answer>Hi`, the space is part of the header, so also try openers without it.
+    # If answers are `<bot> <answer>Hi` and `…</think><answer>Hi`, the space belongs to the header, so also try content's opener without the
+    # space.
     wanted = [form for text in shown for form in (text, text.lstrip())]
     rests = (
         text.removesuffix(opening) for opening in wanted if opening.strip() not in closers and text.endswith(opening)
@@ -204,8 +207,8 @@ def _without_content_opener(text: str, start: str, seen: ReasoningRecord) -> str
 
 
 def _without_as_many(text: str, _: str, seen: ReasoningRecord) -> str:
-    """Remove as many lexemes from the end of the text as content's closer has."""
-    # In `</r>\n<answer>Hi</answer>`, the closer of content is one lexeme, so its opener is one lexeme too: `<answer>`.
+    """Remove content's opener, assuming that it has as many lexemes as content's closer."""
+    # In `</r>\n<answer>Hi</answer>`, the closer of content is one lexeme, so the opener is the last lexeme before content, `<answer>`.
     full = seen.openings.reasoning_content or ""
     size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
     marks = any(is_tag(part) for part in parts[-size:])
@@ -225,11 +228,11 @@ def _before_call(text: str, _: str, seen: ReasoningRecord) -> str:
 
 
 def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
-    """Return `text` up to the closer of the last marker of `start`, including the closer; empty if there is no closer.
+    """Return `text` up to and including the closer of the last marker of `start`, or an empty string if there is no closer.
 
-    White space after the closer is included, because it is the joint.
+    White space after the closer is included, because the white space is the joint.
     """
-    # In `<a><think>` … `</think>\n\nso</a>`, the last opened marker is closed first.
+    # In `<a><think>` … `</think>\n\nso</a>`, the marker that was opened last is closed first.
     tags = tags_of(start)
     for closer in closers_of(tags[-1]) if tags else ():
         head, found, rest = text.partition(closer)
@@ -251,9 +254,10 @@ _BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
 
 
 def _empty_form(start: str, end: str, openings: Openings) -> str:
-    """Return the text that the template writes in place of reasoning if there is none.
+    """Return the text that the template writes instead of reasoning if an answer has none.
 
-    Content is checked before calls, unless only calls change with the switch. Some templates reject content without reasoning.
+    Content is checked before calls, unless only calls depend on the thinking switch, because some templates reject content without
+    reasoning.
     """
     asked = [(openings.content, openings.content_no_thinking), (openings.calls, openings.calls_no_thinking)]
     opener, closer = start.strip(), end.strip()
@@ -277,7 +281,7 @@ def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
         return None
     opener, space, closer = pair
     open_prompt = frame.prefill.strip().endswith(opener)
-    # Split the white space in an empty block between the opener and the closer: `<think>\n`, `\n</think>`.
+    # Divide the white space in an empty block between the opener and the closer: `<think>\n`, `\n</think>`.
     margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
     reasoning = Reasoning(
         mode=ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED,
@@ -290,7 +294,7 @@ def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 def _empty_block(text: str) -> tuple[str, str, str] | None:
-    """Return opener, white space and closer of an empty block in `text`."""
+    """Return the opener, white space and closer of an empty block in `text`, or None if there is no such block."""
     parts = lexemes(text)
     for at, part in enumerate(parts):
         space = "".join(takewhile(str.isspace, parts[at + 1 :]))
@@ -319,8 +323,8 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     opener = _open_tag(frame.prefill)
     closers = closers_of(opener) if opener else ()
     shown = openings.content or ""
-    # If every prompt ends in `<bot><say>` and an answer is `<bot><say>Hi</say>`, the block contains the response. If its opener depends on
-    # a switch, the block contains reasoning.
+    # If every prompt ends in `<bot><say>` and an answer is `<bot><say>Hi</say>`, the block contains content, not reasoning. If the block's
+    # opener depends on a switch, the block contains reasoning.
     always = opener and frame.prefill == frame.prefill_no_thinking and shown.strip().endswith(opener)
     if always and any(tag in closers for tag in tags_of(tail_of(seen.answers.content, CONTENT, frame))[:1]):
         return None
@@ -329,7 +333,7 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    # A closer without an opener before content or a call is the form of empty reasoning: `</think>\nHi`.
+    # If `</think>\nHi` has no opener before the closer, the closer stands for empty reasoning. The same is true before calls.
     joint = shown.partition(closer)[2] if shown.strip() == closer else ""
     empty = closer if shown.strip() == closer or (openings.calls or "").lstrip().startswith(closer) else ""
     start, end = opener + margin, margin + closer
@@ -338,9 +342,10 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 def _from_removal(seen: ReasoningRecord) -> ReasoningFinding | None:
-    """Find a closer for which the template drops the text before it: content `X</closer>Y` is rendered as `Y`."""
+    """Find a closer up to which the template removes content: `X</closer>Y` is rendered as `Y`."""
     for closer, body in seen.answers.cut.items():
-        # If `Contjaxmer</think>Contzurbin` is rendered as `Contzurbin`, the template removed the text up to `</think>` as reasoning.
+        # If `Contjaxmer</think>Contzurbin` is rendered as `Contzurbin`, the template treats the text up to `</think>` as reasoning, and
+        # drops it.
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
         # If there are several openers, use the first one that the template contains.
@@ -357,8 +362,7 @@ _QUOTED = re.compile(r"(?<=\w )(\[[^\[\]<>\n]{3,64}\]|<[^\[\]<>\n]{3,64}>)")
 
 def _from_quoted_closer(seen: ReasoningRecord) -> ReasoningFinding | None:
     """Find the end marker in a prompt's instructions, if the prompt starts reasoning in plain words and names only one marker (R2)."""
-    # For example, the prompt is `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Ignore markers that form a pair, like `<a>`
-    # and `</a>`.
+    # The prompt may be `… then respond after the marker [ANSWER].<bot>My thoughts:\n`. Ignore pairs of markers, like `<a>` and `</a>`.
     words, said = seen.frame.prefill, seen.answers.instructions
     quoted = {
         tag for tag in _QUOTED.findall(said) if not any(text in said for text in closers_of(tag) + openers_of(tag))

@@ -1,8 +1,8 @@
-"""Finds calls in a rendering, turns them into skeletons with literals around them, and splits the literals into named parts.
+"""Finds calls in a rendering, turns them into skeletons, and splits the literals around and inside the skeletons into named parts.
 
 A skeleton contains slots and literals in the order of the text: `<f=find>{"a": 1}</f>` has the skeleton `<f=`, NAME, `>`, ARGUMENTS,
-`</f>`. The first functions find the values of a call, then rows of calls, then counters. The others assign each literal to a part: opener,
-name tag, closers, brackets, id.
+`</f>`. The first functions find the values of a call, then rows of calls, then counters. The other functions assign each literal to a part:
+opener, name tag, closers, brackets, id.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSpan:
-    """The range `text[start:end]` of a value or slot. `owner` is the number of the item that it belongs to."""
+    """The range `text[start:end]` of a slot's value. `owner` is the number of the item that the slot belongs to."""
 
     start: int
     end: int
     slot: Slot = Slot.ARGUMENTS
     owner: int = 0
     value: Any = None
-    """The parsed value, if the text is JSON."""
+    """The parsed value, if the range contains JSON."""
 
 
 def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[SlotSpan]:
@@ -64,7 +64,7 @@ def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Sl
 
 
 def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> SlotSpan | None:
-    """Find the text of `arguments` as one JSON object, or else as a Python dictionary."""
+    """Find `arguments` in `text`, written as one JSON object or, if there is none, as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     if at < 0:
@@ -77,7 +77,7 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
     quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
     if quoted and _same(quoted.value, arguments, spent):
         return SlotSpan(start=quote, end=quote + quoted.end)
-    # `{'a': None}` isn't JSON. Try each closing brace until the text up to that brace is the dictionary.
+    # The object may be a Python dictionary, like `{'a': None}`. Try each closing brace until the text up to that brace is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
         end = brace + match.end()
@@ -94,7 +94,7 @@ def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> SlotS
     name_at = text.find(call.name, position)
     if name_at < 0:
         return None
-    # In `{"calls": [{"name": "f"}, {"name": "g"}]}`, the outer object contains both calls, so it isn't one of them.
+    # In `{"calls": [{"name": "f"}, {"name": "g"}]}`, the outer object contains both calls, so it isn't a call itself.
     others = [name for name in NAMES if name != call.name]
     found = None
     for span in json_spans(text, "{", max([name_at, *map(text.find, call.arguments)]), spent):
@@ -134,7 +134,7 @@ def _same(item: Any, wanted: Any, spent: Spent) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Consecutive items and the literals around them. An item extends from its first slot to its last."""
+    """Consecutive items, and the literals around the items. An item extends from its first slot to its last."""
 
     before: str
     items: tuple[Skeleton, ...]
@@ -143,7 +143,7 @@ class Row:
 
 
 def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[SlotSpan] = ()) -> list[SlotSpan]:
-    """Find all `words` in `text` outside the `covered` spans, and return them and the covered spans in order.
+    """Find all `words` in `text` outside the `covered` spans. Return the spans of the words and the covered spans, in order.
 
     `words` maps each string to its slot and owner.
     """
@@ -158,7 +158,7 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
 
 
 def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
-    """Find `calls` in `text`; None if one is missing. `entry` is the skeleton of a tagged argument."""
+    """Find `calls` in `text`, or return None if one is missing. `entry` is the skeleton of a tagged argument."""
     wholes: list[SlotSpan] = []
     for owner, call in enumerate(calls):
         position = wholes[-1].end if wholes else 0
@@ -192,7 +192,7 @@ def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> S
         return None
     last_value = values[len(call.arguments) - 1]
     keys_after_value = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
-    # In `<a>7</a>`, the key is repeated after the last value. The repeated key is part of the arguments too.
+    # If the key is repeated after the last value, as in `<a>7</a>`, the repeated key is also part of the arguments.
     ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
     end = (ends or [last_value])[-1] + len(suffix)
@@ -200,7 +200,7 @@ def _tagged_span(text: str, call: SaidCall, entry: Skeleton, position: int) -> S
 
 
 def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]], spent: Spent) -> Skeleton:
-    """Return the skeleton of a JSON object that is a call; empty if the arguments aren't one object."""
+    """Return the skeleton of a JSON object that is a call, or an empty skeleton if the arguments aren't one object."""
     span = arguments_span(text, call.arguments, spent)
     if span is None:
         return ()
@@ -209,7 +209,7 @@ def _native_item(text: str, call: SaidCall, words: Mapping[str, tuple[Slot, int]
 
 
 def make_row(text: str, tokens: Sequence[SlotSpan], count: int) -> Row | None:
-    """Split `text` into `count` items by the owners of its tokens; None if an item is missing or two items are interleaved."""
+    """Split `text` into `count` items by the owners of its tokens. Return None if an item is missing or two items are interleaved."""
     groups = [[token for token in tokens if token.owner == owner] for owner in range(count)]
     if not all(groups):
         return None
@@ -237,10 +237,10 @@ def skeleton_of(text: str, tokens: Sequence[SlotSpan]) -> Skeleton:
 
 
 def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
-    """Return a skeleton with adjacent literals joined, empty ones removed, and counters turned into slots."""
+    """Return a skeleton in which adjacent literals are joined, empty literals are removed, and counters are slots."""
     merged: list[Part] = []
     for part in parts:
-        # `call \ue000: ` is split into `call `, the counter and `: `.
+        # Split `call \ue000: ` into `call `, the counter and `: `.
         pieces = [part] if isinstance(part, Slot) else re.split(f"({COUNTER})", part)
         for piece in pieces:
             if piece == COUNTER:
@@ -253,7 +253,7 @@ def joined_skeleton(parts: Iterable[Part]) -> Skeleton:
 
 
 def mark_counters(row: Row) -> tuple[Row, int | None]:
-    """Replace numbers that count the items with `COUNTER`. Also return the first number, or None if there is no counter."""
+    """Replace numbers that count the items with `COUNTER`. Return the row, and the first number or None if there is no counter."""
     starts: list[int] = []
     # The text between two calls may contain counters of both calls, like `</c0>, <c1>` in `<c0>f</c0>, <c1>g</c1>`. Mark this text in both
     # directions.
@@ -265,11 +265,12 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
 
 
 def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[str]:
-    """Mark numbers that increase by one from text to text.
+    """Replace numbers that increase by one from text to text with `COUNTER`.
 
-    The texts are compared from their start, or from their end if `backwards` is true, as far as they agree.
+    The texts are compared up to the first other difference, from their start or, if `backwards` is true, from their end.
     """
-    # The text before a call is compared from its end, and the text after a call from its start, because text further away may differ.
+    # The text next to a call is compared first, because text further away may differ: the text before a call from its end, and the text
+    # after a call from its start.
     step = -1 if backwards else 1
     rows = [_digits_apart(text)[::step] for text in texts]
     for at, column in enumerate(zip(*rows, strict=False)):
@@ -289,7 +290,7 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
         if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
             marked.append(part)
             continue
-        # Compare the numbers in the same position of each text: `#1` in the first and `#2` in the second.
+        # Compare the numbers at the same position of each text, e.g. `#1` in the first and `#2` in the second.
         counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
         starts.extend(int(rows[0][at]) for at in counting)
         marked += (COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
@@ -297,12 +298,12 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
 
 
 def _digits_apart(text: str) -> list[str]:
-    """Split `text` into numbers and single characters, because a counter may be inside a tag."""
+    """Split `text` into numbers and single characters. Larger pieces could hide a counter inside a tag."""
     return re.findall(r"\d+|\D", text)
 
 
 def _counts(column: Sequence[str]) -> bool:
-    # `0`, `1`, `2` is a counter, but `7`, `7` isn't. `²` is a digit in Python, but `int` rejects it.
+    # `0`, `1`, `2` is a counter, but `7`, `7` isn't. Accept only ASCII digits, because `int` rejects digits such as `²`.
     numbers = [int(cell) for cell in column if cell.isascii() and cell.isdigit()]
     steps = {right - left for left, right in itertools.pairwise(numbers)}
     return len(numbers) == len(column) and steps == {1}
@@ -323,8 +324,8 @@ def split_opener(text: str) -> tuple[str, str]:
     if match:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]
-    # If the name isn't inside a tag, complete tags and white space are the opener. The rest is part of the function: `<call>\nrun: f` has
-    # the opener `<call>\n` and the function `run: `.
+    # If the name isn't inside a tag, complete tags and white space are the opener, and the rest is part of the function: `<call>\nrun: f`
+    # has the opener `<call>\n` and the function `run: `.
     parts = lexemes(text)
     first = next((i for i, part in enumerate(parts) if is_tag(part)), 0)
     while first < len(parts) and (is_tag(parts[first]) or parts[first].isspace()):
@@ -335,7 +336,7 @@ def split_opener(text: str) -> tuple[str, str]:
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
     """Split the text after the arguments into the function's closers and the call's closers.
 
-    A call has as many closing markers as opening markers.
+    The call's closers are as many markers as its opener has.
     """
     # In `<call>` … `</f></call>`, the call has one opener, so only the last marker, `</call>`, closes the call. `</f>` closes the function.
     size = sum(map(is_tag, lexemes(call_start)))
@@ -366,7 +367,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
 
 
 def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Move the quotation mark before each argument to its end: `" KEY="VALUE` becomes ` KEY="VALUE"`."""
+    """Move the quotation mark before each argument to the argument's end: `" KEY="VALUE` becomes ` KEY="VALUE"`."""
     entry, at = arguments.entry, function.index(Slot.ARGUMENTS)
     right = literal_after(function, Slot.ARGUMENTS)
     first, opener = str(entry[0]) if entry else "", str(entry[-2]) if len(entry) > 1 else ""
@@ -374,18 +375,19 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     is_quote = quote and quote in "\"'" and entry[-1] is Slot.VALUE and opener.endswith(quote)
     if not is_quote or arguments.separator or not right.startswith(quote):
         return function, arguments
-    # In `<call is="f" a="1" b="2"/>`, comparing entries assigns the `"` that ends a value to the next entry. Move the quotation mark back.
+    # In `<call is="f" a="1" b="2"/>`, comparing arguments assigns the `"` that ends a value to the next argument. Move the quotation mark
+    # back.
     turned = joined_skeleton([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]])
     return turned, replace(arguments, entry=joined_skeleton([first[1:], *entry[1:], quote]))
 
 
 def lead_layout(tools: CallSyntax) -> CallSyntax:
-    """Move white space after a value without a closer to the start of the next argument and to the end of the arguments."""
+    """Move the white space after values without a closer to the start of the next argument, and to the end of the arguments."""
     function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
     if not at or not entry or isinstance(entry[-1], Slot):
         return tools
-    # In `f\na: 1\nb: 2\n`, the line break after a value becomes the start of the next argument.
+    # In `f\na: 1\nb: 2\n`, the line break after each value becomes the start of the next argument, or the end of the arguments.
     layout, left = entry[-1], outer_literals(function[:at])[1]
     texts = [part for part in function[at:] if not isinstance(part, Slot)]
     closed = any(text.strip() for text in (arguments.end, *texts, tools.call_end))
@@ -404,7 +406,7 @@ def lead_layout(tools: CallSyntax) -> CallSyntax:
 
 
 def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSyntax | None:
-    """Return the syntax of calls that omit the text around empty arguments; None if the renderings don't show this.
+    """Return the syntax of calls that omit the text around empty arguments, or None if the renderings don't show this.
 
     `before` is the text between the name and the arguments of a call. `after` is the text from the end of the arguments to the end of the
     answer. `empty` is the text after the name of a call without arguments.
@@ -434,13 +436,14 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
 
 
 def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
-    """Return the range of the call's id in the function's skeleton; None if the id doesn't contain the name.
+    """Return the range of the call's id in the function's skeleton, or None if the id doesn't contain the name.
 
-    A name and a counter joined by one punctuation character are an id: `functions.f:0`. The namespace before the name is part of the id.
+    An id consists of a name and a counter that are joined by one punctuation character: `functions.f:0`. The namespace before the name is
+    part of the id.
     """
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
         return None
-    # In `functions.f:0`, one character joins name and counter. In `f::0` or `f{…}:0`, they are separate parts.
+    # One character joins name and counter in `functions.f:0`. In `f::0` and `f{…}:0`, name and counter are separate parts.
     name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)
     if index - name != 2 or len(str(tools.function[name + 1])) > 1:
         return None
@@ -450,11 +453,11 @@ def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
 
 
 def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
-    """Return the literals at both ends of a skeleton."""
+    """Return the literals at both ends of a skeleton. If an end is a slot, its literal is empty."""
     return text_of(skeleton[0]), text_of(skeleton[-1])
 
 
 def literal_after(skeleton: Skeleton, slot: Slot) -> str:
-    """Return the literal after `slot`; empty if there is none."""
+    """Return the literal after `slot`, or an empty string if there is none."""
     at = skeleton.index(slot) + 1
     return text_of(*skeleton[at : at + 1])

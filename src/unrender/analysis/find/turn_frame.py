@@ -18,12 +18,12 @@ from unrender.limits import MAX_ITEMS, MAX_MARKER
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, is_word, split_last_tag, tags_of
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
-"""Matches white space, and positions next to tags where it is optional."""
+"""Matches white space, and the positions next to tags where white space is optional."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFrame:
-    """Texts around the answers to a user or a tool."""
+    """Texts around answers to a user's message or a tool's result."""
 
     lead: str
     """Text between the user's message and an answer: the end of the user's turn, then the header."""
@@ -35,12 +35,12 @@ class TurnFrame:
     prefill: str = ""
     prefill_no_thinking: str = ""
     unasked: str = ""
-    """The header, or the end of it, if no prompt contains that text."""
+    """The header, or its end, if no prompt contains that text."""
     appended: str = ""
     """Text that the template appends to a conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
-        """Return the answer in a rendering of a question and an answer, without the lead; None if the rendering starts with another lead.
+        """Return the answer in a rendering of a question and an answer, or None if the rendering starts with another lead.
 
         In some templates, white space in the lead depends on the kind of answer.
         """
@@ -48,7 +48,7 @@ class TurnFrame:
             return None
         # Remove tools that the template lists after the conversation, as in `Hi</b><tools>[{"name": "f"}]`.
         text = text.removesuffix(self.appended) if carries_needle(self.appended) else text
-        # In `</u>/no<bot>`, the switch is in the question's turn, so answers with thinking off have another lead.
+        # The thinking switch may be in the question's turn, as in `</u>/no<bot>`, so answers with thinking off have another lead.
         bodies = (text_after_lead(text, lead) for lead in (self.lead, *self.other_leads))
         return next((body for body in bodies if body is not None), None)
 
@@ -66,7 +66,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
     # `</u><bot>` after a question and `</r><bot>` after a result both end in `<bot>`, so there is only one header.
     same_header = common_suffix([lead, tool_lead]).strip()
     tool_header = "" if same_header else split_last_tag(tool_lead)[1] or tool_lead
-    # If every prompt ends after `<user>Q</u>` and answers start with `</u><bot>`, no prompt contains `<bot>`.
+    # The header is unasked if no prompt contains it: every prompt ends after `<user>Q</u>`, and answers start with `</u><bot>`.
     bare, (on, off) = asked.bare, _ends_of_question(asked)
     unasked = asked.prompt == bare and asked.prompt_no_thinking in (bare, None) and bare and lead.startswith(bare)
     switched = off + lead[len(on) :] if off and lead.startswith(on) else ""
@@ -85,20 +85,20 @@ def find_frame(turns: Turns, *, part_opener: str) -> TurnFrame:
 
 
 def _rest_of_header(asked: Continuations, lead: str) -> str:
-    """Return punctuation that answers add to the end of the prompt, e.g. `: ` if the prompt is `BOT` and the answer is `BOT: Hi`."""
+    """Return punctuation that all answers add to the end of the prompt, e.g. `: ` if the prompt is `BOT` and the answer is `BOT: Hi`."""
     bodies = [text_after_lead(text, lead) for text in asked.answers]
     ends_inside = {asked.prompt, asked.prompt_no_thinking} - {None} == {lead} and lead[-1:].isalnum()
     if not ends_inside or None in bodies or len(bodies) == 1:
         return ""
     shared = common_prefix([body for body in bodies if body is not None])
-    # The answers `: (thought) Hi` and `: Hi` share only `: `.
+    # Only punctuation counts: the answers `: (thought) Hi` and `: Hi` share only `: `.
     return shared if shared.strip() and not tags_of(shared) and not any(map(str.isalnum, shared)) else ""
 
 
 def unlike_history(turns: Turns, frame: TurnFrame, content_start: str) -> Iterator[str]:
-    """Yield a message for each difference between the start of answers in the history and the generation prompt.
+    """Yield a message for each way in which answers in the history start differently from the generation prompt.
 
-    `content_start` is the marker that opens content; empty if there is none.
+    `content_start` is the marker that opens content, or an empty string if there is none.
     """
     asked = turns.question
     header, prompt = frame.header.strip(), asked.prompt
@@ -119,7 +119,7 @@ def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
     """Yield markers that open the next turn, for templates that don't end answers."""
     followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
     alone, answered = turns.call or EOS, turns.call_answered or ""
-    # If answers are `<c>f</c>` and `<c>f</c><tool>R`, no marker ends the turn, so the next opener, `<tool>`, ends it.
+    # If answers are `<c>f</c>` and `<c>f</c><tool>R`, no marker ends the turn, so it ends at the next opener, `<tool>`.
     goes_on = until_sentinel(alone) == alone and answered.startswith(alone)
     before_result = answered[len(alone) :].partition(RESULT)[0] if goes_on else ""
     for text in (followed.removeprefix(content_end), before_result):
@@ -130,7 +130,7 @@ def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
 
 
 def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
-    """Yield the text before content in answers to a tool's result: first for an answer without calls, then with another call."""
+    """Yield the text before content in an answer to a tool's result, first without calls, then with another call."""
     for text in turns.after_result if frame.tool_lead else ():
         body = text_after_lead(text, frame.tool_lead)
         if body is not None and CONTENT in body:
@@ -138,7 +138,7 @@ def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
 
 
 def end_in_history(turns: Turns) -> str:
-    """Return the end of an answer that is followed by another question. Some templates don't end the last answer."""
+    """Return the end of an answer that is followed by another question. Some templates write no end after the last answer."""
     followed = _tail(turns.followed, CONTENT)
     if USER2 not in followed:
         return ""
@@ -162,7 +162,8 @@ def _headed(asked: Continuations) -> Continuations:
 
     Text of the prompt is a header if its markers don't occur in the answers, and the answers have no common start.
     """
-    # The prompt may be `</u><bot>`, while some or all answers in the history lack `<bot>`, as in `</u><call>f</call>`.
+    # Look for a header in the prompt, such as `<bot>` in `</u><bot>`, that some or all answers in the history lack, as in
+    # `</u><call>f</call>`.
     bare, prompts = asked.bare or "", [text for text in (asked.prompt, asked.prompt_no_thinking) if text is not None]
     if not prompts or any(not text.startswith(bare) for text in (*prompts, *asked.answers)):
         return asked
@@ -176,7 +177,7 @@ def _headed(asked: Continuations) -> Continuations:
     lead = _without_opener(lead, [lead + rest for rest in rests])
     header, marks = lead[len(bare) :], set(tags_of(lead[len(bare) :]))
     unheaded = [not marks & set(tags_of(start)) for start in starts]
-    # A single marker such as `<think>` isn't a header, because it may open reasoning that no answer shows.
+    # A single marker, such as `<think>`, isn't taken as a header, because it may open reasoning that no answer shows.
     several = switched or lead != asks or len(lexemes(header.strip())) > 1
     if not several or not any(unheaded) or common_prefix(starts).strip():
         return asked
@@ -194,7 +195,7 @@ def _lead(asked: Continuations) -> str:
     """Return the common start of all answers to one input: the end of the input's turn, then the header."""
     prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
     others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
-    # In the history, switch-word.jinja appends ` /think` to the user's own text. Ignore texts that differ from the answers from the start.
+    # Ignore texts that share no start with the answers: in the history, switch-word.jinja appends ` /think` to the user's own text.
     agreeing = [text for text in others if text is not None and common_prefix([text, *asked.answers]).strip()]
     return _common_lead([*asked.answers, *agreeing], prompts, asked.bare)
 
@@ -206,9 +207,9 @@ def _to_same_question(text: str | None, asked: Continuations) -> str | None:
 
 
 def _ends_of_question(asked: Continuations) -> tuple[str, str]:
-    """Return the end of the question with thinking on and off, if it contains a switch; otherwise two empty strings.
+    """Return the end of the question with thinking on and off, or two empty strings if the question contains no switch.
 
-    If one text is a prefix of the other, there is no switch. The template then always writes a generation prompt.
+    If one text is a prefix of the other, there is no switch: the template then always writes a generation prompt.
     """
     on, off = asked.bare or "", asked.bare_no_thinking or ""
     if on.startswith(off) or off.startswith(on):
@@ -221,7 +222,7 @@ def _ends_of_question(asked: Continuations) -> tuple[str, str]:
 
 
 def text_after_lead(text: str, lead: str) -> str | None:
-    r"""Return `text` without the prefix `lead`; None if `text` doesn't start with it.
+    r"""Return `text` without the prefix `lead`, or None if `text` doesn't start with `lead`.
 
     White space inside the lead may differ.
 
@@ -233,7 +234,7 @@ def text_after_lead(text: str, lead: str) -> str | None:
     # The lead `<end><bot>` matches `<end>\n<bot>Hi`: words and tags must be equal, but white space between them may differ.
     words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
-    # If the lead is `<bot>\n` and the text contains the line break too, remove it.
+    # If the lead is `<bot>\n` and the text also contains the line break, remove the line break.
     space = lead[len(lead.rstrip()) :]
     return text[match.end() :].removeprefix(space) if match else None
 
@@ -241,20 +242,20 @@ def text_after_lead(text: str, lead: str) -> str | None:
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
     """Return the common start of answers and prompts, cut at a lexeme boundary. `bare` is the text without a generation prompt."""
     known = [prompt for prompt in prompts if prompt is not None]
-    # The anchor is the common start of all prompts, if it is longer than the question's turn.
+    # The anchor is the common start of all prompts. It must be longer than the question's turn.
     asked = common_prefix(known)
     asked = asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
     shorter: list[str] = []
     if bare is not None and any(_before_header(answer, bare) != _before_header(asked, bare) for answer in answers):
-        # The question's turn may end differently in prompts and in the history, e.g. `</u>\n\n<bot>` and `</u>\n<bot>`. In this case, an
-        # answer's lead may equal any start of a prompt that is longer than the question's turn, apart from white space.
+        # The question's turn may end differently in prompts and in the history, e.g. `</u>\n\n<bot>` and `</u>\n<bot>`. Then an answer's
+        # lead may be any start of a prompt that is longer than the question's turn. White space is ignored.
         parts = lexemes(asked[len(bare) :][:MAX_MARKER])[:MAX_ITEMS]
         shorter = [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
     answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
     lead = common_prefix(answers) if answers else ""
     if asked and lead.startswith(asked):
-        # In half-header.jinja, the switch changes the text after `assistant:`. The space after it is therefore part of the answer, even
-        # though the history always contains it.
+        # In half-header.jinja, the switch changes the text after `assistant:`. So the space after the colon is part of the answer, although
+        # the history always contains that space.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
@@ -269,8 +270,8 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
 
 
 def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
-    """Shorten a lead to end where a prompt ends, if the lead contains the end of the prompt."""
-    # If the prompt is `Q</u>[Be brief.]<bot>` and all answers start with `</u><bot><|so|>`, cut off `<|so|>`, which isn't in the prompt.
+    """Cut off the text of a lead that follows the end of a prompt."""
+    # If the prompt is `Q</u>[Be brief.]<bot>` and all answers start with `</u><bot><|so|>`, cut off `<|so|>`.
     for asked in asks:
         parts = lexemes(asked[-MAX_MARKER:])[-MAX_ITEMS:]
         ends = ("".join(parts[at:]) for at in range(len(parts)))
@@ -281,30 +282,31 @@ def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
 
 
 def _before_header(text: str, bare: str) -> str | None:
-    """Return the white space after the question's turn; None if the turn ends differently."""
+    """Return the white space after the question's turn, or None if the turn ends differently."""
     rest = text.removeprefix(bare)
     return rest[: len(rest) - len(rest.lstrip())] if text.startswith(bare) else None
 
 
 def _with_lead_of(answer: str, prompts: list[str]) -> str:
-    """Return the answer with the white space of a prompt if the answer starts like that prompt, apart from white space."""
+    """Return the answer with a prompt's white space if the answer starts like that prompt, apart from white space."""
     rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
     return next((prompt + rest for prompt, rest in rests if rest is not None), answer)
 
 
 def _agree(prompt: str, lead: str) -> bool:
-    """Return whether the prompt is a prefix of the lead or the lead of the prompt. White space at the end of the lead is ignored, because
-    it may belong to the answers.
+    """Return whether one of the prompt and the lead is a prefix of the other.
+
+    White space at the end of the lead is ignored, because the white space may belong to the answers.
     """
     shared = common_prefix([prompt, lead])
     return shared in (prompt, lead) or bool(shared.strip() and not lead[len(shared) :].strip())
 
 
 def _without_opener(lead: str, answers: list[str]) -> str:
-    """Remove markers at the end of `lead` that answers close: `<think>` is part of the answer, not of the header."""
+    """Remove markers from the end of `lead` if answers close them: `<think>` is part of the answer, not of the header."""
     rests = [text[len(lead) :] for text in answers]
-    # If the text after the lead contains no needle, as in `<bot></bot>`, ignore its last marker: it ends the turn and closes nothing in the
-    # answer.
+    # If the text after the lead contains no needle, as in `<bot></bot>`, ignore the text's last marker: it ends the turn, so it closes
+    # nothing in the answer.
     shown = [text if CONTENT in text or NAMES[0] in text else split_last_tag(text)[0] for text in rests]
     openings = [text.partition(CONTENT)[0].partition(NAMES[0])[0] for text in shown]
     # A lead may contain an entire prompt, so check only its end.
@@ -323,7 +325,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 
 
 def _natural(shared: str, rests: list[str]) -> str:
-    """Remove the last marker of `shared` if every text continues with a word that completes the marker."""
+    """Remove the last marker of `shared` if each of `rests` starts with a word that completes the marker."""
     # For example, a header doesn't end in `<|open|>` if `think` follows in one answer and `tool` in another.
     parts = lexemes(shared)
     completed = all(is_word(rest) and not rest.startswith((CONTENT, REASONING, NAMES[0])) for rest in rests)
@@ -335,7 +337,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
         return ""
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
-    # In `<user>Q</u>Be brief.<bot><think>`, the prompt contains an instruction, so search for the end of the header.
+    # If the prompt contains an instruction, as in `<user>Q</u>Be brief.<bot><think>`, search for the end of the header.
     parts = lexemes(lead[-MAX_MARKER:])
     ends = ("".join(parts[start:]) for start in range(len(parts)))
     header = next((end for end in ends if end.strip() and end in prompt), None)
@@ -358,7 +360,7 @@ def _header(lead: str, asked: Continuations) -> str:
 def _tool_lead(asked: Continuations, header: str) -> str:
     """Return the lead of answers to a tool's result.
 
-    If some answers lack the end of the result's turn, the lead is the start of the prompt up to the end of its header.
+    If some answers lack the end of the result's turn, the lead is the start of the prompt, through the header.
     """
     # If the prompt contains `</r></rs><bot>` and answers follow `</r><bot>`, `</rs>` ends the results although answers lack it.
     lead, bare, prompt = _lead(asked), asked.bare or "", asked.prompt or ""
