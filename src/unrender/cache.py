@@ -105,10 +105,9 @@ class Cache(Generic[T]):
 
 
 def bytes_of(*values: Any) -> int:
-    """Return the memory used by `values` and everything they refer to. Each object is counted once. Functions, classes and modules aren't
-    counted.
+    """Return the size in bytes of `values` and everything they refer to, except functions, classes and modules.
 
-    Counting takes a fraction of a microsecond per object, so it's meant for data as small as a request.
+    Each object is counted once. Counting takes a fraction of a microsecond per object, so use this only for small data such as a request.
     """
     seen: set[int] = set()
     size, todo = 0, list(values)

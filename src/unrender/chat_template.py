@@ -230,9 +230,7 @@ class ChatTemplate:
 
     @property
     def continuation(self) -> Continuation:
-        """The text that the template writes between two answers if tools are offered, and whether the template only appends to earlier
-        prompts.
-        """
+        """The text that the template writes between two answers if tools are offered, and whether earlier text stays unchanged."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- imported on use
 
         return continuation_of(probing(self._writing))

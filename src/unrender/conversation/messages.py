@@ -8,7 +8,7 @@ Rules:
   would drop them or print their repr. Parts of a type that the template itself supports are left unchanged.
 - A tool result that is neither text nor a list of parts is converted to JSON, so that all templates print the same text.
 - The arguments of earlier calls are never rejected, because a model wrote them. Templates that accept text get the text unchanged.
-  Other templates get the complete members, and the remaining text as an additional member.
+  Other templates get the complete members of the JSON object, and the remaining text as one more member.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
 def read_messages(
     messages: Any, *, reads: Collection[str] = (), keys: Collection[str] = (), as_text: bool = True
 ) -> tuple[Conversation, tuple[str, ...]]:
-    """Return the conversation, and notes on each part that is ignored or changed.
+    """Return the conversation, and a note for each part that is ignored or changed.
 
-    `reads` are the roles and part types that the template supports, and `keys` are keys of objects. If `as_text` is True, arguments that
-    are invalid JSON stay text. A message with several tool results is split into several messages. Raises `RequestError` with the path of
-    the message and field.
+    `reads` are the roles and part types that the template supports, and `keys` are the keys that it reads from objects. If `as_text` is
+    True, arguments that are invalid JSON stay text. A message with several tool results is split into several messages. Raises
+    `RequestError` with the path of the message and field.
     """
     if not checked_list(messages, "messages"):
         raise RequestError("messages: expected at least one message, found none")
@@ -121,7 +121,7 @@ def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Co
 def split_continued(
     conversation: Conversation, continued: Continued | Literal[False] | None
 ) -> tuple[Conversation, Said | None]:
-    """Split off the last message if the model has to continue it. Otherwise, the second value is None.
+    """Split off the last message if the model has to continue it. Returns None instead of this message if `continued` isn't set.
 
     Raises `RequestError`, with the message's path, if the message can't be continued.
     """
@@ -158,7 +158,7 @@ class _Reader:
             raise RequestError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
         elif not isinstance(content, str | Mapping | list | None):
             raise RequestError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
-        # Only assistant messages may omit the content.
+        # Reject missing content, which is allowed only in assistant messages.
         elif content is None and role != "assistant":
             raise RequestError(f"{place}: expected text or a list of parts, found nothing")
         for part, at in placed:
@@ -311,7 +311,7 @@ def _check_texts(item: _Part, names: Sequence[str], *, where: str) -> None:
 
 
 def _other_form(message: Any) -> str:
-    """Return a hint for messages with `type` instead of `role`, such as LangChain's. For other messages, the hint is empty."""
+    """Return a hint for messages with `type` instead of `role`, such as LangChain's. Returns "" for other messages."""
     kind, role = (
         message.get(n) if isinstance(message, Mapping) else getattr(message, n, None) for n in ("type", "role")
     )
@@ -374,7 +374,7 @@ def _shown(part: _Part, where: str) -> _Part:
 
 
 def _whole(parts: Sequence[_Part]) -> Any:
-    """Join the parts into one string if all of them are text, else return the list."""
+    """Return the parts joined into one string if all of them are text, otherwise as a list."""
     return "".join(part["text"] for part in parts) if all(part["type"] == "text" for part in parts) else [*parts]
 
 
@@ -439,7 +439,7 @@ _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
 _ENDED = ('"', "{", "[", "t", "f", "n")
-"""First characters of values with their own delimiters. Numbers have none: `3` is a prefix of `34`."""
+"""First characters of JSON values whose end is certain. The end of a number isn't: `3` is a prefix of `34`."""
 
 
 def arguments_text(arguments: Any) -> str:
@@ -454,7 +454,8 @@ def arguments_text(arguments: Any) -> str:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in `text`. None if `text` isn't a JSON object or is nested too deeply to be rendered."""
+    """Return the JSON object in `text`. Returns None if `text` isn't a JSON object, or if the object is nested too deeply to be rendered.
+    """
     try:
         value = json.loads(text)
         check_values(value, where="arguments")
@@ -501,7 +502,7 @@ def _certain_members(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _member(text: str, at: int) -> tuple[str, Any, int] | None:
-    """Return the name, the value and the end of the member at `at`, or None if the value may be incomplete."""
+    """Return the name, the value and the end of the member at position `at`. Returns None if the member may be incomplete."""
     try:
         name, at = _DECODER.raw_decode(text, at)
         colon = _COLON.match(text, at)
