@@ -21,7 +21,8 @@ from unrender.errors import SchemaWarning
 class CommandGroup(click.Group):
     """A group that lists its commands under headings.
 
-    Commands are imported on use, because each needs different parts of the library. `sections` maps the names of commands to modules.
+    A command's module is imported on use, because each command needs different parts of the library. `sections` maps each heading to its
+    commands and their modules.
     """
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **settings: Any) -> None:

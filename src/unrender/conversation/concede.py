@@ -7,7 +7,7 @@ Rules:
 - Calls are written in the exact format of new answers, so the history is an example for the model.
 - Results become user messages. Consecutive user messages are merged, since many templates require alternating roles.
 - A concession changes the form of a message, not its meaning. A concession is made only if the template is known to reject the
-  conversation, or has just rejected it. Otherwise, conversations keep the form that the template expects, since the model was trained on it.
+  conversation, or has just rejected it. Otherwise the template's own form is kept, since the model was trained on it.
 - Smaller concessions are tried first.
 """
 
