@@ -5,7 +5,8 @@ They may also be pydantic models, functions with type hints and a docstring, and
 
 Rules:
 - Tools are never modified in place. A tool that is already in OpenAI's wrapped format is returned unchanged.
-- Servers receive the same tools with every request, so requests with equal tools share one `Offer`. An offer holds a copy of the tools, so later changes to the caller's data don't affect it.
+- Servers receive the same tools with every request, so requests with equal tools share one `Offer`. An offer holds a
+  copy of the tools, so later changes to the caller's data don't affect it.
 """
 
 from __future__ import annotations
