@@ -118,7 +118,7 @@ class FirstSets:
             case Optional(inner):
                 return self.heads(inner)
             case Repeat(inner, _, _, separator):
-                # Each round may be followed by the separator and another round.
+                # Each round is a separate lexeme, after which the separator and another round may follow.
                 again: Rest = () if separator is None else (Optional(Sequence((separator, inner))),)
                 return self.first_of((inner, *again))
             case Choice(options):
