@@ -436,8 +436,7 @@ class _Order:
         return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
 
     def calls_or_answer(self, calls: Calls) -> Node:
-        """Return an answer that consists of calls or of content. Calls may follow reasoning, but only if the reasoning has no end marker.
-        """
+        """Return an answer that consists of calls or of content. Calls may follow reasoning, but only if the reasoning has no end marker."""
         # `Thought: …\nAction: f` and `Thought: …\nFinal Answer: Hi` are allowed, but `Final Answer:\nAction: f` isn't.
         turn = self.format.turn
         start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))
@@ -474,7 +473,8 @@ class _Order:
         if self.request.response_schema is not None:
             return Choice((in_sequence(content, ended), only_calls))  # The answer is either JSON or a call.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
-            return Choice((content, only_calls))  # Allow no calls after content, because the start of a call can't be recognized there.
+            # Allow no calls after content, because the start of a call can't be recognized there.
+            return Choice((content, only_calls))
         if not turn.tools_first and beside is wrapper:
             return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:

@@ -221,7 +221,8 @@ def _named(calls: Calls, chain: list[Marker], names: list[str]) -> Iterator[str]
 def _begins_arguments(calls: Calls) -> str:
     """Return the text at the start of the arguments. Returns "" if more than two parts of a call precede the arguments."""
     arguments = calls.arguments
-    # A call starts with a name and the start of its arguments, as in `f({` or `f(a=`. In prose, a parenthesis may follow the name `f`.
+    # A call starts with a name and the start of its arguments, as in `f({` or `f(a=`. A name and a parenthesis alone may also occur in
+    # prose.
     if Slot.ARGUMENTS not in calls.function[:3]:
         return ""
     return arguments.open.text if arguments.entry or arguments.open.text else "{"

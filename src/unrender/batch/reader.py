@@ -27,7 +27,8 @@ from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
 from unrender.types import Request
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # Shared by all rows, since `json.dumps` would create an encoder for each row.
+# Share one encoder, since `json.dumps` would create an encoder for each row.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _PARSERS = 1_000
 """Maximum number of cached parsers. There is one for each combination of tools and prefill."""
 _QUESTION = [{"role": "user", "content": "Hello"}]

@@ -58,7 +58,8 @@ class Commands(CommandGroup):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # Disable progress bars, since their text wouldn't be escaped.
+        # Disable progress bars, since their text wouldn't be escaped.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         escape_unencodable()
         with logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning

@@ -128,7 +128,8 @@ class _Worker(Generic[T]):
     """A process that checks one template after another."""
 
     def __init__(self, ask: Callable[[str], T]) -> None:
-        context = multiprocessing.get_context("spawn")  # Don't fork, because a forked process would inherit locks held by other threads.
+        # Don't fork, because a forked process would inherit locks held by other threads.
+        context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, ask), daemon=True)
         self._process.start()

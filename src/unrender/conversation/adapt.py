@@ -169,7 +169,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
         case ReasoningPlace.FIELD:
             return replace(said, rest={**said.rest, name: reasoning})
         case ReasoningPlace.PART:
-            # Some templates read `part.thinking`, others read `part.text` for every type of part.
+            # Set both fields, because some templates read `part.thinking`, and others read `part.text` for every type of part.
             part = {"type": name, name: reasoning, "text": reasoning}
             return replace(said, content=[part, *(content_parts(content) if content else [])])
         case ReasoningPlace.BLOCK:
@@ -230,7 +230,8 @@ def _with_content(said: Said, capabilities: Capabilities) -> Said:
     content = said.content
     if isinstance(content, str) and capabilities.requires_typed_content:
         return replace(said, content=content_parts(content))
-    # Some templates accept a list of parts in user messages, for images, but drop such a list in answers.
+    # In answers, keep a list of parts only if the template requires it. Some templates accept such a list only in user messages, for
+    # images.
     answer = said.role == "assistant"
     kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
     return said if kept else as_text(said)
@@ -312,7 +313,7 @@ def _kind(part: Any) -> str:
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
     """Return the URL of a media part, or the part's data."""
-    # The URL may be nested, as in `{'url': 'https://…'}`.
+    # Unwrap a nested URL, as in `{'url': 'https://…'}`.
     value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value
 

@@ -1,4 +1,4 @@
-"""Capabilities of a template. Analysis determines them with probes, and rendering depends on them."""
+"""Defines the capabilities of a template, which analysis determines with probes, and on which rendering depends."""
 
 from __future__ import annotations
 

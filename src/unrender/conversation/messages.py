@@ -295,7 +295,7 @@ def _calls_of(message: _Part) -> tuple[SaidCall, ...]:
 
 
 def _call_of(call: _Part) -> SaidCall:
-    # `name` and `arguments` may also be at the top level of the call.
+    # Accept a `name` and `arguments` at the top level of the call, too.
     found = call.get("function", call)
     function: _Part = found if isinstance(found, Mapping) else {}
     rest = {key: call[key] for key in call if key not in ("id", "function", *_FUNCTION, *_OF_THE_STREAM)}
@@ -393,7 +393,7 @@ def _used(part: _Part, where: str) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         raise RequestError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
     arguments = {} if given is None else given
-    # If `input` is a string, it is the raw text of a broken call.
+    # Keep a string unchanged, because it is the raw text of a broken call.
     text = arguments if isinstance(arguments, str) else result_content(arguments, f"{where}.input")
     named = {} if id is None else {"id": id}
     return {**named, "type": "function", "function": {"name": name, "arguments": text}}
@@ -454,8 +454,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in `text`. Returns None if `text` isn't a JSON object, or if the object is nested too deeply to be rendered.
-    """
+    """Return the JSON object in `text`. Returns None if `text` isn't a JSON object, or if the object is nested too deeply to be rendered."""
     try:
         value = json.loads(text)
         check_values(value, where="arguments")

@@ -30,7 +30,7 @@ _MOVABLE = ("system", "developer", "user", "tool")
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
 _ASKS = "add_generation_prompt"
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
-"""Jinja's error message for an undefined variable."""
+"""Matches Jinja's error message for an undefined variable."""
 _UNCHECKED = "the template is too slow to check that the prompt shows all messages"
 
 
@@ -129,8 +129,7 @@ class Writer:
                 yield text
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
-        """Render a conversation, with concessions if necessary. Returns a writer with these concessions and notes on the rendering, and the
-        rendering.
+        """Render a conversation, with concessions if necessary. Returns the rendering, and a writer with the concessions and notes.
 
         If no concession helps, the first failed rendering is returned. All renderings share one time limit, including later renderings by
         the returned writer.
@@ -218,8 +217,8 @@ class Writer:
     def _unseen(
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Messages are left out if
-        this is uncertain.
+        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Messages about which this
+        is uncertain are left out.
         """
         texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}

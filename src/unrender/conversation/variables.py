@@ -48,9 +48,9 @@ _ARGUMENTS = (
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
 """Names of template variables that a server's clients may not set."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
-"""Names of variables for the current date."""
+"""Matches the names of variables for the current date."""
 _CLOSE = 0.85
-"""Minimum similarity to an argument's name for which a variable's name counts as a misspelling, as `tool_choise` does."""
+"""Minimum similarity of two names that counts as a misspelling, as in `tool_choise` for `tool_choice`."""
 _QUESTION = "Hello"
 _TRIED = (True, False, "low", "high", 1)
 """Values that are tried to find out whether a variable changes the prompt."""
@@ -69,7 +69,7 @@ class TemplateKwargs:
     switched: Mapping[str, Any] = field(default_factory=dict)
     """The thinking settings that were requested, by their general names."""
     unswitched: tuple[tuple[str, Any], ...] = ()
-    """Variables of the template, without the effect of the thinking settings."""
+    """The variables to use if the thinking settings are ignored."""
     notes: tuple[str, ...] = ()
     """Notes on arguments that are ignored or don't have the requested effect."""
 
@@ -230,9 +230,7 @@ def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple
 
 
 def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
-    """Return whether the effort `word` changes the prompt after the question, i.e. the start of the answer, and not just the text before
-    the question.
-    """
+    """Return whether the effort `word` changes the start of the answer, and not just the text before the question."""
     prompts = [_prompt(template, capabilities, {EFFORT: effort}) for effort in (word, "high")]
     none, high = (prompt and prompt.rpartition(_QUESTION)[2] for prompt in prompts)
     return none is not None and none != high
@@ -270,8 +268,8 @@ _MISSING = object()
 @kept(200)
 def _default_thinking(template: Template, capabilities: Capabilities) -> bool | None:
     """Return whether thinking is on by default, or None if the prompt doesn't show this."""
-    # Compare the default prompt with those for thinking on and off, since a variable's name doesn't show its default. For example, `{% if
-    # not thinking %}<think></think>` means off.
+    # Compare the default prompt with those for thinking on and off, since a variable's name doesn't show its default. For example, thinking
+    # is off by default in `{% if not thinking %}<think></think>`.
     switches = ((), capabilities.thinking_on, capabilities.thinking_off)
     left_out, on, off = (_prompt(template, capabilities, dict(switch)) for switch in switches)
     if on == off:

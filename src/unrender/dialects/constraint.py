@@ -30,7 +30,7 @@ DIALECT_OF: Mapping[str, Dialect] = {
 }
 """The dialect of each engine."""
 ENGINE_OF: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
-"""One engine that uses each dialect."""
+"""Maps each dialect to one engine that uses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

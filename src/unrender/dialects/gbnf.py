@@ -105,7 +105,7 @@ def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str],
 
 
 def written_choice(node: Node, item: Callable[[Node], str]) -> str:
-    """Return a node, written as a choice of sequences. `item` writes each part of a sequence."""
+    """Write a node as a choice of sequences. `item` writes each part of a sequence."""
     options = node.options if isinstance(node, Choice) else (node,)
     return " | ".join([" ".join(map(item, it.parts)) if isinstance(it, Sequence) else item(it) for it in options])
 
@@ -148,7 +148,7 @@ def text_pieces(text: str) -> list[str]:
     r"""Split a string into pieces that engines read correctly. Most strings are a single piece.
 
     xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`. If hexadecimal digits follow the escape, these
-    releases read the digits as part of the escape. So a grammar with `Québec` as a single string rejects that word.
+    releases read the digits as part of the escape. So they would reject the word `Québec` if it were a single string.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']
@@ -175,7 +175,8 @@ def _class(ranges: Ranges, *, negated: bool) -> str:
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
-    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # Put escapes such as `\x01` last, because no digit may follow them.
+    # Put escapes such as `\x01` last, because no digit may follow them.
+    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
     caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
     signs = caret + dash if inside or negated else dash + caret

@@ -23,7 +23,7 @@ _STEPS = 300_000
 _OPENERS = 4
 """Maximum number of earlier openers that are tried as the start of the sequence that contains the call. The nearest are tried first."""
 _STRANGE = "\ue000"
-"""Tests whether arbitrary text is allowed at a position. No marker, name or key contains this character."""
+"""A character used to test whether arbitrary text is allowed at a position. No marker, name or key contains it."""
 _MARKS = 64
 """Maximum number of markers, or of quotation marks, that are examined in one call."""
 

@@ -184,7 +184,8 @@ def _lexemes(
     users = inverted(below)
     queue = [name for name in rules if name not in kept]
     alone: set[str] = set()
-    for name in queue:  # The rules that `name` refers to become lexemes, and rules that refer to `name` can't be lexemes.
+    # The rules that `name` refers to become lexemes, and rules that refer to `name` can't be lexemes.
+    for name in queue:
         fresh = [other for other in below[name] if other not in alone]
         alone.update(fresh)
         steps = [user for other in fresh for user in users[other] if _is_step(rules[user])]

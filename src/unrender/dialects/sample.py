@@ -1,11 +1,12 @@
-"""Returns random samples of a grammar, like the answers of a model that makes no errors. Used for fuzzing, demos and tests.
+"""Returns random samples of a grammar, like the answers of a model that makes no errors. These samples are used for fuzzing, demos and
+tests.
 
-Strategy: a random walk through the context-free rules. The minimum number of steps to complete each rule is computed beforehand. Once the
-budget is spent, the walk takes the shortest path, so recursion ends. Free text consists of pieces that are hard to parse: quotes, brackets,
-line breaks, prefixes of markers, other scripts.
+Strategy: a random walk through the context-free rules. The minimum number of steps to complete each rule is computed beforehand. Once
+the budget is spent, the walk takes the shortest path, so recursion ends. Free text consists of pieces that are hard to parse: quotes,
+brackets, line breaks, prefixes of markers, other scripts.
 
-The grammar's tags become marks in the sampled text. The marks are then removed, and their positions become the parts of the sample. Marks
-are noncharacters, which no text contains.
+The grammar's tags become marks in the sampled text. The marks are then removed, and their positions become the parts of the sample.
+Marks are noncharacters, which no text contains.
 
 Rules: the same seed returns the same text on every platform and in every Python release.
 """

@@ -63,7 +63,8 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
     question, done = _asked(messages)
     # The prompt may contain lone surrogates, which can't be encoded, so replace them.
     draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - not secret
-    with suppress(GrammarError):  # A GrammarError means that a schema has no examples, or that the format can't express a name.
+    # A GrammarError means that a schema has no examples, or that the format can't express a name.
+    with suppress(GrammarError):
         for plan in _plans(turn, question, done, draw):
             text = _written(turn, plan)
             if text is not None:

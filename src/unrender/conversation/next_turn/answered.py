@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WORD = "Vexquill"
 _SAID = (Role.CONTENT, Role.NAME)
 _TOKEN = re.compile(r"(?=.*\w).*[<>\[\]{}|]")
-"""Text with brackets and letters, which is unlikely to occur in prose."""
+"""Matches text with brackets and letters, which is unlikely to occur in prose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
-    """Split off the sampled end of the turn, such as `<|im_end|></s>`. Returns the answer without it, and the sampled end."""
+    """Split an answer into the text before the sampled end of the turn, and this end, such as `<|im_end|></s>`."""
     text, left = answer.rstrip(), [*ends_of_turn(turn.format, *ends)]
     while end := next((end for end in left if text.endswith(end)), ""):
         text = text.removesuffix(end).rstrip()

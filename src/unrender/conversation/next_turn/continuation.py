@@ -1,8 +1,8 @@
 """Find the text that a template writes between two answers, and the messages that it depends on.
 
 Strategy: Render answers of each kind after several histories, followed by results, user messages and system messages. If the text after the
-answer's last word doesn't depend on the history, it's also the text after the answer in any other conversation. Otherwise, the next turn
-has to be rendered from the complete history.
+answer's last word is the same for all histories, it can be used for any other conversation. Otherwise, the next turn has to be rendered
+from the complete history.
 
 A template is append-only if the rendering of a longer conversation always starts with the rendering of the shorter one. For other
 templates, the shortest counterexample is stored as the witness.

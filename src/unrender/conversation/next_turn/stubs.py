@@ -96,7 +96,7 @@ class Stub:
     later: Conversation = ()
     """Like `before`, but with one more call."""
     by: int = 0
-    """The number of calls that the long conversation has in addition. It's used only for templates that number the calls."""
+    """How many more calls the long conversation has. Used only for templates that number the calls."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
         """Return the rendering and the text after an answer. Raises `ExtendError` if the template rejects the messages or doesn't render

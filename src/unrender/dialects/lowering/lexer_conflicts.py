@@ -41,7 +41,8 @@ from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequenc
 
 
 class FirstLiteral(NamedTuple):
-    """The first literal of a node. `origin` is the name of the rule that contains the literal, or a number for the nodes after the literal.
+    """The first literal of a node. `origin` is the name of the rule that contains the literal, or a number that identifies the nodes after
+    it.
     """
 
     text: str
@@ -197,7 +198,8 @@ class FirstSets:
 
     def _following(self, head: FirstLiteral) -> Heads:
         """Return the possible starts of the nodes after a literal."""
-        # If the literal is in a rule, its continuation is, too. For example, the rule `"<", word, ">"` continues with `word`.
+        # If a rule starts with the literal, the rule also contains the continuation: after `<`, the rule `"<", word, ">"` continues with
+        # `word`.
         if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
             inner = [one for one in body if isinstance(one, FirstLiteral) and one.text == head.text]
