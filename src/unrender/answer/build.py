@@ -436,7 +436,7 @@ class _Order:
         return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
 
     def calls_or_answer(self, calls: Calls) -> Node:
-        """Return an answer that consists of calls or of content. Calls may follow reasoning, but only if the reasoning has no end marker."""
+        """Return an answer that consists of calls or of content. Calls may follow reasoning only if it has no end marker."""
         # `Thought: …\nAction: f` and `Thought: …\nFinal Answer: Hi` are allowed, but `Final Answer:\nAction: f` isn't.
         turn = self.format.turn
         start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))

@@ -96,7 +96,7 @@ def width() -> int:
 
 
 def print_line(*pieces: str | Piece, columns: int | None = None) -> None:
-    """Print pieces of text as one line. If `columns` is given, the line is wrapped at that width. Line breaks within a piece are escaped."""
+    """Print pieces of text as one line, which is wrapped if `columns` is given. Line breaks within a piece are escaped."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
     _print(_text([(printable_line(text), style) for text, style in parts]), columns)
 

@@ -454,7 +454,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in `text`. Returns None if `text` isn't a JSON object, or if the object is nested too deeply to be rendered."""
+    """Return the JSON object in `text`. Returns None for other text, and for objects that are nested too deeply to be rendered."""
     try:
         value = json.loads(text)
         check_values(value, where="arguments")

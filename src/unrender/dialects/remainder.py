@@ -119,7 +119,7 @@ class Remainder:
 
     @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:
-        """Return the grammar for the rest of the answer in plain nodes. `values` selects whether JSON is spelled out or left to the engine."""
+        """Return the grammar for the rest of the answer in plain nodes. `values` selects whether JSON is spelled out."""
         return self._expansion(values, roles=True).grammar
 
     def _expansion(self, values: Values, run: Calls | None = None, *, roles: bool = False) -> Expansion:

@@ -132,7 +132,7 @@ Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 
 
 class _Lowering:
-    """Lowers one grammar. A rule gets its name at the first reference and is written later, so long chains of rules need no deep recursion."""
+    """Lowers one grammar. A rule gets its name at the first reference and is written later, so chains of rules need no deep recursion."""
 
     def __init__(self, source: Mapping[str, nodes.Node], steps: int, *, for_lexer: bool) -> None:
         self.source = source
@@ -406,7 +406,7 @@ class _Lowering:
         return found
 
     def kept(self, name: str) -> nodes.Ref:
-        """Return a reference to a rule that keeps its name. If dialects can write the rule's node unchanged, the rule also keeps this node."""
+        """Return a reference to a rule that keeps its name. The rule also keeps its node if dialects can write the node unchanged."""
         waiting = [name]
         for here in waiting:
             if here in self.known:
