@@ -1,10 +1,10 @@
 """A thread-safe cache of recently used values, bounded by their total weight.
 
 Strategy: a key contains everything that a value depends on, so values never become stale. If two threads need the same value at once, both
-may compute it. One of the equal results is kept.
+may compute it, and only one of the two equal results is kept.
 
-Rules: `SHARED` is the only cache of the process. It caches everything computed from a template, format, schema, grammar or request. Cached
-values must not be modified. Constant tables use `functools.cache` on functions without arguments instead.
+Rules: `SHARED` is the only cache of the process. Everything computed from a template, format, schema, grammar or request is cached there.
+Cached values must not be modified. Constant tables use `functools.cache` on functions without arguments instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 
 _lock = Lock()
 """Lock shared by all caches."""
-# A forked child only has the thread that called `fork`. If another thread held the lock, the child would deadlock.
+# Hold the lock during a fork. A forked child only has the thread that called `fork`, so it would deadlock if another thread held the lock.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -52,7 +52,7 @@ class Cache(Generic[T]):
         self._weight = 0
 
     def get(self, key: Hashable) -> T | None:
-        """Return the value for `key`, or None."""
+        """Return the value for `key`, or None if it isn't cached."""
         found = self._kept.get(key)
         if found is None:
             return None
@@ -80,7 +80,7 @@ class Cache(Generic[T]):
                     self._weight -= entry.weight
 
     def made(self, key: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
-        """Return the value for `key`. If it's missing, compute it with `make` and store it."""
+        """Return the value for `key`. If there is no such value, compute it with `make` and store it."""
         found = self._kept.get(key)
         if found is not None:
             found.used = True
@@ -105,9 +105,9 @@ class Cache(Generic[T]):
 
 
 def bytes_of(*values: Any) -> int:
-    """Return the memory used by `values` and everything they refer to. Code isn't counted, and each object is counted once.
+    """Return the size in bytes of `values` and everything they refer to, except functions, classes and modules.
 
-    It takes a fraction of a microsecond per object and is meant for data from requests.
+    Each object is counted once. Counting takes a fraction of a microsecond per object, so use this only for small data such as a request.
     """
     seen: set[int] = set()
     size, todo = 0, list(values)
@@ -124,7 +124,7 @@ def bytes_of(*values: Any) -> int:
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, type(None), bool)
 
 SHARED: Cache[Any] = Cache(limit=CACHE_BYTES)
-"""The shared cache. The weight of a value is its size in bytes, computed with `bytes_of` or measured beforehand."""
+"""The shared cache. Weights are sizes in bytes, computed with `bytes_of` or measured beforehand."""
 
 
 def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, T]], Callable[P, T]]:

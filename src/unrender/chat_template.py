@@ -125,8 +125,8 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load a `.jinja`, `.json` or `.gguf` file. `bos_token` and `eos_token` replace the tokens in the file.
 
-        `special_tokens` adds or replaces other tokens, as in `from_string`, and `chat_template` is as in `from_pretrained`. Raises
-        `TemplateError` if the file is missing or contains no such template.
+        `special_tokens` adds or replaces other tokens, as in `from_string`. `chat_template` selects a template, as in `from_pretrained`.
+        Raises `TemplateError` if the file is missing or contains no such template.
         """
         loaded = load_file(path).named(chat_template)
         loaded = replace(
@@ -183,8 +183,8 @@ class ChatTemplate:
         `render(messages, …)` gets messages in OpenAI's format and returns the complete text, including special tokens. It also gets a
         keyword argument for each of its other parameters: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`. If it
         takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, it must write the generation
-        prompt whenever the last message isn't the assistant's. An exception means that it rejects the conversation. The function has no
-        time limit, and its analysis isn't cached on disk. Raises `TemplateError` if it takes no messages.
+        prompt whenever the last message isn't the assistant's. An exception raised by the function means that it rejects the conversation.
+        The function has no time limit, and its analysis isn't cached on disk. Raises `TemplateError` if it takes no messages.
 
         >>> def render(messages, add_generation_prompt=True):
         ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
@@ -214,8 +214,8 @@ class ChatTemplate:
     def format(self) -> Format:
         """The format of answers, derived from the template or passed by the caller.
 
-        The first use runs the analysis. A finding that contradicts the template's own answers is dropped with a `FormatWarning`. With a
-        handwritten grammar there are no such warnings.
+        The template is analysed on first use. A finding of the analysis that contradicts the template's own renderings is dropped with a
+        `FormatWarning`, unless there is a handwritten grammar.
         """
         if self._format is None:
             for claim in self.analysis.given_up if self._grammar is None else ():
@@ -230,7 +230,7 @@ class ChatTemplate:
 
     @property
     def continuation(self) -> Continuation:
-        """The text that the template writes between two answers if tools are offered, and whether it's append-only."""
+        """The text that the template writes between two answers if tools are offered, and whether earlier text stays unchanged."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- imported on use
 
         return continuation_of(probing(self._writing))
@@ -261,21 +261,21 @@ class ChatTemplate:
         Messages are converted to the form that the template needs; they may be objects of OpenAI's SDK. Tools may also be functions,
         pydantic models, or tools in Anthropic's or MCP's format. Further keyword arguments are variables of the template (see `variables`),
         or a dict of them: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and `thinking_budget` are
-        translated to the template's own variables. None is the same as leaving an argument out.
+        translated to the template's own variables. Passing None has the same effect as leaving an argument out.
 
         The same request works with every template. Unsupported parts of the request, such as a variable, a thinking budget or documents,
         are listed in the turn's `warnings` and issued as `TemplateWarning`s. A misspelled argument is an error.
 
         `reasoning_format="none"` leaves reasoning in the content, including its markers. `continue_final_message` lets the model continue
-        the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The parsed message is then complete,
-        including the text before the continuation.
+        the last message, which must be the assistant's: "content" (or True) continues the message's content, and "reasoning" its reasoning.
+        The parsed message is then complete, including the text before the continuation.
 
         If the template ignores tools, they are described in the system message, and calls and results of earlier turns are written as text.
         `tool_format` selects the call syntax of this description. "auto" uses the template's own syntax, or JSON in tags. The name of a
-        declared format selects that format, even if the template supports tools. "none" adds no description.
+        declared format selects that format's syntax, even if the template supports tools. "none" adds no description.
 
-        Earlier answers are never rejected, not even with a broken call. If the template rejects a conversation or drops a message, messages
-        are rearranged or get other roles, with a warning.
+        Earlier answers are never rejected, not even those with a broken call. If the template rejects a conversation or drops a message,
+        messages are rearranged or get other roles, with a warning.
 
         Raises `RequestError`, with the path, if an argument is malformed, and `TemplateError`, with the template's message, if the template
         rejects the conversation. Arguments are never modified.
@@ -406,7 +406,7 @@ class ChatTemplate:
     def _format_behind(
         self, prompt: str, offer: Offer, tool_format: str | None, make_writer: Callable[[], Writer], *, forced: bool
     ) -> Format:
-        """Return the format of the answer to a prompt. Its end-of-turn markers include the template's end-of-sequence token."""
+        """Return the format of the answer to a prompt. The format's end-of-turn markers include the template's end-of-sequence token."""
         from unrender.conversation.preparation import ended, with_tokens_of  # noqa: PLC0415 -- imported on use
         from unrender.grammar.handmade import Identity  # noqa: PLC0415
 

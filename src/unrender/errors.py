@@ -1,4 +1,4 @@
-"""Defines all exceptions of unrender. They report mistakes of the caller, except for `ParseError`.
+"""Defines all exceptions of unrender. All of them report mistakes of the caller, except for `ParseError`.
 
 A lenient parser never raises on model output, and a strict parser raises only `ParseError`.
 """
@@ -46,13 +46,15 @@ class ExportError(UnrenderError):
 
 
 class TokenizerError(UnrenderError):
-    """A tokenizer can't encode a prompt. It doesn't list its special tokens, or can't encode the text of one as ordinary text."""
+    """A tokenizer can't encode a prompt. The tokenizer doesn't list its special tokens, or can't encode the text of a special token as
+    ordinary text.
+    """
 
 
 class ExtendError(UnrenderError):
     """A prompt can't be extended. The message contains the reason.
 
-    `reason` is one of "answer", "call", "messages", "state", "thoughts", "tools" and "unproved".
+    `reason` is a code: "answer", "call", "messages", "state", "thoughts", "tools" or "unproved".
     """
 
     def __init__(self, message: str, reason: str) -> None:
@@ -65,7 +67,7 @@ class UnrenderWarning(UserWarning):
 
 
 class FormatWarning(UnrenderWarning):
-    """A finding about a template contradicts the template's own answers.
+    """A finding about a template contradicts answers that the template itself renders.
 
     The finding was dropped from the format. The message names the finding.
     """

@@ -1,7 +1,8 @@
 """Builds the Answer tree of one turn from a Format and a Request, and interprets the fields of a call syntax.
 
-Strategy: calls depend only on the format, except for the tools that may be called. An answer's `parts` are its calls, reasoning and
-content, which are parsed in any order. `written` contains the parts in the order in which a model generates them.
+Strategy: only the tools that may be called depend on the request; everything else in a call's node depends only on the format. An answer's
+`parts` are its calls, reasoning and content, which are parsed in any order. `written` contains the parts in the order in which a model
+generates them.
 
 Rule: every generated answer is parsed into the message that it represents.
 """
@@ -23,7 +24,7 @@ from unrender.messages.wire import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"
-"""White space after reasoning whose markers the format doesn't define. Most models generate a blank line."""
+"""Default white space after reasoning, used if the format doesn't define the reasoning markers. Most models generate a blank line."""
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """Matches a special token at the end of a string."""
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
@@ -54,11 +55,11 @@ def answer_of(
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
-    """Yield generated text between parts that isn't a known marker. There is no unknown text in a correct tree."""
+    """Yield the texts between parts that the tree generates, but the parser doesn't know as markers. A correct tree has none."""
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
-    # Prefills may contain ordinary words when they open reasoning, and after empty reasoning.
+    # A prefill that opens reasoning, or that contains empty reasoning, may also contain ordinary words. These are known, too.
     empty, end = (format.reasoning.empty, format.turn.prefill_no_thinking), format.reasoning.end.strip()
     behind = (text.partition(end)[2].strip() for text in empty if end)
     texts = {format._opening.strip(), *behind, *(marker.core for marker in markers)} - {""}
@@ -69,14 +70,14 @@ def _unread(format: Format, answer: Answer) -> Iterator[str]:
         for marker in known if text else ():
             text = text.replace(marker, "")
         yield from [text] if text.strip() else []
-        # The text inside a Tag is reasoning or content.
+        # Skip the text inside a Tag, which is reasoning or content.
         waiting += () if isinstance(node, Tag) else children(node)
 
 
 def _parts(
     format: Format, calls: Iterable[Calls], known: Iterable[Reasoning]
 ) -> Iterator[ReasoningPart | ContentPart | Calls]:
-    """Yield the parts in the free text of an answer."""
+    """Yield the parts that the parser looks for in an answer."""
     if format.reasoning.end:
         yield _thought(format, format.reasoning)
     for wrapper in format._wrappers:
@@ -153,7 +154,7 @@ def calls_in(format: Format) -> tuple[Calls, ...]:
 
 
 def own_calls(format: Format) -> Calls | None:
-    """Return the calls in the format's own syntax, or None if it has none."""
+    """Return the calls in the format's own syntax, or None if the format has no calls."""
     return next((calls for calls in calls_in(format) if calls.own), None)
 
 
@@ -171,12 +172,12 @@ def _empty_calls(format: Format) -> Iterator[Calls]:
 
 
 def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str] = ()) -> Calls:
-    """Return the calls in one syntax. `closing` contains markers that end a turn or are dropped."""
+    """Return the node for calls in the given syntax. `closing` contains markers that end a turn or are dropped."""
     turn, own, split = format.turn, syntax is format.tools, _splitter(syntax)
     # The white space before a call may be missing, e.g. in `Hi <call>` and `</think>\n\n<call>`.
     joints = _before_calls(turn)
     leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
-    # If calls have no start marker, a call starts at the words between content and call, e.g. ` to=` in `to=f {…}`.
+    # If calls have no start marker, the words between content and a call mark its start, e.g. ` to=` in `to=f {…}`.
     unmarked = not syntax.openers
     shown = dict.fromkeys(joint for joint in joints[:2] if unmarked and joint.strip())
     opened = _marker(format, syntax.section_start, split)
@@ -213,9 +214,10 @@ def names_matter(format: Format) -> bool:
 
 
 def _takes_commas(syntax: CallSyntax) -> bool:
-    """Return whether calls are a list in code, so that commas are accepted even if the template doesn't use them.
+    """Return whether calls are a Python-style list. In such lists, commas are accepted even if the template doesn't use them.
 
-    Some templates omit commas (`[f(a="x"b=3)]`) or show only one call. Models generate valid code: `[f(a="x", b=3), g()]`.
+    Some templates omit commas (`[f(a="x"b=3)]`) or show only one call. Models nevertheless generate valid code, such as `[f(a="x", b=3),
+    g()]`.
     """
     arguments = syntax.arguments
     listed = syntax.section_start.strip()[-1:] == "[" and not syntax.call_start.strip()
@@ -254,7 +256,7 @@ def _splitter(syntax: CallSyntax) -> _Splitter:
 
 
 def _marker(format: Format, text: str, split: _Splitter = tokens) -> Marker:
-    """Return a marker with all spellings."""
+    """Return a marker for `text` with all its spellings."""
     first, *others = (Marker(spelling, tuple(split(spelling))) for spelling in _spellings(format, text) or [""])
     return replace(first, others=tuple(others))
 
@@ -278,10 +280,10 @@ def repeated(turn: TurnTexts) -> list[str]:
 
 @kept(10_000)
 def _frame(format: Format) -> Answer:
-    """Return an answer without parts. The text between parts depends only on the format.
+    """Return an answer that has no parts yet, but all markers between parts. These depend only on the format.
 
     A marker that contains a special token is recognized everywhere, because text doesn't contain special tokens. A marker that consists of
-    words is recognized only at its own position, and is text elsewhere.
+    words is recognized only in its usual place, and is text elsewhere.
     """
     turn, reasoning, trail = format.turn, format.reasoning, Marker(format.turn.end).lead
     # If the model generates `<end><stop>`, engines strip the stop token, so `<end>` alone has to end the turn.
@@ -317,7 +319,7 @@ def _before_calls(turn: TurnTexts) -> tuple[str, ...]:
 
 
 def _markers(texts: Iterable[str]) -> Iterator[Marker]:
-    """Yield a marker for each distinctive string. `∎` is distinctive, but `$` also occurs in prose."""
+    """Yield a marker for each string that is distinctive enough to be recognized. `∎` is distinctive, but `$` also occurs in prose."""
     for text in dict.fromkeys(texts):
         marker = text.strip()
         if len(marker) > 1 or (not marker.isascii() and unicodedata.category(marker)[0] in "SC"):
@@ -363,7 +365,7 @@ def _layout(joint: str) -> str:
 
 
 def ending(format: Format) -> Node:
-    """Return the possibly truncated white space between a closing marker and the token that ends the turn."""
+    """Return a node for the white space between a closing marker and the end-of-turn token. Its start may be missing."""
     # An answer before `\n<end>` ends with `\n`, unless the engine strips this line break together with `<end>`.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
@@ -397,9 +399,9 @@ class _Order:
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, Until(self.stops))
         start, end = self.format._opening, markers.end
-        # Empty reasoning, e.g. `<think></think>`, may be part of the prompt. The joint after empty reasoning is optional.
+        # Empty reasoning, e.g. `<think></think>`, may be part of the prompt. The white space or words after it are optional.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
-        # Skip text that ends with a word, because the next word would become part of it.
+        # Skip empty reasoning that ends with a word, because the answer's first word would be glued to it.
         joints = [
             text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
         ]
@@ -408,7 +410,7 @@ class _Order:
         inside = [in_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None:
             inside.append(in_sequence(thought, Literal(turn.reasoning_to_tools), self.calls))
-        # Reasoning without a start marker is all text before the end marker.
+        # If reasoning has no start marker, all text before the end marker is reasoning, so the end marker is required.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
         if markers.unseen and shown:  # The template may have dropped reasoning that precedes the answer.
@@ -434,7 +436,7 @@ class _Order:
         return Choice((answer, self.content(turn.start_to_content, Content()))) if missing else answer
 
     def calls_or_answer(self, calls: Calls) -> Node:
-        """Return an answer that consists of calls or of content. Calls may follow reasoning, but not the end marker of reasoning."""
+        """Return an answer that consists of calls or of content. Calls may follow reasoning only if it has no end marker."""
         # `Thought: …\nAction: f` and `Thought: …\nFinal Answer: Hi` are allowed, but `Final Answer:\nAction: f` isn't.
         turn = self.format.turn
         start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))
@@ -471,7 +473,8 @@ class _Order:
         if self.request.response_schema is not None:
             return Choice((in_sequence(content, ended), only_calls))  # The answer is either JSON or a call.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
-            return Choice((content, only_calls))  # The start of a call can't be recognized after content.
+            # Allow no calls after content, because the start of a call can't be recognized there.
+            return Choice((content, only_calls))
         if not turn.tools_first and beside is wrapper:
             return Choice((in_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:

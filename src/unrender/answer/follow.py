@@ -1,7 +1,7 @@
 """Computes the FOLLOW sets of calls: the text that may come after a name, after a value, and after all arguments.
 
-Rule: the parser accepts more than the grammar generates. A generated raw value contains none of the `written_stops`. The parser matches the
-end of a value in pieces, with optional white space between them.
+Rule: the parser accepts more than the grammar generates. Generated raw values contain none of the strings that `written_stops` returns. The
+parser matches the end of a value in pieces, with optional white space between them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unrender.values.unmarked_ends import Follow
 _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 
 
-# End of generated values.
+# Ends of generated values.
 
 
 def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
@@ -31,10 +31,10 @@ def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
 
 
 def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[str, ...]:
-    """Return the closing tag of the argument `key`. Returns nothing if the tag doesn't contain the argument's name.
+    """Return the spellings of the closing tag of the argument `key`. Returns an empty tuple if closing tags don't contain argument names.
 
     A value such as `<html><b>so</b></html>` ends only at the argument's own tag, unless lists and objects are tags too. If `counted` is
-    True, the opening tag is returned too, so that nested tags with the same name can be counted.
+    True, the opening tag is returned too, so that the caller can count nested tags of the same name.
     """
     entry, codec = arguments.entry, arguments.codec
     at = entry.index(Slot.VALUE)
@@ -48,7 +48,7 @@ def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[s
 
 
 def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the strings that may start another argument. If `objects` define all names, the strings include the name."""
+    """Return the strings that may start another argument. They include the argument's name if `objects` define all possible names."""
     between = arguments.between if arguments.open_ended else arguments.separator.text
     apart = between.strip() or between
     objects = list(objects)
@@ -56,7 +56,7 @@ def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tupl
     known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
     if not known or not 0 < len(names) <= MAX_SMALL:
         return (apart,) if apart else ()
-    # Raw text may contain `<`, so the names are needed: in `<a>1<b>2`, the first value ends at `<b>`.
+    # Raw text may contain `<`, so only the names of arguments show where a value ends: in `<a>1<b>2`, the first value ends at `<b>`.
     after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
     return tuple(f"{between.lstrip() or between}{name}{literal_of(after)}" for name in names)
 
@@ -77,7 +77,7 @@ def _written_after(calls: Calls) -> tuple[str, ...]:
     return tuple(next(filter(None, found), ()))
 
 
-# End of parsed values.
+# Ends of parsed values.
 
 
 def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow:
@@ -110,13 +110,13 @@ def after_arguments(calls: Calls) -> list[str]:
     # If `<|end|>calls<|sep|>` closes calls, but `<|sep|>` also occurs in the markers of arguments, `<|sep|>` alone isn't a closer.
     inside = [literal_of(piece).strip() for piece in (*calls.arguments.entry, *calls.function[: calls.last_slot])]
     closers = [it for it in calls.all_closers if len(it) < 2 or not any(it in text != it for text in inside)]
-    # If `</|x| call>` and `</|x| value>` start with the same piece, use the complete marker.
+    # If two markers start with the same piece, as `</|x| call>` and `</|x| value>` do, use the complete marker.
     whole = [marker.core for marker in (*calls.closing, calls.close) if marker and marker.pieces[0] not in closers]
     return [*closers, *without_fences(whole), *without_fences(begins)]
 
 
 def first_pieces(*parts: Element) -> tuple[str, ...]:
-    """Return the first piece of the first part if that part is a marker."""
+    """Return the first piece of the first part, or an empty tuple if that part isn't a marker."""
     return next((part.pieces[:1] for part in parts[:1] if isinstance(part, Marker)), ())
 
 
@@ -169,7 +169,7 @@ def after_value(calls: Calls) -> list[str]:
 
 
 def after_closer(calls: Calls) -> tuple[str, ...]:
-    """Return the end of the function and of the call as one string, which is too long to occur in a value by chance."""
+    """Return the end of the function and the end of the call as one string. It's long enough not to occur in a value by chance."""
     function = literal_of(calls.function[-1]).strip()
     whole = (function + calls.call_close.text).strip()
     return (whole,) if function and whole != function else ()
@@ -221,7 +221,8 @@ def _named(calls: Calls, chain: list[Marker], names: list[str]) -> Iterator[str]
 def _begins_arguments(calls: Calls) -> str:
     """Return the text at the start of the arguments. Returns "" if more than two parts of a call precede the arguments."""
     arguments = calls.arguments
-    # A call starts with a name and the start of its arguments, as in `f({` or `f(a=`. In prose, a parenthesis may follow the name `f`.
+    # A call starts with a name and the start of its arguments, as in `f({` or `f(a=`. A name and a parenthesis alone may also occur in
+    # prose.
     if Slot.ARGUMENTS not in calls.function[:3]:
         return ""
     return arguments.open.text if arguments.entry or arguments.open.text else "{"

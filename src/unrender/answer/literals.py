@@ -11,7 +11,7 @@ _PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
 """Matches a word of prose with punctuation, or the start of a code block, such as ` ```json ` or ` ```tool_code `."""
 _FENCED = re.compile(r"```\w*")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
-"""Matches at boundaries that contain no white space: at a fence, between two tags, and between a token and a list."""
+"""Matches where a word is split into pieces: at a code fence, between two tags, and between a special token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
@@ -36,7 +36,7 @@ def json_tokens(text: str) -> list[str]:
 
 
 def keyed_tokens(text: str) -> list[str]:
-    """Split a literal of a call that contains the name twice, before the JSON and inside it: `f<args>{"name":"f","args":{…}}`."""
+    """Split a literal of a call whose name occurs before the JSON and inside it, as in `f<args>{"name":"f","args":{…}}`."""
     return [piece for token in tokens(text) for piece in _KEYED_EDGE.split(token)]
 
 

@@ -22,7 +22,7 @@ class Marker:
 
     text: str = ""
     pieces: tuple[str, ...] = ()
-    """The pieces of `text`. An end-of-turn marker is a separate piece, since engines strip it."""
+    """The pieces into which `text` is split for parsing. An end-of-turn marker is a separate piece, since engines strip it."""
     others: tuple[Marker, ...] = ()
     """Other spellings that are parsed. The spellings of a value's end marker are also generated."""
 
@@ -85,7 +85,7 @@ class ReasoningPart(nodes.AnswerPart):
     joint: str
     """The longest white space after the closing marker. Any further white space is text."""
     holds_calls: bool = False
-    """True if calls are generated inside reasoning. False if calls inside reasoning are only parsed."""
+    """True if calls are generated inside reasoning. If False, calls inside reasoning are parsed, but never generated."""
     declared: bool = True
     """True if the format defines this reasoning. Undeclared reasoning is parsed only at the start of an answer."""
 
@@ -109,7 +109,7 @@ class ArgumentsPart:
     separator: Marker
     codec: Codec
     empty: str | None
-    """The text for empty arguments. None if empty arguments are `{}` or consist of the two markers."""
+    """The text for empty arguments. None if empty arguments are `{}` or consist of just `open` and `close`."""
     open_ended: bool
     """True if values have neither quotes nor an end marker, as in `a=Paris, b=3`."""
 
@@ -127,13 +127,15 @@ class ArgumentsPart:
 
     @property
     def in_code(self) -> bool:
-        """True if arguments have brackets and separators as in code: `f(a=1, b=2)`."""
+        """True if arguments are written with brackets and separators, as in `f(a=1, b=2)`."""
         return bool(self.separator and self.close)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls(nodes.AnswerPart):
-    """A sequence of calls, each between its markers. Calls are parsed leniently, and generated for each of `tools`."""
+    """A sequence of calls, each between its markers. The parser accepts deviations from this syntax. Grammars generate calls of each of the
+    `tools`.
+    """
 
     open: Marker
     close: Marker
@@ -144,7 +146,7 @@ class Calls(nodes.AnswerPart):
     """Markers and slots of one call, without `call_open` and `call_close`."""
     arguments: ArgumentsPart
     envelope: Envelope | None
-    """The positions of the name and the arguments if the call is a JSON object, else None."""
+    """The positions of the name and the arguments in a call that is a JSON object. None for other calls."""
     id_parts: tuple[int, int] | None
     """The range (a, b) for which `function[a:b]` is the id of the call."""
     index_start: int
@@ -154,7 +156,7 @@ class Calls(nodes.AnswerPart):
     commas: bool
     """True if commas are parsed although the format doesn't put any text between calls or arguments."""
     own: bool
-    """True if the format generates this syntax. False if the syntax is only parsed."""
+    """True if the format generates this syntax. If False, calls in this syntax are parsed, but never generated."""
     cleans: bool
     """True if the text of an incomplete call isn't returned as content."""
     ends_turn: bool
@@ -162,13 +164,13 @@ class Calls(nodes.AnswerPart):
     leads: tuple[str, ...]
     """White space before the calls, after content or reasoning, longest first. No entry is a suffix of another."""
     on_lines: bool
-    """True if calls have no marker. A line after content that starts with a tool's name is a call."""
+    """True if calls have no marker. After content, a line that starts with a tool's name is a call."""
     sibling: bool = False
     """True for the syntax of another common format. Calls in this syntax must start a line, end the answer, and match their schemas."""
     forbidden: bool = False
-    """True if calls are forbidden. Empty blocks of special tokens are ignored, and all other calls are text."""
+    """True if calls are forbidden. Empty blocks of calls between special tokens are ignored, and all other calls are text."""
     tools: tuple[Tool, ...] | None = None
-    """The tools that may be called. None if tool names aren't restricted, which grammars can't express."""
+    """The tools that may be called. None if any tool name is allowed, which grammars can't express."""
     maximum: int | None = None
     """The maximum number of calls in a generated answer."""
 
@@ -207,7 +209,7 @@ class Calls(nodes.AnswerPart):
 
     @property
     def with_commas(self) -> Calls:
-        """The calls as they are parsed, which may contain commas that the format doesn't generate."""
+        """These calls with the separators that the parser accepts, including commas that the format doesn't generate."""
         if not self.commas:
             return self
         arguments = replace(self.arguments, separator=self.arguments.separator or _COMMA)
@@ -235,9 +237,11 @@ class Answer:
     written: nodes.Node
     """The parts in the order in which a model generates them."""
     parts: tuple[ReasoningPart | ContentPart | Calls, ...]
-    """The parts to find in free text, in any order. If two parts start with the same marker, the first one is used."""
+    """The parts to find in free text, in any order. If several parts start with the same marker, the first one in this list is used."""
     ends: tuple[Marker, ...]
-    """Markers that end a turn. A marker that consists of words ends the turn only before another end, a header, or the end of the text."""
+    """Markers that end a turn. A marker that consists of words ends the turn only if another end marker, a header, or the end of the text
+    follows.
+    """
     dropped: tuple[Marker, ...]
     """Meaningless special tokens between parts."""
     headers: tuple[Marker, ...]

@@ -1,10 +1,10 @@
 """Parses recorded answers in bulk into columns, for dataframe libraries and data engines.
 
-A `Reader` takes a mapping of columns, and returns it with the columns of the parsed messages. Open `reader` first: it parses a batch row by
-row (`rows`).
+A `Reader` takes a mapping of columns, and returns the same columns together with those of the parsed messages. Start with `reader`, which
+parses batches row by row. `rows` defines a row and its result.
 
-Rules: invalid rows never raise an exception. A row that can't be read gets a status and a reason. The data engine manages files and
-processes.
+Rules: invalid rows never raise an exception. A row that can't be read gets a status and a reason. Files and processes are left to the data
+engine.
 """
 
 from unrender.batch.reader import Reader

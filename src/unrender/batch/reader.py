@@ -1,8 +1,8 @@
 """Parses columns of recorded answers into columns of messages, for any data engine that works in batches.
 
-Strategy: a pickled reader is plain data and includes the derived format, so workers don't analyse templates. Parsing depends only on an
-answer's tools and prefill, and most answers share theirs with others. Each worker creates one parser per combination, and copies it for
-every answer.
+Strategy: a pickled reader is plain data and includes the derived format, so workers don't analyse templates. Parsers depend only on tools
+and prefill, and most answers share these with other answers. Each worker creates one parser for each combination of tools and prefill, and
+copies the parser for every answer.
 
 >>> reader = Reader(ChatTemplate.from_string("{{ messages[-1].content }}"))
 >>> reader({"text": ["Hello"]})["content"]
@@ -27,9 +27,10 @@ from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
 from unrender.types import Request
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would create an encoder for each row.
+# Share one encoder, since `json.dumps` would create an encoder for each row.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _PARSERS = 1_000
-"""Maximum number of cached parsers, one for each combination of tools and prefill."""
+"""Maximum number of cached parsers. There is one for each combination of tools and prefill."""
 _QUESTION = [{"role": "user", "content": "Hello"}]
 """Default conversation for rows without one."""
 
@@ -38,20 +39,20 @@ class Reader:
     """Parses batches of recorded answers: `datasets.map(reader, batched=True)`, Ray Data's `map_batches(reader)`, and others.
 
     `source` is a template, a format, or an argument of `ChatTemplate.from_pretrained`. `tools` are the default tools, for rows without
-    their own. If `tools` is None, any name counts as a tool. `prefill` is the part of the answer that the generation prompt contains, for
-    rows without a prompt. The default is the prefill of the template's generation prompt.
+    their own. If `tools` is None, any name counts as a tool. `prefill` is the start of the answer that is already part of the prompt, e.g.
+    `<think>`. It's used for rows without a prompt. The default is the prefill of the template's generation prompt.
 
     These arguments name the columns to read, if the batch has them:
 
     - `text`: the answer as the model wrote it, with its special tokens. Without it, the last of `messages` is the answer.
     - `prompt`: the rendered prompt, or its end, which shows whether reasoning is open. A list is treated as `messages`.
-    - `messages`: the conversation, as a list or as JSON. It's rendered for each row, which takes longer than parsing.
+    - `messages`: the conversation, as a list or as JSON. The conversation is rendered for each row, which takes longer than parsing.
     - `tools_column`: the row's tools, as a list or as JSON.
     - `finish_reason`: the engine's finish reason.
 
     The returned batch has these additional columns, with names prefixed by `prefix`:
 
-    - `content` and `reasoning`: the texts of the message.
+    - `content` and `reasoning`: the message's content and reasoning, as text.
     - `tool_calls`: the complete calls in OpenAI's format.
     - `status`: a `Status`.
     - `warnings`: the reasons for the status.
@@ -60,7 +61,7 @@ class Reader:
     they don't change between runs.
 
     Raises `RequestError` for malformed `tools`, and `TemplateError` if no template is found. Rows never raise: a row that can't be read has
-    the status "unreadable", and a warning gives the reason. `template_kwargs` are template variables, for rows with messages.
+    the status "unreadable", and a warning gives the reason. `template_kwargs` are template variables for rendering rows that have messages.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
-        self._bare: ChatTemplate | None = None  # Template that is used only for converting tools.
+        self._bare: ChatTemplate | None = None  # A template that is only used to convert tools.
         self._parsers: dict[Any, Parser] = {}
 
     @property
@@ -152,7 +153,7 @@ class Reader:
         return reading_of(parser.message, broken, row.finish_reason)
 
     def _parser(self, row: Row) -> Parser:
-        # Don't generate ids if the format includes ids in calls.
+        # Don't generate ids if the model writes them itself.
         ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
@@ -166,7 +167,7 @@ class Reader:
             request = self._request(self._tools_of(row))
             turn = Turn(prompt=row.prompt or "", request=request, format=self.format, prefill=prefill)
             parser = turn.parser(policy=self._policy)
-            if key[0] is not None:  # Tools that are Python functions have no cache key.
+            if key[0] is not None:  # Parsers aren't cached for tools without a cache key, such as Python functions.
                 if len(self._parsers) == _PARSERS:
                     self._parsers.clear()
                 self._parsers[key] = parser
@@ -195,7 +196,7 @@ class Reader:
         return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compute the format and the prefill before pickling, so that workers don't have to analyse or render.
+        # Compute the format and the prefill before pickling, so that workers don't have to analyse or render a template.
         return {**self.__dict__, "_format": self.format, "_begun": self.prefill, "_bare": None, "_parsers": {}}
 
 
@@ -226,7 +227,7 @@ def _id(text: str, position: int, _name: str) -> str:
 
 
 def _tools_key(tools: Any) -> str | None:
-    """Return a unique cache key for the tools; None if there is none, e.g. for functions."""
+    """Return a cache key that identifies the tools. Returns None if there is no such key, e.g. for Python functions."""
     if tools is None or isinstance(tools, str):
         return tools or ""
     try:

@@ -73,7 +73,7 @@ def _missing(value: Any) -> bool:
 
 
 def _conversation(value: Any) -> list[Any]:
-    """Return messages from a list, an array or JSON text. Removes the empty fields that tables add."""
+    """Return the messages in a list, an array or JSON text, without the empty fields that tables add."""
     if _missing(value):
         return []
     if isinstance(value, str):
@@ -95,12 +95,12 @@ def _conversation(value: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The result for one row."""
+    """The message parsed from one row, with its status."""
 
     message: Message = field(default_factory=Message)
     status: Status = Status.COMPLETE
     warnings: tuple[str, ...] = ()
-    """Reasons for the status. A warning gives the position and the expected and found text. Each failed call has its own warning."""
+    """Reasons for the status. A warning gives a position with the expected and the found text, or names a failed call."""
 
 
 def unreadable(reason: str) -> Reading:

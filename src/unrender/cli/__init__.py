@@ -3,7 +3,7 @@
 `commands` groups all commands, which are defined in `templates`, `format`, `answers`, `batch` and `serving`. `inputs` loads files and
 options. `examining` checks many templates in parallel, `description` describes a format, and `terminal` prints.
 
-Rules: results are printed to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the
+Rules: results are written to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the
 output is malformed, 2 for an invalid command or input, and 3 for an internal error. Only `unrender.cli.terminal` prints.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line. If the extra `cli` is missing, print the version, or exit with a message about the extra."""
+    """Run the command line. Without the extra `cli`, only --version works, and everything else exits with a message about the extra."""
     try:
         import rich  # noqa: F401, PLC0415 - check for the extra
 

@@ -67,9 +67,9 @@ _FIELDS = {
 }
 """Maps the supported fields of an OpenAI request to names in `RequestOptions`."""
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
-"""Roles that are displayed as another role. White space between markers is displayed as a marker."""
+"""Names under which some roles are displayed. White space between markers is displayed as a marker."""
 _PARTS, _MARGIN = 8, 13
-"""Maximum number of parts shown of an answer, and width of the column before their text."""
+"""Maximum number of an answer's parts that are shown, and width of the column before their text."""
 
 
 @click.command(short_help="Show prompt, answer and message.")
@@ -216,7 +216,7 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
 
 
 def chunks(source: BufferedIOBase) -> Iterator[str]:
-    """Return text as its bytes arrive. A character that is split over two chunks is part of the second chunk."""
+    """Yield decoded text as its bytes arrive. A character that is split over two chunks is part of the second chunk."""
     return codecs.iterdecode(iter(lambda: source.read1(MAX_BLOCK), b""), "utf-8", "replace")
 
 
@@ -274,7 +274,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
 
 
 def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
-    """Return the main problem and its fix. If there's no problem, return the result."""
+    """Return the main problem and its fix, or the result of parsing if there's no problem."""
     number, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
     calls = f"{number or 'no'} tool call{'s' * (number != 1)}"
     if explanation.hints:

@@ -69,7 +69,7 @@ def read_chunks(path: str) -> list[str]:
 
 
 def _said(line: str) -> str:
-    """Return the content of a line. In an event stream, the content is the data of the line, if any."""
+    """Return a line without the parts that an event stream adds. For a `data:` line, the data is returned."""
     field, _, value = line.strip().partition(":")
     if field not in _STREAM_FIELDS:
         return line.strip()

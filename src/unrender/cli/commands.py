@@ -21,7 +21,8 @@ from unrender.errors import SchemaWarning
 class CommandGroup(click.Group):
     """A group that lists its commands under headings.
 
-    Commands are imported on use, because each needs different parts of the library. `sections` maps the names of commands to modules.
+    A command's module is imported on use, because each command needs different parts of the library. `sections` maps each heading to its
+    commands and their modules.
     """
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **settings: Any) -> None:
@@ -34,7 +35,7 @@ class CommandGroup(click.Group):
         return [*self._modules]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command with this name, or None."""
+        """Return the command with this name, or None if there is no such command."""
         if cmd_name in self._modules and cmd_name not in self.commands:
             module = importlib.import_module(f"unrender.cli.{self._modules[cmd_name]}")
             self.add_command(with_verbose(getattr(module, f"{cmd_name.replace('-', '_')}_command")))
@@ -57,7 +58,8 @@ class Commands(CommandGroup):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # Progress bars wouldn't be escaped.
+        # Disable progress bars, since their text wouldn't be escaped.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         escape_unencodable()
         with logged(logging.WARNING), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
@@ -76,7 +78,7 @@ class Commands(CommandGroup):
 def _code_of(error: Exception) -> int:
     """Print the error in one line, and return the exit code."""
     code, text = ending(error)
-    with suppress(OSError):  # Standard error may be closed.
+    with suppress(OSError):  # Ignore errors here, because standard error may be closed.
         if isinstance(error, click.UsageError) and error.ctx:
             for line in (*error.ctx.get_usage().splitlines(), f"Try '{error.ctx.command_path} --help' for help.", ""):
                 remark(line)
@@ -96,7 +98,7 @@ _VERBOSE = click.Option(
     callback=_verbose,
     help="Print each decision of the analysis on standard error.",
 )
-"""Option of every command, which is also accepted before the command's name."""
+"""Option that every command accepts, and that may also precede the command's name."""
 
 
 def with_verbose(command: click.Command) -> click.Command:

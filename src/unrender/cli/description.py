@@ -1,6 +1,6 @@
 """Describes a `Format` for people, as sample answers, a summary with one row per topic, or all fields.
 
-Rules: slots are written in «…», because piped output has no colours. If possible, a row of the summary fits on one line.
+Rules: slots are enclosed in «…», because piped output has no colours to mark them. Each row of the summary fits on one line if possible.
 """
 
 from __future__ import annotations

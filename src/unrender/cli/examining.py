@@ -1,7 +1,7 @@
 """Checks many templates, each in a separate process with a time limit.
 
-Rules: an invalid file doesn't stop the other checks. Results are in the order of the names. A single template without a time limit is
-checked in this process, and its errors are raised.
+Rules: the other templates are checked even if one file is invalid. Results are in the order of the names. A single template without a time
+limit is checked in this process, and its errors are raised.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Outcome(Generic[T]):
     name: str
     result: T | None
     failure: str = ""
-    """The reason why there's no result, or "" if there is one."""
+    """The reason why there is no result. Empty if there is a result."""
     seconds: float = 0.0
 
 
@@ -119,7 +119,7 @@ def print_data(outcomes: Sequence[Outcome[T]], data: Callable[[T], Any]) -> None
 
 
 def exit_code(outcomes: Sequence[Outcome[T]], fails: Callable[[T], bool]) -> int:
-    """Return 2 if a template wasn't checked, 1 if a result fails, and 0 otherwise."""
+    """Return the exit code: 2 if a template couldn't be checked, 1 if a check failed, and 0 otherwise."""
     results = [it.result for it in outcomes if it.result is not None]
     return UNUSABLE if len(results) < len(outcomes) else int(any(map(fails, results)))
 
@@ -128,11 +128,13 @@ class _Worker(Generic[T]):
     """A process that checks one template after another."""
 
     def __init__(self, ask: Callable[[str], T]) -> None:
-        context = multiprocessing.get_context("spawn")  # A forked process would inherit locks held by other threads.
+        # Don't fork, because a forked process would inherit locks held by other threads.
+        context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, ask), daemon=True)
         self._process.start()
-        theirs.close()  # Close our copy of the pipe's end. Otherwise, reading from the pipe would block forever after the process dies.
+        # Close our copy of the worker's end of the pipe. Otherwise, reading from the pipe would block forever after the worker dies.
+        theirs.close()
         self._started = False
 
     @property
@@ -141,8 +143,8 @@ class _Worker(Generic[T]):
 
     def outcome(self, name: str, timeout: float) -> Outcome[T]:
         """Return the outcome for a template. If the check takes more than `timeout` seconds, the process is stopped."""
-        if not self._started:  # The start may take seconds and shouldn't count towards the time limit.
-            with suppress(EOFError):  # The process may already have died. This is reported below.
+        if not self._started:  # Starting the process may take seconds, which shouldn't count towards the time limit.
+            with suppress(EOFError):  # If the process has already died, this is reported below.
                 self._started = self._connection.recv()
         started, result, failure = time.monotonic(), None, f"took longer than {timeout:g} s"
         try:
@@ -159,7 +161,7 @@ class _Worker(Generic[T]):
 
 
 def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
-    """Process names and send the results or errors, until the connection is closed."""
+    """Check each template whose name is received, and send back its result or error, until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # End without a traceback. The main process reports the interrupt.
     warnings.showwarning = remark_warning
     logging.getLogger().addHandler(LogHandler(logging.WARNING))

@@ -214,7 +214,7 @@ def export_command(
     loaded = load(template, name=template_name)
     if declared is None:
         exported = loaded.response_template(target=field_names)
-    else:  # The file may be a tokenizer's configuration that contains the response template.
+    else:  # The response template may be stored in a tokenizer's configuration file.
         exported = read_response_template(declared.get(_KEY, declared) if isinstance(declared, dict) else declared)
     checked = checks or declared is not None
     held = not checked or _check(loaded, exported, template, as_json=as_json)

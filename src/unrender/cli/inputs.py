@@ -26,9 +26,9 @@ _CHOICES = ("auto", "none", "required")
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 _READ = "unrender.read"
-"""Key of the context's flag for standard input."""
+"""Key in click's context for a flag that is set when standard input has been read."""
 _NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"documents", "template_kwargs"}
-"""Arguments of `prepare` that have their own options."""
+"""Arguments of `prepare` that can't be set as template variables, because they have their own options."""
 
 
 class BadInput(click.ClickException):
@@ -38,12 +38,12 @@ class BadInput(click.ClickException):
 
 
 def json_of(path: str) -> Any:
-    """Return the value in a JSON file, or in standard input for `-`. Raises `BadInput` with the path if it isn't JSON."""
+    """Return the value in a JSON file, or in standard input for `-`. Raises `BadInput` with the path if the file isn't JSON."""
     return parse_json(_bytes_of(path), path)
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Return the value of a JSON text. Raises `BadInput` with `where` if it isn't JSON."""
+    """Return the value of a JSON text. Raises `BadInput` with `where` if the text isn't JSON."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -53,7 +53,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises `BadInput` if it can't be read.
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` if the file can't be read.
 
     Bytes that aren't valid UTF-8 become U+FFFD, because models may generate such bytes.
     """
@@ -61,7 +61,7 @@ def read_text(path: str) -> str:
 
 
 def read_source(path: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises `BadInput` if it can't be read or isn't UTF-8."""
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` if the file can't be read or isn't UTF-8."""
     try:
         return _bytes_of(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -73,12 +73,12 @@ def _bytes_of(path: str) -> bytes:
         return standard_input() if path == STANDARD_STREAM else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    except ValueError as error:  # Raised if the path contains a null character.
+    except ValueError as error:  # A ValueError means that the path contains a null character.
         raise BadInput(f"{path}: {error}") from error
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a complete file, or print the text for `-`. Raises `BadInput` with the path if it can't be written."""
+    """Write a complete file, or print the text for `-`. Raises `BadInput` with the path if the file can't be written."""
     if path == STANDARD_STREAM:
         print_document(text.removesuffix("\n"))
         return
@@ -104,7 +104,7 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
             raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
         return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))
     except UnrenderError as error:
-        # Add the source if the error lacks it. Errors in a folder contain the path of the file inside it.
+        # Name the source if the error doesn't. For a folder, the error already names the file inside.
         named = source in str(error)
         raise BadInput(str(error) if named else f"{source}: {error}") from error
 
@@ -127,7 +127,7 @@ class InputPath(click.Path):
     """A file or folder to read."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Fails if it's standard input for a second time."""
+        """Return the path. Fails if standard input is given a second time."""
         path = super().convert(value, param, ctx)
         if ctx is not None and path == STANDARD_STREAM:
             if ctx.meta.get(_READ):
@@ -137,7 +137,7 @@ class InputPath(click.Path):
 
 
 def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
-    """Return the contents of an option's JSON file, or None if no file is given. Raises a usage error if the file isn't valid JSON."""
+    """Return the value in an option's JSON file, or None if the option isn't given. Raises a usage error if the file isn't valid JSON."""
     if path is None:
         return None
     try:
@@ -178,7 +178,7 @@ class RequestOptions:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> ChatTemplate:
-        """Return the template. Raises `BadInput` with the source if it can't be loaded."""
+        """Return the template. Raises `BadInput` with the source if the template can't be loaded."""
         return load(self.source, name=self.template_name)
 
     @property

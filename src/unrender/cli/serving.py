@@ -26,11 +26,11 @@ _NAMING = {
     "url": "URL",
     "engine_model": "--engine-model",
 }
-"""Options that name an engine, by parameter. The first two options can't be combined with any other."""
+"""Options that select an engine, by parameter name. Each of the first two excludes all others."""
 _SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
 _KEY = "UNRENDER_ENGINE_KEY"
 _RATE = 50.0
-"""Tokens per second of the sampler, similar to a real model."""
+"""Tokens per second that the sampler generates, about as many as a real model."""
 
 
 @click.command(short_help="Serve a model over HTTP.")
@@ -143,14 +143,14 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options for the example model. If it can't run, print the reason and return options for the sampler."""
+    """Return options for the example model. If that model can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
     from unrender.gateway.example import example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
     try:
-        llama_cpp()  # Check this before the download.
+        llama_cpp()  # Fail before the download if llama.cpp is missing.
         return {**own, "path": str(example_model())}
     except Failure as failure:
         remark(failure.message)
@@ -194,7 +194,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
 
 
 def _listening(config: Config, host: str, port: int) -> socket.socket:
-    """Return the listening socket. Prints the address, and a remark for models that are sampled."""
+    """Return the listening socket. Prints the server's address, and a remark if answers come from the sampler instead of a model."""
     from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listener  # noqa: PLC0415

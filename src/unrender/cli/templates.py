@@ -60,7 +60,7 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _LABEL = 12
-"""Width of labels, used to align rows that are printed separately."""
+"""Minimum width of labels, which aligns rows that are printed separately."""
 _REASONS = 3
 """Maximum number of reasons listed for skipped checks."""
 _DIFF_STYLES = {"-": RED, "+": GREEN}
@@ -101,7 +101,7 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
 
 
 def _continuation_data(found: Continuation) -> dict[str, Any]:
-    """Return the properties of next turns as plain JSON data."""
+    """Return what is known about the template's next turns, as plain JSON data."""
     data = {item.name: getattr(found, item.name) for item in fields(found)}
     plain = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in data.items()}
     witness = found.witness and {name: getattr(found.witness, name) for name in ("why", "what", "before", "after")}
@@ -229,7 +229,7 @@ def _skipped_rows(report: Report) -> Iterator[Row]:
 
 
 def _history_summary(report: Report) -> Row:
-    """Return a row with the number of follow-up prompts that keep the previous text."""
+    """Return a row with the number of follow-up prompts that start with the previous prompt and answer."""
     kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
     changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
     return "history   ", "every follow-up keeps the last answer" if all(kept) else changed

@@ -1,7 +1,7 @@
 """Prints all output of the command line. No other module of the command line writes to standard output or standard error.
 
 Rules: text is escaped here (see `unrender.printable`). Styles are added after escaping, and only for terminals that support them. Output
-for programs isn't changed, except that JSON is escaped without changing its meaning.
+for programs is printed unchanged, except that some characters in JSON are escaped, which doesn't change its meaning.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Styled = Sequence[Piece]
 
 NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW = "", "bold", "dim", "red", "green", "yellow"
 MAGENTA, CYAN, BOLD_CYAN = "magenta", "cyan", "bold cyan"
-"""Style names of rich."""
+"""Names of styles, as rich spells them."""
 ROLES: Mapping[str, str] = {
     "reasoning": MAGENTA,
     "content": GREEN,
@@ -80,7 +80,7 @@ UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 _DEFECT = "this is a bug in unrender; please report it with the command and its input"
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
-"""Half of the maximum number of rows printed of a list, and the maximum number of characters printed of a value."""
+"""Number of rows printed at each end of a long list, and maximum number of characters printed of a value."""
 _WORDS = 32
 """Minimum width of a table's last column. If a terminal is narrower, the column's text is printed below the row."""
 _WIDEST = 40
@@ -91,12 +91,12 @@ NARROWEST = 20
 
 
 def width() -> int:
-    """Return the width from the environment variable COLUMNS, or else the terminal's width. If neither is known, return 80."""
+    """Return the value of the environment variable COLUMNS, or else the terminal's width. Returns 80 if both are unknown."""
     return _console().width
 
 
 def print_line(*pieces: str | Piece, columns: int | None = None) -> None:
-    """Print pieces of text as one line, wrapped at `columns`, if any. Line breaks within a piece are escaped."""
+    """Print pieces of text as one line, which is wrapped if `columns` is given. Line breaks within a piece are escaped."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
     _print(_text([(printable_line(text), style) for text, style in parts]), columns)
 
@@ -107,7 +107,7 @@ def print_sentence(*pieces: str | Piece) -> None:
 
 
 def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
-    """Return about `room` characters of a text around the position `at`, in one line, and the column of that position.
+    """Return an excerpt of about `room` characters around the position `at`, on one line, and the column of that position in the excerpt.
 
     >>> excerpt("One moment.\\n<call>", 12, 80)
     ('One moment.↵<call>', 12)
@@ -192,7 +192,7 @@ def print_document(text: str) -> None:
 
 
 def escape_unencodable() -> None:
-    """Escape characters that standard output's encoding doesn't have."""
+    """Escape characters that standard output's encoding can't represent."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -325,7 +325,7 @@ def _word(text: str) -> str:
 def ending(error: Exception) -> tuple[int, str]:
     """Return the exit code and an unescaped message for an exception."""
     match error:
-        case click.ClickException():  # Click lists the choices of an option on separate lines.
+        case click.ClickException():  # Join the message's lines, because click lists the choices of an option on separate lines.
             return UNUSABLE, " ".join(filter(None, map(str.strip, error.format_message().split("\n"))))
         case UnrenderError():
             return UNUSABLE, str(error)

@@ -1,11 +1,11 @@
 """Convert a conversation, including its media, to the message dicts that a template expects.
 
 Rules:
-- Information is kept where possible. Reasoning goes into the field that the template reads. An unsupported system message
+- As little information as possible is lost. Reasoning goes into the field that the template reads. An unsupported system message
   is merged into the next user message. An unsupported tool result becomes a user message.
 - Media may use OpenAI's part types (`image_url`, `input_audio`, `file`) or those of transformers (`image`, `audio`, `video`).
   To find out which types a template supports, a part is rendered between two words. An unsupported part is an error.
-- Unknown fields and parts are passed through unchanged. Messages are dicts only in the result of `shaped`.
+- Unknown fields and parts are passed through unchanged. Only `shaped` returns messages as dicts; all other functions use `Said` objects.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _SYSTEM = ("system", "developer")
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
     """Convert `messages` from OpenAI's format to the form that the template needs.
 
-    Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and roles. The input isn't
-    modified.
+    Adapts the form of arguments (mapping or JSON text) and of content (null, text or parts), the place of reasoning, ids and roles. The
+    input isn't modified.
     """
     return shaped(conversation_of(messages), capabilities)
 
@@ -169,7 +169,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
         case ReasoningPlace.FIELD:
             return replace(said, rest={**said.rest, name: reasoning})
         case ReasoningPlace.PART:
-            # Some templates read `part.thinking`, others read `part.text` for every type of part.
+            # Set both fields, because some templates read `part.thinking`, and others read `part.text` for every type of part.
             part = {"type": name, name: reasoning, "text": reasoning}
             return replace(said, content=[part, *(content_parts(content) if content else [])])
         case ReasoningPlace.BLOCK:
@@ -178,7 +178,7 @@ def _with_reasoning(said: Said, capabilities: Capabilities) -> Said:
 
 
 def _alike(conversation: Conversation) -> Conversation:
-    """Convert the content of all answers to blocks if any answer has blocks, since templates reject a mixture."""
+    """Convert the content of all answers to blocks if any answer has blocks, since templates reject mixed content."""
     if not any(isinstance(one.content, Mapping) for one in conversation):
         return conversation
     return tuple(
@@ -217,7 +217,7 @@ def said_by_user(conversation: Iterable[Said]) -> Conversation:
 
 
 def _together(contents: Sequence[Any]) -> Any:
-    """Join the contents into one string, or into a list of parts if there are media."""
+    """Join the contents of several messages into one string, or into a list of parts if the contents include media."""
     if all(map(_is_text, (part for content in contents for part in content_parts(content)))):
         return "\n\n".join(map(_text, contents))
     parts: list[Any] = []
@@ -230,7 +230,8 @@ def _with_content(said: Said, capabilities: Capabilities) -> Said:
     content = said.content
     if isinstance(content, str) and capabilities.requires_typed_content:
         return replace(said, content=content_parts(content))
-    # Some templates accept a list of parts in user messages, for images, but drop such a list in answers.
+    # In answers, keep a list of parts only if the template requires it. Some templates accept such a list only in user messages, for
+    # images.
     answer = said.role == "assistant"
     kept = capabilities.requires_typed_content if answer else capabilities.supports_typed_content
     return said if kept else as_text(said)
@@ -277,7 +278,7 @@ class Media:
 def shown_media(
     conversation: Conversation, template: Template, capabilities: Capabilities
 ) -> tuple[Conversation, tuple[Media, ...]]:
-    """Return the conversation with media in a form that the template supports, and a list of the media.
+    """Return the conversation with its media in a form that the template supports, and all media in order.
 
     Raises `RequestError`, with the path, for a part that the template doesn't support in any form.
     """
@@ -312,30 +313,30 @@ def _kind(part: Any) -> str:
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
     """Return the URL of a media part, or the part's data."""
-    # The URL may be nested, as in `{'url': 'https://…'}`.
+    # Unwrap a nested URL, as in `{'url': 'https://…'}`.
     value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value
 
 
 def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
-    # Set the fields of both forms, `image_url` and `image`, since templates may read either one.
+    # Set both fields, e.g. `image_url` and `image`, since a template may read either of them.
     return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
 
 
 @kept(500)
 def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
-    """Return the part types of this kind that the template supports."""
+    """Return the part types that the template supports for this kind of media."""
     parts = [_part(form.format(kind), kind, "https://x/y") for form in MEDIA_FORMS]
     unseen = (None, _between(template, capabilities, []))
     return tuple(part["type"] for part in parts if _between(template, capabilities, [part]) not in unseen)
 
 
 def _between(template: Template, capabilities: Capabilities, parts: list[Any]) -> str | None:
-    """Render `parts` between two words. Return None if rendering fails, or if the template prints the repr of the list."""
+    """Return the rendering of `parts` between two words. Returns None if rendering fails, or if the template prints the list's repr."""
     content = [{"type": "text", "text": _BEFORE}, *parts, {"type": "text", "text": _AFTER}]
     context = shape_context(None, capabilities)
     rendering = template.render([{"role": "user", "content": content}], add_generation_prompt=True, **context)
     text = rendering.text
-    # A template that expects a string prints the repr of the list.
+    # A template that expects a string would print the list's repr, which contains the quoted key `type`.
     whole = _BEFORE in text and _AFTER in text and "'type'" not in text and '"type"' not in text
     return text if rendering.error is None and whole else None

@@ -1,4 +1,4 @@
-"""Capabilities of a template. Analysis determines them with probes, and rendering depends on them."""
+"""Defines the capabilities of a template, which analysis determines with probes, and on which rendering depends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Refusal:
     concessions: tuple[str, ...] = ()
     """The `words` of the concessions that make the template accept the conversation. Empty if no concession helps."""
     thinking: bool | None = None
-    """True if the refusal applies only when thinking is on, False if only when it is off, None if always."""
+    """True if the refusal applies only when thinking is on, False if only when thinking is off, None if it always applies."""
     tools: bool | None = None
     """True if the refusal applies only to requests with tools, False if only to requests without tools, None if to all."""
 
@@ -97,13 +97,13 @@ class Capabilities:
     """Other variables that the template requires, such as `datetime`, with placeholder values for probes."""
 
     asks_after_results: bool = True
-    """True if the template adds a generation prompt after a tool result."""
+    """True if the template writes a generation prompt after tool results."""
     requires_descriptions: bool = False
     """True if each tool and each of its parameters must have a description."""
     requires_single_types: bool = False
     """True if each parameter must have exactly one type."""
     refuses: tuple[Refusal, ...] = ()
-    """Features of conversations that the template rejects or renders only in part."""
+    """The features of conversations that the template rejects or renders only in part."""
 
     @property
     def thinking_switch(self) -> str:
@@ -116,8 +116,8 @@ def shape_context(
 ) -> dict[str, Any]:
     """Return the variables for rendering a probe: the tools, the thinking switch, and other variables that the template requires.
 
-    The variables have the template's own names. If `thinking` is None, the switch isn't set. Don't use the result for prompts, since
-    `required_context` contains only placeholders.
+    The variables have the template's own names. If `thinking` is None, the variables that turn thinking on or off aren't set. Don't use the
+    result for prompts, since `required_context` contains only placeholders.
     """
     context: dict[str, Any] = dict(capabilities.required_context)
     if thinking is not None:

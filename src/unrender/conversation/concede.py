@@ -1,13 +1,13 @@
 """Rearrange conversations that a template would reject or render only in part.
 
 Input: a conversation, the plan for its tools, and concessions. Output: the conversation for `adapt`, including a description of the tools.
-Calls and results are converted to text if the template doesn't support them.
+If the template doesn't support calls or results, they are written as text.
 
 Rules:
 - Calls are written in the exact format of new answers, so the history is an example for the model.
 - Results become user messages. Consecutive user messages are merged, since many templates require alternating roles.
 - A concession changes the form of a message, not its meaning. A concession is made only if the template is known to reject the
-  conversation, or has just rejected it. Otherwise the template's own form is best, since the model was trained on it.
+  conversation, or has just rejected it. Otherwise the template's own form is kept, since the model was trained on it.
 - Smaller concessions are tried first.
 """
 
@@ -62,7 +62,7 @@ def told(conversation: Conversation, plan: Plan, words: Collection[str]) -> Conv
 
 
 def knows_developer(words: Iterable[str]) -> bool:
-    """Return whether the template's string constants contain the developer role."""
+    """Return whether one of `words`, a template's string constants, contains the developer role."""
     return any(_DEVELOPER in text for text in words)
 
 
@@ -73,7 +73,8 @@ def conceded(
     injection: ToolPrompt | None,
     words: str,
 ) -> Conversation:
-    """Return the conversation with all concessions applied. `words` are appended to the last question, and the tool prompt is added.
+    """Return the conversation with all concessions applied. `words` are appended to the last question, and the tool prompt is added to the
+    system message.
 
     If the system message already contains the tool prompt, the prompt isn't added again.
     """
@@ -97,7 +98,7 @@ def _renamed(conversation: Conversation, role: str, other: str) -> Conversation:
 
 
 def _joined(first: Any, second: Any, *, between: str = "\n") -> Any:
-    """Join two contents: into text if both are text, else into parts."""
+    """Join the contents of two messages into text if both are text, otherwise into a list of parts."""
     if isinstance(first, str | None) and isinstance(second, str | None):
         return between.join(text for text in (first, second) if text)
     return [part for content in (first, between, second) if content for part in content_parts(content)]
@@ -199,12 +200,12 @@ def _developed(conversation: Conversation, _: Format) -> Conversation:
 def _begun_by_system(conversation: Conversation, _: Format) -> Conversation:
     """Turn system messages into user messages, except those at the start."""
     begun = next((i for i, said in enumerate(conversation) if said.role != "system"), len(conversation))
-    # Merge answers that become adjacent: in `answer, system, answer, user`, the system message moves into the last one.
+    # Merge answers that become adjacent: in `answer, system, answer, user`, the system message moves into the last message.
     return joined_messages((*conversation[:begun], *said_by_user(conversation[begun:])), _TALKING)
 
 
 def _asked(conversation: Conversation, _: Format) -> Conversation:
-    """Insert an empty question before a leading answer and after a trailing one."""
+    """Insert an empty question before an answer that starts the conversation, and after an answer that ends it."""
     system, rest = split_system(conversation)
     answers = [said.role == "assistant" for said in rest] or [True, False]
     asked = (Said(role="user", content=""),)
@@ -267,7 +268,7 @@ def _with_calls_as_text(said: Said, format: Format, before: int) -> Said:
         (call.name, values_of(call.arguments), str(call.id or f"call_{at}"))
         for at, call in enumerate(said.calls, start=before)
     ]
-    # Ids such as `functions.f:3` number the calls of the entire conversation. Other formats restart the numbers in each answer.
+    # Ids such as `functions.f:3` number the calls of the entire conversation. Other formats number the calls of each answer anew.
     first = before if format.tools.id_parts else 0
     joint = format.turn.content_to_tools if said.content else format.turn.start_to_tools
     text = joint + encode_calls(own_calls(format), calls, first=first)

@@ -8,7 +8,7 @@ Rules:
   would drop them or print their repr. Parts of a type that the template itself supports are left unchanged.
 - A tool result that is neither text nor a list of parts is converted to JSON, so that all templates print the same text.
 - The arguments of earlier calls are never rejected, because a model wrote them. Templates that accept text get the text unchanged.
-  Other templates get the complete members, and the remaining text as an additional member.
+  Other templates get the complete members of the JSON object, and the remaining text as one more member.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
 def read_messages(
     messages: Any, *, reads: Collection[str] = (), keys: Collection[str] = (), as_text: bool = True
 ) -> tuple[Conversation, tuple[str, ...]]:
-    """Return the conversation, and notes on each part that is ignored or changed.
+    """Return the conversation, and a note for each part that is ignored or changed.
 
-    `reads` are the roles and part types that the template supports, and `keys` are keys of objects. If `as_text` is True, arguments that
-    are invalid JSON stay text. A message with several tool results is split into several messages. Raises `RequestError` with the path of
-    the message and field.
+    `reads` are the roles and part types that the template supports, and `keys` are the keys that it reads from objects. If `as_text` is
+    True, arguments that are invalid JSON stay text. A message with several tool results is split into several messages. Raises
+    `RequestError` with the path of the message and field.
     """
     if not checked_list(messages, "messages"):
         raise RequestError("messages: expected at least one message, found none")
@@ -121,7 +121,7 @@ def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Co
 def split_continued(
     conversation: Conversation, continued: Continued | Literal[False] | None
 ) -> tuple[Conversation, Said | None]:
-    """Split off the last message if the model has to continue it. Otherwise, the second value is None.
+    """Split off the last message if the model has to continue it. Returns None instead of this message if `continued` isn't set.
 
     Raises `RequestError`, with the message's path, if the message can't be continued.
     """
@@ -158,7 +158,7 @@ class _Reader:
             raise RequestError(f"{place}: expected text or a list of parts, found an object: {content!r:.60}")
         elif not isinstance(content, str | Mapping | list | None):
             raise RequestError(f"{place}: expected text or a list of parts, found {type(content).__name__}")
-        # Only assistant messages may omit the content.
+        # Reject missing content, which is allowed only in assistant messages.
         elif content is None and role != "assistant":
             raise RequestError(f"{place}: expected text or a list of parts, found nothing")
         for part, at in placed:
@@ -295,7 +295,7 @@ def _calls_of(message: _Part) -> tuple[SaidCall, ...]:
 
 
 def _call_of(call: _Part) -> SaidCall:
-    # `name` and `arguments` may also be at the top level of the call.
+    # Accept a `name` and `arguments` at the top level of the call, too.
     found = call.get("function", call)
     function: _Part = found if isinstance(found, Mapping) else {}
     rest = {key: call[key] for key in call if key not in ("id", "function", *_FUNCTION, *_OF_THE_STREAM)}
@@ -311,7 +311,7 @@ def _check_texts(item: _Part, names: Sequence[str], *, where: str) -> None:
 
 
 def _other_form(message: Any) -> str:
-    """Return a hint for messages with `type` instead of `role`, such as LangChain's. For other messages, the hint is empty."""
+    """Return a hint for messages with `type` instead of `role`, such as LangChain's. Returns "" for other messages."""
     kind, role = (
         message.get(n) if isinstance(message, Mapping) else getattr(message, n, None) for n in ("type", "role")
     )
@@ -374,7 +374,7 @@ def _shown(part: _Part, where: str) -> _Part:
 
 
 def _whole(parts: Sequence[_Part]) -> Any:
-    """Join the parts into one string if all of them are text, else return the list."""
+    """Return the parts joined into one string if all of them are text, otherwise as a list."""
     return "".join(part["text"] for part in parts) if all(part["type"] == "text" for part in parts) else [*parts]
 
 
@@ -393,7 +393,7 @@ def _used(part: _Part, where: str) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         raise RequestError(f"{where}.name: expected a non-empty string, found {name!r:.60}")
     arguments = {} if given is None else given
-    # If `input` is a string, it is the raw text of a broken call.
+    # Keep a string unchanged, because it is the raw text of a broken call.
     text = arguments if isinstance(arguments, str) else result_content(arguments, f"{where}.input")
     named = {} if id is None else {"id": id}
     return {**named, "type": "function", "function": {"name": name, "arguments": text}}
@@ -439,7 +439,7 @@ _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
 _ENDED = ('"', "{", "[", "t", "f", "n")
-"""First characters of values with their own delimiters. Numbers have none: `3` is a prefix of `34`."""
+"""First characters of JSON values whose end is certain. The end of a number isn't: `3` is a prefix of `34`."""
 
 
 def arguments_text(arguments: Any) -> str:
@@ -454,7 +454,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in `text`. None if `text` isn't a JSON object or is nested too deeply to be rendered."""
+    """Return the JSON object in `text`. Returns None for other text, and for objects that are nested too deeply to be rendered."""
     try:
         value = json.loads(text)
         check_values(value, where="arguments")
@@ -501,7 +501,7 @@ def _certain_members(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _member(text: str, at: int) -> tuple[str, Any, int] | None:
-    """Return the name, the value and the end of the member at `at`, or None if the value may be incomplete."""
+    """Return the name, the value and the end of the member at position `at`. Returns None if the member may be incomplete."""
     try:
         name, at = _DECODER.raw_decode(text, at)
         colon = _COLON.match(text, at)

@@ -2,11 +2,12 @@
 
 Input: a template's format and capabilities, and the tools of a request. Output: a plan, and a description of the tools.
 
-This module decides which steps replace the template's own, and which call syntax is used. A template with its own call syntax keeps that
-syntax, even if the tools have to be described in the system message. A declared syntax is used if the template has none, or if the caller
-selects one. `wording` describes tools and syntax. `concede` inserts the description, earlier calls and results into the conversation.
+This module decides which parts of tool use are written as text instead of by the template, and in which call syntax. A template with its
+own call syntax keeps that syntax, even if the tools have to be described in the system message. A declared syntax is used if the template
+has none, or if the caller selects one. `wording` describes tools and syntax. `concede` inserts the description, earlier calls and results
+into the conversation.
 
-Rule: Only features that the template doesn't support are replaced.
+Rule: Steps replace only what the template doesn't support.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["DEFAULT_FORMAT", "Plan", "ToolPrompt", "call_form", "plan_tools"]
 AUTO = "auto"
 NONE = "none"
 DEFAULT_FORMAT = "tool-call-json"
-"""Default call syntax for templates that don't have their own."""
+"""Name of the declared format whose call syntax is used for templates that have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class ToolPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps that replace a template's missing support for tools."""
+    """Steps that make up for a template's missing support for tools."""
 
     format: Format
     """Format of answers to requests with tools."""
@@ -73,10 +74,10 @@ class Plan:
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
-    """Return the plan for a template with this format and these capabilities.
+    """Return the plan for a template with the given format and capabilities.
 
-    `source` is the template's source. `tool_format` is the name of a declared format, "auto", or "none". With "none", no steps are
-    replaced. A named format is used even if the template has its own call syntax. Raises `RequestError` for an unknown name.
+    `source` is the template's source. `tool_format` is the name of a declared format, "auto", or "none". With "none", the plan is empty. A
+    named format is used even if the template has its own call syntax. Raises `RequestError` for an unknown name.
     """
     if tool_format == NONE:
         return Plan(format=format)
@@ -86,7 +87,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
     own = format.tools.mode is not ToolMode.NONE
     if not own and not capabilities.supports_tools:
         return _with_declared(format, DEFAULT_FORMAT, source)
-    # The template mentions the call syntax but drops earlier calls, so write them as text.
+    # If the template mentions the call syntax but drops earlier calls, write those calls as text.
     unwritten = own and not capabilities.supports_tool_calls
     return Plan(
         format=format,

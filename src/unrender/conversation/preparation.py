@@ -1,7 +1,7 @@
 """Prepare a turn: parse a conversation and a request, and render the prompt.
 
-Results that depend only on the template are cached for all equal templates. Results that depend on the tools are cached for all requests
-with the same tools.
+Whatever depends only on the template is cached for all equal templates. Whatever depends on the tools is cached for all requests with the
+same tools.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def prepare_turn(
 ) -> Turn:
     """Render a conversation and return the turn for its next answer.
 
-    Implements `ChatTemplate.prepare` for arguments that were already parsed. A handwritten `grammar`, if given, constrains and parses the
+    Implements `ChatTemplate.prepare`, with arguments that are already parsed. A handwritten `grammar`, if given, constrains and parses the
     answer.
     """
     # Steps: parse the messages, convert media, render the prompt with the tools, and find the prefill.
@@ -77,7 +77,7 @@ def prepare_turn(
 
 
 def read_tool_format(tool_format: Any, request: Request, grammar: Grammar | None) -> str:
-    """Return the call syntax in which tools are described. A handwritten `grammar` overrides `tool_format`.
+    """Return the name of the call syntax in which tools are described. With a handwritten `grammar`, tools are never described.
 
     Raises `RequestError` if `tool_format` isn't a string, or if `check_request` rejects the request.
     """
@@ -151,6 +151,8 @@ def ended(format: Format, eos_token: str) -> Format:
 
 @kept(2_000)
 def with_tokens_of(format: Format, made: Identity) -> Format:
-    """Return the format with additional special tokens: those of a handwritten grammar, and the format's turn ends."""
+    """Return the format with additional preserved tokens: the special tokens in a handwritten grammar and in the format's end-of-turn
+    markers.
+    """
     texts = (*literals_of(made.grammar), *ends_of(format.turn))
     return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))

@@ -1,11 +1,10 @@
 """Find calls that a server left in the text of a message, for callers without the template and the raw output.
 
-Input: a message and the offered tools. Output: the message with its calls. The calls are parsed with the only format that fits. Candidates
+Input: a message and the offered tools. Output: the message with its calls. The calls are parsed in the only format that fits. Candidates
 are the declared formats, and the syntaxes in `formats/markers/calls.json`.
 
 Rules: Each call must use an offered tool, and its arguments must match the schema. Calls must start on a new line or with a special token,
-and nothing may follow them. If two formats find different calls, one of them must find all calls of the other. Otherwise, no calls are
-returned.
+and nothing may follow them. If several formats find calls, one of them must find the calls of all others. Otherwise, no calls are returned.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from unrender.parser.streaming import Parser
 
 _FENCE = "```"
 _ESCAPED = re.compile(r"&lt;/[\w.:-]+&gt;\s*$")
-"""Closing tag with escaped brackets at the end of a value."""
+"""Matches a closing tag with escaped brackets at the end of a value."""
 _TOKEN = re.compile(r"\s*(<[|｜]|\[[A-Z_]{4,}\])")
-"""The start of a special token."""
+"""Matches the start of a special token."""
 _POLICY = Policy(failed_calls="content")
 
 
@@ -42,9 +41,9 @@ class _Reading:
 
 
 def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
-    r"""Return the format of the tool calls in a text, or None if there isn't exactly one.
+    r"""Return the format of the tool calls in a text. Returns None if the text contains no calls, or if their format is ambiguous.
 
-    Tries the declared formats and those in `formats/markers/calls.json`. `tools` has the same form as in `ChatTemplate.prepare`. Raises
+    The declared formats and those in `formats/markers/calls.json` are tried. `tools` has the same form as in `ChatTemplate.prepare`. Raises
     `RequestError` for malformed tools.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
@@ -93,7 +92,7 @@ def _call(name: str, arguments: Any, id: str) -> ToolCall:
 
 
 def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
-    """Return the reading that includes the calls of all other readings, or None if there is none."""
+    """Return the reading of `text` that includes the calls of all other readings, or None if there is no such reading."""
     if len(text) > MAX_SLOW_TEXT or not any(tool.name in text for tool in tools):
         return None
     found = list(_readings(text, tools))
@@ -106,7 +105,7 @@ def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
 
 
 def _readings(text: str, tools: tuple[Tool, ...]) -> Iterator[_Reading]:
-    """Yield a reading for each format that finds calls in `text`, if all calls are complete and in a valid position."""
+    """Yield a reading for each format that finds calls in `text`, provided that all these calls are complete and in a valid position."""
     for declared in (*known_calls(), *declared_formats()):
         parser = Parser(declared.format, Request(tools=tools), policy=_POLICY)
         parser.feed(text)
@@ -123,7 +122,7 @@ def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[To
         return False
     said = (message.content, message.reasoning, *(call.arguments_json for call in message.tool_calls))
     quoted = text.count(_FENCE) > sum(part.count(_FENCE) for part in said) and _FENCE not in declared.format.to_json()
-    # Reject calls with an escaped closing marker, as in `<p>Paris&lt;/p&gt;`: it's probably meant as the end of the value.
+    # Reject calls with an escaped closing marker, as in `<p>Paris&lt;/p&gt;`: the escaped marker is probably meant to end the value.
     escaped = any(_ESCAPED.search(str(value)) for call in message.tool_calls for value in call.arguments.values())
     content = message.content.strip()
     rest = text[text.find(content) + len(content) :]

@@ -4,9 +4,9 @@ Tools may be in the format of OpenAI (wrapped, bare, or flat as in Responses), o
 They may also be pydantic models, functions with type hints and a docstring, and SDK objects in any of these formats.
 
 Rules:
-- Tools are never modified in place. A tool that is already a plain mapping is returned unchanged.
-- Servers receive the same tools with every request, so requests with equal tools share one `Offer`. An offer is a copy and doesn't
-  change when the caller's data changes.
+- Tools are never modified in place. A tool that is already in OpenAI's wrapped format is returned unchanged.
+- Servers receive the same tools with every request, so requests with equal tools share one `Offer`. An offer holds a
+  copy of the tools, so later changes to the caller's data don't affect it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]] | None:
     """Convert tools to OpenAI's wrapped format. Returns None if `tools` is None.
 
-    If `repeats` is True, duplicates of a tool are allowed and removed. This is used for prompts that were rendered elsewhere. Raises
-    `RequestError`, with the path, for a value that isn't a tool, for a repeated name, and for more than `MAX_TOOLS` tools.
+    If `repeats` is True, which is used for prompts rendered elsewhere, duplicates of a tool are allowed and removed. Raises `RequestError`,
+    with the path, for a value that isn't a tool, for a repeated name, and for more than `MAX_TOOLS` tools.
     """
     if tools is None:
         return None
@@ -82,7 +82,7 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
         raise RequestError(f"{where}: expected {expected}, found {type(tool).__name__}")
-    # The wrapped format may omit the type.
+    # Don't check the type, which may be missing in the wrapped format.
     if "function" in data:
         checked_object(data["function"], f"{where}.function")
         return data
@@ -213,11 +213,11 @@ class Offer:
     key: bytes = b""
     """Cache key that identifies the tools. Empty if the tools can't be serialized."""
     weight: int = 0
-    """Half of the offer's size in bytes. The cache counts each offer twice, once for each of its two keys."""
+    """Half of the offer's size in bytes, because the cache stores each offer under two keys and counts this weight for both."""
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
-    """Return the tools of a request. If `tools` is None, the offer is empty. `repeats` and the errors are the same as for `plain_tools`."""
+    """Return the tools of a request. If `tools` is None, the offer is empty. `repeats` and the errors are those of `plain_tools`."""
     if tools is None:
         return Offer()
     key = content_key(tools)
@@ -233,14 +233,15 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
     plain = plain_tools(tools, repeats=repeats) or []
     read = read_tools(plain)
     try:
-        # Marshal version 2 has no references, so equal data has equal bytes. `plain_tools` has already limited the size.
+        # Use marshal version 2, which has no references, so that equal data has equal bytes. `plain_tools` has already limited the size.
         written = marshal.dumps(plain, 2)
     except ValueError:
         return Offer(plain=plain, tools=read)
     own = marshal.loads(written)  # noqa: S302 -- written just now
 
     def make() -> Offer:
-        # Include the cache keys of the tools and their parameters. They are created on demand, and each is as long as `written`.
+        # Include the keys under which other caches store the tools and their parameters. They are created later, and each is as long as
+        # `written`.
         weight = (bytes_of(own, read) + 3 * len(written)) // 2 + _KEY_BYTES
         return Offer(plain=own, tools=read, key=written, weight=weight)
 
@@ -249,7 +250,7 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
 
 
 _KEY_BYTES = 300
-"""Size of a cache key in bytes."""
+"""Size in bytes of a cache key, apart from its text."""
 
 
 def read_request(
@@ -290,7 +291,7 @@ SINGLE_TYPES = "the template refuses the tools; each parameter is described with
 def fitting(
     tools: Sequence[Mapping[str, Any]], capabilities: Capabilities
 ) -> tuple[Sequence[Mapping[str, Any]], tuple[str, ...]]:
-    """Return the tools in a form that the template supports, and notes on the information that is lost."""
+    """Return the tools in a form that the template supports, and notes on information that this form lacks."""
     if not (tools and (capabilities.requires_descriptions or capabilities.requires_single_types)):
         return tools, ()
     in_words, plain = ([described(tool, plain=plain) for tool in tools] for plain in (False, True))
@@ -300,7 +301,7 @@ def fitting(
 
 
 def described(tool: Mapping[str, Any], *, plain: bool) -> dict[str, Any]:
-    """Return a tool with a description for the function and each parameter, which may be empty.
+    """Return a tool in which the function and each parameter have a description, which may be empty.
 
     If `plain` is True, each parameter also gets exactly one type.
     """
@@ -331,7 +332,7 @@ def _with_words(schema: Any, plain: bool) -> Any:
 
 
 def _one_type(schema: Mapping[str, Any]) -> str:
-    """Return the first JSON type other than null that a schema names or implies. The default is "string"."""
+    """Return the first JSON type other than null that a schema names or implies, or "string" if there is none."""
     named = schema.get("type")
     for kind in named if isinstance(named, list) else [named]:
         if isinstance(kind, str) and kind != "null":

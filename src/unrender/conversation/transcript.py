@@ -1,7 +1,7 @@
 """Render conversations with a template, for prompts and training masks.
 
 Strategy: convert roles, tools and messages to the template's form. If the template still rejects or drops something, rewrite the
-conversation in steps until the template renders all of it. Each step keeps the content and adds a note.
+conversation in steps until the template renders all of it. Each step keeps the content, and adds a note on the change.
 
 Rules: Nothing is dropped silently. If some text isn't found in the prompt, the conversation is rendered again with a unique word in its
 place, since templates may trim or escape text.
@@ -30,13 +30,13 @@ _MOVABLE = ("system", "developer", "user", "tool")
 _NEEDLE, _CALL_NEEDLE = "Qzmessage{}zq", "Qzcall{}zq"
 _ASKS = "add_generation_prompt"
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined")
-"""Jinja's error message for an undefined variable."""
+"""Matches Jinja's error message for an undefined variable."""
 _UNCHECKED = "the template is too slow to check that the prompt shows all messages"
 
 
 @dataclass(slots=True)
 class SharedTime:
-    """Processor time that all renderings of one conversation share."""
+    """The processor time left for all renderings of one conversation together."""
 
     left: float
     kept: float = 0.0
@@ -45,7 +45,7 @@ class SharedTime:
     """True if a rendering failed because its time was limited to less than usual."""
 
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
-        """Return `render(template)`, limited to the remaining time."""
+        """Return `render(template)`, or a failed rendering if the remaining time is exceeded."""
         usual, seconds, start = template.limits.rendering_seconds, self.left - self.kept, now()
         if seconds <= 0:
             rendering = Rendering(error="the template takes too long for this conversation", exhausted=True)
@@ -72,15 +72,15 @@ class Writer:
     injection: ToolPrompt | None
     kwargs: TemplateKwargs
     conceded: Way = ()
-    """Concessions for conversations that the template rejects or renders only in part."""
+    """Concessions that are applied to each conversation before rendering."""
     notes: tuple[str, ...] = ()
     """Notes on changed or dropped parts of the conversation."""
     time: SharedTime | None = None
-    """Time limit for all renderings together. If it is None, only the template's limit for each rendering applies."""
+    """Time limit for all renderings together. If None, only the template's limit for each single rendering applies."""
 
     @property
     def as_text(self) -> bool:
-        """True if arguments stay text when they aren't valid JSON."""
+        """True if arguments that aren't valid JSON are kept as text."""
         return self.capabilities.supports_string_arguments and not self.plan.writes_calls
 
     def _told(self, conversation: Conversation) -> Conversation:
@@ -102,7 +102,8 @@ class Writer:
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation, prompt: str) -> str | None:
-        """Return the rendered conversation without a generation prompt, or None if the template rejects it. Must be the last rendering.
+        """Return the rendered conversation without a generation prompt, or None if the template rejects it. Must be the last rendering,
+        since it uses the reserved time.
 
         Raises `TemplateError` if the rendering exceeds its limits.
         """
@@ -115,12 +116,12 @@ class Writer:
         return None if rendering.error is not None and not rendering.exhausted else rendering.unwrap()
 
     def without(self, variable: str) -> Writer:
-        """Return a copy of the writer without one of the template's variables."""
+        """Return a copy of the writer that doesn't set one of the template's variables."""
         context = {name: value for name, value in self.kwargs.context.items() if name != variable}
         return replace(self, kwargs=replace(self.kwargs, context=context))
 
     def own_words(self, conversation: Conversation) -> Iterator[str]:
-        """Yield the texts of a conversation that don't occur in the template's source, starting with the last one."""
+        """Yield the texts of messages that don't occur in the template's source, from the last message to the first."""
         source = self.template.source
         for said in reversed(conversation if source else ()):
             text = said.content.strip() if isinstance(said.content, str) else ""
@@ -128,15 +129,15 @@ class Writer:
                 yield text
 
     def taken(self, conversation: Conversation, *, asks: bool) -> tuple[Writer, Rendering]:
-        """Return the rendering, and a writer with notes on the rendering. The writer may have additional concessions.
+        """Render a conversation, with concessions if necessary. Returns the rendering, and a writer with the concessions and notes.
 
-        If no concession helps, the rendering is the first failed one. All renderings share one time limit, including later renderings by
+        If no concession helps, the first failed rendering is returned. All renderings share one time limit, including later renderings by
         the returned writer.
         """
         if self.time is None:
             time = SharedTime(left=MAX_SLOW_RENDERINGS * self.template.limits.rendering_seconds)
             return replace(self, time=time).taken(conversation, asks=asks)
-        # Known refusals apply only to renderings with a generation prompt.
+        # Use the known refusals only for renderings with a generation prompt, for which they were determined.
         offered = bool(self.kwargs.context.get(self.capabilities.tools_variable))
         refused = [
             one for one in self.capabilities.refuses if asks and one.holds(thinking=self.kwargs.thinking, tools=offered)
@@ -156,14 +157,14 @@ class Writer:
         return attempt.noted()
 
     def _searched(self, conversation: Conversation, said: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
-        """Return the first attempt that is better than the failed one. Tries other tool descriptions and concessions."""
+        """Try other tool descriptions and concessions, and return the first attempt that is better than the failed `attempt`, if any."""
         first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
         if not first.fails:
             return first
         error = first.rendering.error
         why = f"refuses the conversation ({error:.200})" if error else "doesn't show all messages"
         # If the template only drops text, move it elsewhere. If the template rejects the conversation, try other forms too. If the template
-        # exceeded its limits, no other form helps, but simpler tools may: a macro for types can recurse too deeply.
+        # exceeded its limits, only simpler tools may help, since a macro for types can recurse too deeply.
         helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
         some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
         for other in self._others(some, why):
@@ -172,7 +173,7 @@ class Writer:
             found = other._attempt(conversation, said, asks=asks)
             if found.rendering.error is None and (error or len(found.lost) < len(first.lost)):
                 return found
-        # If no attempt is better, keep the known concessions if they help in part.
+        # If no attempt is better, keep the known concessions, provided that they help in part.
         return attempt if not attempt.rendering.error and (error or len(attempt.lost) < len(first.lost)) else first
 
     def _others(self, ways: Iterator[Way], why: str) -> Iterator[Writer]:
@@ -187,7 +188,7 @@ class Writer:
                 context = {**self.kwargs.context, "tools": other}
                 kwargs = replace(self.kwargs, context=context, notes=(*self.kwargs.notes, *notes))
                 writers.append(replace(self, kwargs=kwargs))
-        # If the system message describes the tools, try without the template's own variable.
+        # If the system message describes the tools, also try not to pass them to the template.
         if self.plan.offers and tools:
             writers.append(self.without("tools"))
         yield from writers[1:]
@@ -196,7 +197,7 @@ class Writer:
             yield from (replace(writer, conceded=changed) for writer in writers)
 
     def _attempt(self, conversation: Conversation, said: Conversation, *, asks: bool) -> Outcome:
-        """Render the conversation, and find the messages that the template doesn't render. `said` is the conversation as rewritten by
+        """Render the conversation once, and find the messages that the template doesn't render. `said` is the conversation as rewritten by
         `told`.
         """
         left = self.time.left if self.time else 0.0
@@ -216,8 +217,8 @@ class Writer:
     def _unseen(
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Uncertain cases are left
-        out.
+        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Messages about which this
+        is uncertain are left out.
         """
         texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
@@ -235,7 +236,7 @@ class Writer:
         return tuple(sorted(lost)), tuple(sorted(uncalled))
 
     def _leaves_out_words_of(self, said: Said) -> bool:
-        """Return whether the template is known to drop content that accompanies calls."""
+        """Return whether the template is known to drop the content of this message because the message has calls."""
         if not said.calls or self.plan.writes_calls or self.conceded:
             return False
         can = self.capabilities
@@ -263,7 +264,9 @@ class Outcome:
         return needed if needed in dict(self.writer.capabilities.required_context) else ""
 
     def noted(self) -> tuple[Writer, Rendering]:
-        """Return the writer with notes on this attempt, and the rendering."""
+        """Return the writer with notes on this attempt, and the rendering. If a variable is missing, the rendering's error explains how to
+        set it.
+        """
         writer, rendering = self.writer, self.rendering
         if needed := missing_variable(rendering, writer.template):
             return writer, _explained(rendering, needed)
@@ -294,7 +297,7 @@ def missing_variable(rendering: Rendering, template: Template) -> str:
 
 def _explained(rendering: Rendering, variable: str) -> Rendering:
     """Return a failed rendering with an error that explains how to set the missing variable."""
-    # Analysis needs the special tokens, because they are part of the answer format.
+    # Special tokens must be set when the template is loaded, because analysis needs them for the answer format.
     way = f"load the template with special_tokens={{{variable!r}: …}}"
     if not variable.endswith(("_token", "_tokens")):
         way = f"pass it by name: prepare(…, {variable}=…) or chat_template_kwargs"
@@ -319,6 +322,6 @@ def _missing(text: str, conversation: Conversation) -> tuple[set[int], set[int]]
             elif words not in text:
                 lost.add(i)
                 break
-        # A template may write content after the calls or even after their results.
+        # Content doesn't have to precede its calls, since a template may write it after the calls or even after their results.
         called = max(called, at, after)
     return lost, uncalled

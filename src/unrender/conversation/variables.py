@@ -1,10 +1,11 @@
 """Convert a caller's additional options (thinking, documents, variables) to a template's own variables.
 
-Strategy: Four general option names control thinking. These options work with every template, and set the template's own variable for the
-switch or the effort. All other names are the template's own variables. A short question is rendered to find the effect of a variable.
+Strategy: Four general option names control thinking. These options work with every template: they set the template's own variable for the
+thinking switch or the effort. All other names are the template's own variables. To find out what a variable does, a short question is
+rendered.
 
-Rules: The same request must work with every template, so an unused option only adds a note with its name. Malformed options and misspelled
-arguments of `prepare` are errors with every template. None means that an option isn't set.
+Rules: The same request must work with every template, so an option that a template doesn't use only adds a note that names the option.
+Malformed options and misspelled arguments of `prepare` are errors with every template. None means that an option isn't set.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 """Levels of reasoning effort, in increasing order."""
 _NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
 _AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGET: ("budget",)}
-"""Words that identify the variable for an effort level or a token budget by its name."""
+"""Words in the names of variables that set an effort level or a token budget."""
 _ON, _OFF = "/think", "/no_think"
 """Words in a question that turn thinking on or off in some templates."""
 NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
@@ -47,9 +48,9 @@ _ARGUMENTS = (
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
 """Names of template variables that a server's clients may not set."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
-"""Names of variables for the current date."""
+"""Matches the names of variables for the current date."""
 _CLOSE = 0.85
-"""Minimum similarity of a misspelling. `tool_choise` counts as a misspelling, but `reasoning_effort` doesn't."""
+"""Minimum similarity of two names that counts as a misspelling, as in `tool_choise` for `tool_choice`."""
 _QUESTION = "Hello"
 _TRIED = (True, False, "low", "high", 1)
 """Values that are tried to find out whether a variable changes the prompt."""
@@ -66,14 +67,14 @@ class TemplateKwargs:
     word: str = ""
     """Text to append to the last question, such as `/no_think`, for templates that look for it."""
     switched: Mapping[str, Any] = field(default_factory=dict)
-    """Requested thinking settings, by their general names."""
+    """The thinking settings that were requested, by their general names."""
     unswitched: tuple[tuple[str, Any], ...] = ()
-    """Template variables without the thinking settings."""
+    """The variables to use if the thinking settings are ignored."""
     notes: tuple[str, ...] = ()
     """Notes on arguments that are ignored or don't have the requested effect."""
 
     def without_switch(self, template: Template, capabilities: Capabilities) -> TemplateKwargs:
-        """Return a copy without the thinking settings."""
+        """Return a copy that ignores the thinking settings."""
         context = dict(self.unswitched)
         thinking = _thinking_of(context, template, capabilities) if capabilities.supports_enable_thinking else None
         return replace(self, context=context, thinking=thinking, word="", switched={}, unswitched=())
@@ -90,8 +91,8 @@ def resolve_kwargs(
 ) -> TemplateKwargs:
     """Return the variables for rendering. `given` are the caller's options in addition to messages and tools.
 
-    `beside` is the model's other template, for requests with tools or for requests without tools. A variable that only `beside` uses adds
-    no note. Raises `RequestError` for a malformed value, and for a misspelled argument of `prepare`.
+    `beside` is the model's other template, for requests with tools if `template` is for requests without tools, or vice versa. A variable
+    that only `beside` uses adds no note. Raises `RequestError` for a malformed value, and for a misspelled argument of `prepare`.
     """
     said = _unpacked(given)
     context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()
@@ -161,7 +162,7 @@ def _switch(
 
     `said` may contain any of the four general names. Settings that the template doesn't support are added to `notes`.
     """
-    # A switch takes precedence over an effort, as in `thinking=False, reasoning_effort="low"`.
+    # A switch takes precedence over an effort: `thinking=False, reasoning_effort="low"` turns thinking off.
     asked = {name: _is_on(said[name]) for name in _SWITCHES if name in said}
     on = next(iter(asked.values()), None)
     if on is None:
@@ -202,7 +203,9 @@ def _is_on(value: Any) -> bool:
 
 
 def _amount(name: str, value: Any, template: Template, capabilities: Capabilities) -> tuple[str, Any]:
-    """Return the template's effort variable and the nearest supported value. The name is "" if there is no such variable."""
+    """Return the name of the template's variable for an effort or a budget, and the nearest supported value. The name is "" if there is no
+    such variable.
+    """
     variable, words = _amounts(name, template, capabilities)
     if not variable or value in words or name == BUDGET:
         return variable, value if variable else None
@@ -235,9 +238,9 @@ def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
 
 @kept(500)
 def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]:
-    """Return the text that turns thinking on, and the text that turns it off, if appended to a question. "" means that no text is needed.
+    """Return the text that turns thinking on when appended to a question, and the text that turns it off. "" means that no text is needed.
 
-    The result is empty for templates that don't look for such text.
+    Returns an empty mapping for templates that don't look for such text.
     """
 
     def begun(*said: str) -> str | None:
@@ -250,7 +253,9 @@ def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]
 
 
 def _thinking_of(context: Mapping[str, Any], template: Template, capabilities: Capabilities) -> bool | None:
-    """Return whether `context`, or else the template's default, turns thinking on. Used if no general option is set."""
+    """Return whether the variables in `context`, or else the template's default, turn thinking on. Returns None if this can't be
+    determined.
+    """
     for on, switch in ((True, capabilities.thinking_on), (False, capabilities.thinking_off)):
         if switch and all(context.get(name, _MISSING) == value for name, value in switch):
             return on
@@ -262,8 +267,9 @@ _MISSING = object()
 
 @kept(200)
 def _default_thinking(template: Template, capabilities: Capabilities) -> bool | None:
-    """Return whether thinking is on by default. Compares the default prompt with the prompts for thinking on and off."""
-    # Compare prompts, since a variable's name doesn't show its default: `{% if not thinking %}<think></think>` is off by default.
+    """Return whether thinking is on by default, or None if the prompt doesn't show this."""
+    # Compare the default prompt with those for thinking on and off, since a variable's name doesn't show its default. For example, thinking
+    # is off by default in `{% if not thinking %}<think></think>`.
     switches = ((), capabilities.thinking_on, capabilities.thinking_off)
     left_out, on, off = (_prompt(template, capabilities, dict(switch)) for switch in switches)
     if on == off:
@@ -280,9 +286,9 @@ class Variable:
 
     name: str
     default: Any = None
-    """Default value, if it is a constant in the template's source, else None."""
+    """The default value if this is a constant in the template's source, else None."""
     changes: tuple[Any, ...] = ()
-    """The tried values that change the prompt for a short conversation."""
+    """Those of the tried values that change the prompt of a short conversation."""
 
 
 @kept(4_000)

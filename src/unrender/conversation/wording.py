@@ -1,7 +1,8 @@
 """Write the instructions for tool calls in a prompt, from the tools and a call syntax.
 
-Strategy: The form of a call is the format's skeleton with a capitalized word for each slot. The format's codec determines how these words
-are explained. The example is encoded in the same way as calls in a grammar. No text is specific to one syntax.
+Strategy: A call's form is described by its markers in the format, with a capitalized word in place of each slot. The format's codec
+determines how these words are explained. The example is encoded in the same way as calls in a grammar. No wording is specific to one
+syntax.
 
 Rule: Examples don't use the names of offered tools or values of their arguments. A small model would copy `"city": "text"` verbatim.
 """
@@ -23,7 +24,7 @@ from unrender.values.notations import notation_of
 RESULT_OPEN = '<tool_response name="{name}">\n'
 RESULT_CLOSE = "\n</tool_response>"
 _ASKED, _TOOL, _VALUES = "Say good evening three times.", "repeat", {"words": "good evening", "times": 3}
-"""An example question, and the call that answers it."""
+"""An example question, and the name and arguments of the call that answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class Instructions:
     calls: Calls
     request: Request
     tools_first: bool
-    """True if content comes after calls."""
+    """True if the model writes content after calls."""
     results_as_text: bool
-    """True if tool results are written as user messages."""
+    """True if tool results are written as text in user messages."""
 
     def write(self, tools: Sequence[Mapping[str, Any]]) -> str:
         """Return the instructions for these tools, which are in OpenAI's wrapped format."""
@@ -133,6 +134,6 @@ def _explained_entry(arguments: ArgumentsPart) -> Iterator[str]:
 
 
 def _named(text: str) -> str:
-    """Return a name for whitespace, and other text in backquotes."""
+    """Return a description of common whitespace, such as "a line break". Any other text is returned in backquotes."""
     names = {"": "nothing", " ": "a space", "\n": "a line break", "\n\n": "an empty line"}
     return names.get(text, f"`{text}`")

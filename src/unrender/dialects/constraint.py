@@ -30,7 +30,7 @@ DIALECT_OF: Mapping[str, Dialect] = {
 }
 """The dialect of each engine."""
 ENGINE_OF: Mapping[str, Engine] = {"gbnf": "llama.cpp", "lark": "llguidance", "structural_tag": "xgrammar"}
-"""An engine for each dialect."""
+"""Maps each dialect to one engine that uses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Constraint:
     grammar: str
     """The grammar: GBNF for llama.cpp, Lark for llguidance, and a structural tag as JSON for all other engines."""
     triggers: tuple[Trigger, ...] = ()
-    """The triggers of a lazy grammar, for llama.cpp. Empty if the grammar applies from the first token."""
+    """The triggers of a lazy grammar, for llama.cpp. Empty if the grammar isn't lazy, i.e. applies from the first token."""
     stop: tuple[str, ...] = ()
     """Strings at which generation should end, as in `Turn.stop`."""
     preserved_tokens: tuple[str, ...] = ()

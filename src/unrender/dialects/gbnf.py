@@ -4,8 +4,8 @@ Strategy: GBNF has no operator for "text before a stop". Such text becomes an au
 is the prefix of a stop that has just been read.
 
 Rules: every rule is reachable and defined. Names consist of lower-case letters, digits and `-`. Text is UTF-8. Only quotes, backslashes and
-control characters are escaped, so markers can be in any script. Repetitions never exceed the bounds that llama.cpp accepts. Text ends at
-the stop that is complete first. If several stops end at the same position, the longest stop is used.
+control characters are escaped, so markers can be in any script. Repetitions never exceed the bounds that llama.cpp accepts. Free text ends
+at the stop that is complete first. If several stops end at the same position, the longest one counts.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
 def _beginnings_once(rules: Mapping[str, Node | Stopped], root: str) -> Mapping[str, Node | Stopped]:
     """Return the rules, with common prefixes of a choice's options factored out.
 
-    For each token, llama.cpp tracks every option that is still possible. With `"get_time" …`, `"get_weather" …` and 261 other calls, all
-    options stay possible until the name is complete. Tracking them costs more than the rest of the grammar.
+    For each token, llama.cpp tracks every option that is still possible. If a choice has 263 options such as `"get_time" …` and
+    `"get_weather" …`, all of them stay possible until their texts differ. Tracking these options costs more than the rest of the grammar.
     """
     written = dict(rules)
     uses = Counter(chain([root], *map(rule_references, rules.values())))
     for name, node in rules.items():
         options = node.options if isinstance(node, Choice) else ()
-        # Rules that are also used elsewhere keep their prefix.
+        # Leave rules that are also used elsewhere unchanged.
         once = [option.rule for option in options if isinstance(option, Ref) and uses[option.rule] == 1]
         begun = [(text, rule) for rule in once if (text := _begins(rules[rule]))]
         if 1 < len(begun) == len(options):
@@ -82,19 +82,20 @@ def _tree(begun: list[tuple[str, str]]) -> Node:
 
 
 def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
-    """Return the automaton for the text before the first stop, with one rule for each state."""
+    """Return the rules of the automaton for the text before the first stop, one for each state."""
     branches = {stop: branch.rule for stop, branch in node.branches}
     moves = automaton(node.stops)
     names = {prefix: name if at == 0 else f"{name}-s{at}" for at, prefix in enumerate(moves)}
     bodies = [_state(found, node, branches, names) for found in moves.values()]
     exact = [f"{_text(text)} {branch.rule}" for text, branch in node.exact]
-    # Exact strings match from the start of the text, so only the rule of the start state contains them.
+    # Exact strings are the whole text before a branch, so only the rule of the start state contains them.
     bodies[0] = " | ".join((*exact, bodies[0]))
     return list(zip(names.values(), bodies, strict=True))
 
 
 def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str], names: Mapping[str, str]) -> str:
-    # A character that completes a stop without a branch is not allowed. The class `[^…]` excludes it, and no other option matches it.
+    # A character that completes a stop without a branch is not allowed: the class `[^…]` excludes this character, and no other option
+    # matches it.
     options = [f"{_text(character)} {branches[stop]}" for character, stop in moves.items() if stop in branches]
     options += [f"{_text(character)} {names[onward]}" for character, onward in moves.items() if onward in names]
     # In the state `</` of the stop `</s>`, `s` continues the stop, `<` leads to the state `<`, and other characters lead to the start
@@ -104,7 +105,7 @@ def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str],
 
 
 def written_choice(node: Node, item: Callable[[Node], str]) -> str:
-    """Return a choice of sequences. `item` writes each part of a sequence."""
+    """Write a node as a choice of sequences. `item` writes each part of a sequence."""
     options = node.options if isinstance(node, Choice) else (node,)
     return " | ".join([" ".join(map(item, it.parts)) if isinstance(it, Sequence) else item(it) for it in options])
 
@@ -131,12 +132,12 @@ def _group(node: Node) -> str:
     if isinstance(node, (Ref, Choice, Sequence, Literal)):
         return _item(node)
     # `[a-z]+` followed by `*` would have two operators, so parentheses are required. llguidance's converter drops parentheses around a
-    # single repetition, so they also contain an empty string.
+    # single repetition, so the parentheses also contain an empty string.
     single = isinstance(node, Chars) and node.minimum == node.maximum == 1
     return _item(node) if single else f'("" {_item(node)})'
 
 
-# `-` and `^` are never escaped. `_class` puts them in a position where every dialect reads them literally.
+# `-` and `^` are never escaped. `_class` puts these characters in a position where every dialect reads them literally.
 _CONTROLS = {chr(code): f"\\x{code:02X}" for code in (*range(0x20), 0x7F)}
 _TEXT_ESCAPES = str.maketrans(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'})
 _CLASS_ESCAPES = _CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
@@ -147,7 +148,7 @@ def text_pieces(text: str) -> list[str]:
     r"""Split a string into pieces that engines read correctly. Most strings are a single piece.
 
     xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`. If hexadecimal digits follow the escape, these
-    releases read the digits as part of it. So they reject `Québec` as a single string.
+    releases read the digits as part of the escape. So they would reject the word `Québec` if it were a single string.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']
@@ -166,15 +167,16 @@ def _text(text: str) -> str:
 def _class(ranges: Ranges, *, negated: bool) -> str:
     if not ranges:
         return ANY_CHARACTER if negated else '""'
-    # xgrammar 0.2.7 reads `§` in a negated class as the last ASCII character, so write the complement of the class. The complement excludes
-    # NUL, because no text contains NUL.
+    # xgrammar 0.2.7 reads a character such as `§` in a negated class as the last ASCII character. Write the complement of the class
+    # instead. The complement excludes NUL, because no text contains NUL.
     if negated and max(high for _, high in ranges) > "\x7f":
         ranges, negated = complement((("\0", "\0"), *ranges)), False
-    # `[^]` would match any character, so write a string.
+    # A class with only `^` would be `[^]`, which matches any character, so write a string.
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
-    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # No digit may follow an escape such as `\x01`.
+    # Put escapes such as `\x01` last, because no digit may follow them.
+    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
     caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
     signs = caret + dash if inside or negated else dash + caret
@@ -182,7 +184,7 @@ def _class(ranges: Ranges, *, negated: bool) -> str:
 
 
 def _without_signs(low: str, high: str) -> list[tuple[str, str]]:
-    """Return the parts of a range without `-` and `^`.
+    """Split a range into parts that contain neither `-` nor `^`.
 
     `_class` writes these two characters at the end of a class, because dialects escape them in different ways.
     """

@@ -1,6 +1,6 @@
 """Finds the valid part of a broken call: the longest prefix that the grammar accepts, up to a misplaced marker.
 
-Rule: text is only cut off. The kept text starts with the call's first marker, and a grammar determines how it may continue.
+Rule: text is only cut off, never changed. The kept text starts with the call's first marker, and a grammar determines how it may continue.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from unrender.nodes import Grammar
 _STEPS = 300_000
 """Maximum number of steps to parse one prefix of a call."""
 _OPENERS = 4
-"""Maximum number of positions before a call where its run may have started. The nearest are tried first."""
+"""Maximum number of earlier openers that are tried as the start of the sequence that contains the call. The nearest are tried first."""
 _STRANGE = "\ue000"
-"""A character that no marker, name or key contains. Text is free wherever the grammar allows it."""
+"""A character used to test whether arbitrary text is allowed at a position. No marker, name or key contains it."""
 _MARKS = 64
 """Maximum number of markers, or of quotation marks, that are examined in one call."""
 
@@ -35,9 +35,9 @@ class Begun:
     cut: int
     """End of the valid prefix in the output."""
     text: str
-    """The valid prefix, from the first marker of its run on."""
+    """The valid prefix, starting at the first marker of the sequence of calls that contains it."""
     request: Request
-    """Request for the rest of the answer. It allows only the named tool if the prefix could also start a call of another one."""
+    """Request for the rest of the answer. It allows only the named tool if the prefix could also start a call of another tool."""
 
 
 def good_beginning(
@@ -51,17 +51,17 @@ def good_beginning(
     *,
     prefill: int = 0,
 ) -> Begun | None:
-    """Return the valid prefix of a call of tool `name`. The call is `span` of the output, and broke at `end`.
+    """Return the valid prefix of a broken call of the tool `name`. The call is at `span` in the output, and its error is at `end`.
 
-    The first `prefill` characters of the output are the end of the prompt and can't be cut off. They may contain the call's start.
-    Returns None if not even the first marker and the name are valid. Raises `GrammarError` if calls cannot be written as a grammar.
+    The first `prefill` characters of the output are the end of the prompt and can't be cut off. These characters may contain the call's
+    start. Returns None if not even the first marker and the name are valid. Raises `GrammarError` if calls cannot be written as a grammar.
     """
     start, stop = span
-    # The call's part in the prompt is valid. The part of the model starts right after it, and may be cut off entirely.
+    # If the prompt contains the start of the call, that part is valid. The model's part follows it, and may be cut off entirely.
     begun = start <= prefill > 0
     prompted = dict.fromkeys([output[start:prefill], output[:prefill]]) if begun else ()
     start = max(start, prefill) if begun else start
-    # Layout is not part of a call's first marker: ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.
+    # Skip whitespace before the call's first marker, as in ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.
     start += len(output[start:stop]) - len(output[start:stop].lstrip())
     tool = request.tool(name)
     runs = calls_of(format, request)[:1]
@@ -73,20 +73,20 @@ def good_beginning(
     found: Begun | None = None
     for opened in [*_openings(runs[0], output, start), *prompted]:
         cut = _good(runs[0], grammar, opened, output[start:stop], end - start, begun=begun)
-        # Keep the name. Without it, the model could call another tool.
+        # The name has to be kept, since the model could otherwise call another tool.
         if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
             continue
         found = Begun(start + cut, opened + output[start : start + cut], named)
     if found is None or not others:
         return found
-    # Calls of other tools may follow, if the kept text can only continue with the same name.
+    # If the kept text can only continue with the same name, allow later calls of other tools.
     elsewhere = Remainder(format=format, request=replace(request, tools=others), limits=limits).called()
     read = reach(elsewhere, found.text, _STEPS)
     return replace(found, request=request) if read is not None and read < len(found.text) else found
 
 
 def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
-    """Yield texts that may precede a call in its run: none, the output since an earlier opener, or the missing openers."""
+    """Yield texts that may precede the call in its sequence of calls: "", the output since an earlier opener, or the missing openers."""
     yield ""
     opener = calls.openers[0].core if calls.openers else ""
     at = start
@@ -95,19 +95,20 @@ def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
         if at < 0:
             break
         yield output[at:start]
-    # A call without an opener counts at the start of a line.
+    # At the start of a line, a call may also lack its openers.
     if not output[output.rfind("\n", 0, start) + 1 : start].strip():
         yield calls.open.text.lstrip() + calls.call_open.text.lstrip()
 
 
 def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, begun: bool) -> int | None:
-    """Return the length of the valid prefix of `call`. Return None if `opened` isn't valid, or if the prefix is empty and not `begun`.
+    """Return the length of the valid prefix of `call`. Returns None if `opened` isn't valid, or if the prefix is empty and `begun` is
+    False.
 
     `opened` is the text before the call, and `end` is the position where the call broke.
     """
 
     def free(at: int) -> bool:
-        """Return whether any text is allowed at a position of the call, which is then inside a value."""
+        """Return whether arbitrary text is allowed at a position in the call, i.e. whether the position is inside a value."""
         inside = opened + call[:at] + _STRANGE
         return reach(grammar, inside, _STEPS) == len(inside)
 
@@ -120,36 +121,41 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
     cut = read - len(opened)
     bare = len(call[:cut].rstrip())
     for start, stop in _markers(calls, call):
-        # A value was not closed, as in `<a>1</call>` or `{"a": "1}</call>`. Or the call breaks after the closer, as in `<a>1</a>2</a>`.
+        # Either the value before this marker was never closed, as in `<a>1</call>` or `{"a": "1}</call>`, or the call breaks after the
+        # value's closer, as in `<a>1</a>2</a>`.
         if start <= cut and free(start) and (stop >= bare or free(stop)):
             string = _before_string(quote, call, start, free)
             cut = len(call[:start].rstrip()) if string is None else string
             break
     else:
         cut = _before_quote(quote, call, cut, bare, free)
-    # Drop `argu`, which is not a key, even if it shares a prefix with the key `args`.
+    # Drop an incomplete word: `argu` isn't a key, even though it shares a prefix with the key `args`.
     while 0 < cut < len(call) and call[cut - 1].isalnum() and call[cut].isalnum():
         cut -= 1
     return cut
 
 
 def _before_quote(quote: re.Pattern[str], call: str, cut: int, bare: int, free: Callable[[int], bool]) -> int:
-    """Return the cut for a call that breaks at `cut`, inside or directly after a string. `bare` is `cut` without layout.
+    """Return the end of the valid prefix for a call that breaks at `cut`, inside or directly after a string. `bare` is the position before
+    the whitespace at `cut`.
 
     `quote` matches the marks that start and end strings.
     """
     mark = next((mark for mark in quote.finditer(call, max(bare - _MARKS, 0), bare) if mark.end() == bare), None)
-    # `"say "hi""` breaks after a mark that wasn't meant to end the string. The text before the mark may be incomplete.
+    # `"say "hi""` breaks after a mark that wasn't meant to end the string. Cut off the whole string, since the text before the mark may be
+    # incomplete.
     if mark is not None:
         string = _before_string(quote, call, mark.start(), free) if free(mark.start()) else None
         return mark.start() if string is None else string
-    # JSON strings contain no line breaks.
+    # The string may also break inside, e.g. at a line break, which JSON strings can't contain.
     string = _before_string(quote, call, bare, free) if cut < len(call) and free(bare) else None
     return cut if string is None else string
 
 
 def _before_string(quote: re.Pattern[str], call: str, inside: int, free: Callable[[int], bool]) -> int | None:
-    """Return the start of the string around a position; None if there is none, or if the string has too many marks."""
+    """Return the start of the string around the position `inside`. Returns None if there is no such string, or if the string contains too
+    many quotation marks.
+    """
     marks = list(quote.finditer(call, 0, inside))[-_MARKS:]
     return next((mark.start() for mark in reversed(marks) if free(mark.end()) and not free(mark.start())), None)
 

@@ -31,7 +31,7 @@ from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
 _ANY = "(?s:.*)"
-# Whitespace has the same limit as in the other dialects. Escapes such as `\u00e9` are allowed, as in parsers.
+# Limit whitespace as in the other dialects, and allow escapes such as `\u00e9`, which JSON parsers accept.
 _OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_LAYOUT}}}", "json_allow_general_unicode_escapes": True}
 
 
@@ -65,7 +65,7 @@ UNCOMPARED = Uncompared(
 def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
     """Return an expanded grammar in llguidance's dialect of Lark, and its warnings. The start rule is `start`.
 
-    A warning means that the Lark grammar may reject text that the expanded grammar allows.
+    If there is a warning, the Lark grammar may reject text that the expanded grammar allows.
     """
     lowered = lower(expansion.grammar, steps=expansion.limits.grammar_steps)
     writer = _Writer(lowered, terminals(lowered))
@@ -77,7 +77,7 @@ def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
 class _Writer:
     lowered: Lowered
     terminals: frozenset[str]
-    """Regular rules, which become one lexeme each."""
+    """Names of the regular rules that become one lexeme each."""
 
     def lines(self) -> Iterator[tuple[str, str]]:
         for name, node in self.lowered.rules.items():
@@ -97,8 +97,8 @@ class _Writer:
 
         All terminals exclude text that continues after a stop. If several terminals need this exclusion, it is a separate terminal.
         """
-        # Text up to the first `</x>` ends in `</x>`, and contains no other `</x>`. Without this condition, the lexer would read up to the
-        # last `</x>`, because it prefers the longest lexeme.
+        # Text up to the first `</x>` ends in `</x>`, and contains no other `</x>`. Without the second condition, the lexer would read up to
+        # the last `</x>`, because it prefers the longest lexeme.
         plain = name.replace("-", "_").upper()
         stops = _any_of(sorted(node.stops))
         beyond = f"/{_ANY}(?:{stops})(?s:.){_ANY}/"
@@ -119,7 +119,7 @@ class _Writer:
 
     def body(self, node: Node) -> str:
         if isinstance(node, JsonValue):
-            # The schemas `true` and `{}` are equivalent.
+            # Replace the schema `true` by `{}`, which is equivalent.
             schema = node.schema if isinstance(node.schema, dict) else {}
             return f"%json {_json({**schema, 'x-guidance': _OPTIONS})}"
         return written_choice(node, self.item)
@@ -161,7 +161,7 @@ def _any_of(texts: list[str]) -> str:
 def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
     """Return a pattern for the exceptions from the text up to `stop`: longer stops, and exact strings, which have their own rules."""
     ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
-    # Without this exception, `<b></x>` could be an exact string or text up to `</x>`, and a lexer can't decide between the two.
+    # Otherwise, `<b></x>` could be both an exact string and text up to `</x>`, and a lexer can't decide between these.
     exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
     return f"{ends} & ~/{exact}/" if exact else ends
 
@@ -173,7 +173,8 @@ def _lexemes(
 
     A lexer takes the longest lexeme, even where a shorter one is correct. So the following rules can't be lexemes:
 
-    - A separator and a rule that is a lexeme elsewhere, as in `(", " entry)?`. The lexer would prefer the rule to the separator alone.
+    - A separator and a rule that is a lexeme elsewhere, as in `(", " entry)?`. The lexer would read
+      both as one lexeme, even where the separator alone is correct.
     - A rule that starts with a lexeme that is also used elsewhere, e.g. for another order of arguments.
     - A rule that may end or continue with another lexeme, if the text after the rule starts the same way.
     """
@@ -183,7 +184,8 @@ def _lexemes(
     users = inverted(below)
     queue = [name for name in rules if name not in kept]
     alone: set[str] = set()
-    for name in queue:  # The rules below `name` become lexemes, and rules that refer to `name` can't be lexemes.
+    # The rules that `name` refers to become lexemes, and rules that refer to `name` can't be lexemes.
+    for name in queue:
         fresh = [other for other in below[name] if other not in alone]
         alone.update(fresh)
         steps = [user for other in fresh for user in users[other] if _is_step(rules[user])]
@@ -196,19 +198,19 @@ def _lexemes(
 
 
 def _may_go_on(node: Node | Stopped) -> bool:
-    """Return whether a rule ends with optional rules."""
+    """Return whether a rule may end with an optional reference to other rules."""
     # Read as one lexeme, `"a" (", " b)?` would consume the `, ` after `a`, which may belong to the text after the rule.
     if isinstance(node, Choice):
         return any(map(_may_go_on, node.options))
     last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
-    # `"a" (b? / c)` ends in a choice, and its option `b?` is optional.
+    # For example, `"a" (b? / c)` ends in a choice with the optional `b?`.
     if isinstance(last, Choice):
         return _may_go_on(last)
     return isinstance(last, Optional) and bool(rule_references(last))
 
 
 def _first_rules(node: Node | Stopped) -> Iterator[str]:
-    """Yield the names of the rules that a node may start with."""
+    """Yield the names of rules that a node may directly start with."""
     match node:
         case Ref(name):
             yield name
@@ -245,7 +247,7 @@ def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lex
 
 
 def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Node]:
-    """Yield the rules, character classes and literals that a node may start with. References to rules are followed."""
+    """Yield the rules, character classes and literals that a node may start with, including those at the start of other rules."""
     waiting: list[Node | Stopped] = [node]
     seen: set[str] = set()
     for here in waiting:
@@ -273,4 +275,4 @@ def _is_step(node: Node | Stopped) -> bool:
 
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
-"""Return a value as JSON. `json.dumps` would create an encoder for each call."""
+"""Returns a value as JSON. Reuses one encoder, because `json.dumps` would create an encoder for each call."""

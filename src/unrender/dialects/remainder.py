@@ -44,12 +44,12 @@ class Written:
     said: str
     """Text of the grammar, or JSON for a structural tag."""
     unsupported: tuple[Unsupported, ...]
-    """Schema keywords that the grammar doesn't enforce."""
+    """The schema keywords that the grammar doesn't enforce."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """The text that may be generated in one turn, after `prefill`, which the prompt already contains.
+    """The rest of the answer in one turn, after the `prefill`, which the prompt already contains.
 
     Every method raises `GrammarError` if the answer can't be written as a grammar:
 
@@ -61,9 +61,9 @@ class Remainder:
     A `SchemaWarning` reports parts of the request that the grammar doesn't enforce:
 
     - a keyword of a tool's schema, with the tool and the path
-    - a prefill that no answer of the format starts with
+    - a prefill with which no answer of the format starts
     - a tool that exceeds the limits by itself, so that its arguments may violate its schema
-    - Lark that may make a lexer reject valid answers
+    - a Lark grammar whose lexer may reject valid answers
     """
 
     format: Format
@@ -90,10 +90,10 @@ class Remainder:
 
     @bounded_nesting
     def written(self, dialect: Dialect) -> Written:
-        """Return the grammar in a dialect, with the keywords that it doesn't enforce. Emits no warnings.
+        """Return the grammar in a dialect, with the schema keywords that this grammar doesn't enforce. Emits no warnings.
 
-        If there are `triggers`, GBNF also accepts text that starts at a trigger. So the grammar works from the start of the answer and
-        lazily.
+        If there are `triggers`, GBNF also accepts text that starts at a trigger. So the grammar can be applied both from the start of the
+        answer and lazily.
         """
         if dialect is Dialect.LARK:
             native = self._expansion(Values.SPELLED if self.in_call or self._calls_like_json else Values.NATIVE)
@@ -108,18 +108,18 @@ class Remainder:
         if self.in_call or is_long(spelled):
             return Written(json.dumps(write_ebnf(spelled)), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
-        # Values without support in the engine are spelled out, so keywords of both forms may be unenforced.
+        # Report the unenforced keywords of both forms, because values that the engine doesn't support are spelled out.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
         return Written(json.dumps(thawed(write_structural_tag(native, spelled))), tuple(lost))
 
     @bounded_nesting
     def drawer(self) -> Callable[[int], Sample]:
-        """Return a function that returns a random answer for a seed. The grammar is built only once."""
+        """Return a function that maps a seed to a random answer. The grammar is built only once."""
         return drawer(self.grammar())
 
     @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:
-        """Return the grammar in plain nodes. `values` selects whether JSON is spelled out or left to the engine."""
+        """Return the grammar for the rest of the answer in plain nodes. `values` selects whether JSON is spelled out."""
         return self._expansion(values, roles=True).grammar
 
     def _expansion(self, values: Values, run: Calls | None = None, *, roles: bool = False) -> Expansion:
@@ -130,7 +130,8 @@ class Remainder:
             return self._handmade(self.handmade, values, roles=roles)
         if self.in_call:
             expansion = self._calls(values, roles=roles)
-            # Try strict matching first. With loose matching, the space of `hour = ` may also start the line that ends a value.
+            # Try strict matching first, because loose matching is ambiguous: the space in `hour = ` may also be the start of the line that
+            # ends a value.
             whole, prefill = expansion.grammar, (self.prefill,)
             rest = resume_any(whole, prefill) or resume_any(whole, prefill, loose=True)
             if rest is None:
@@ -144,7 +145,7 @@ class Remainder:
         whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:
             return self._resumed(expand(whole, values, self.limits, roles=roles))
-        # If an engine waits for a trigger, its grammar starts at the trigger. So the calls alone are an alternative to the answer.
+        # If an engine waits for a trigger, its grammar applies from the trigger on. So the calls alone are an alternative to the answer.
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.limits, roles=roles)
         both = expansion.grammar
@@ -178,7 +179,7 @@ class Remainder:
     @property
     @bounded_nesting
     def begins(self) -> bool:
-        """True if an answer of the format can start with the prefill."""
+        """True if some answer of the format starts with the prefill."""
         whole = Grammar(answer_of(self.format, self.request).written)
         return any(
             self._after_begun(expand(whole, values, self.limits).grammar) is not None for values in reversed(Values)
@@ -232,7 +233,7 @@ class Remainder:
     def _read_alike(self) -> Iterator[str]:
         """Yield starts of answers that leave a parser in the same state as the prefill: in reasoning or in content."""
         markers, turn = self.format.reasoning, self.format.turn
-        # No answer starts with `Well: <think>hm`, but reasoning follows, as after `<think>`. So use the start of reasoning.
+        # For example, no answer starts with `Well: <think>hm`. But reasoning follows, as after `<think>`, so yield the start of reasoning.
         opener = markers.start.strip()
         if opener and opener in self.prefill and not markers.closed_in(self.prefill):
             yield markers.start
@@ -242,11 +243,11 @@ class Remainder:
     def _block(self) -> Iterator[str]:
         """Yield the format's own text for a reasoning block that the prompt has opened.
 
-        The whitespace may differ, and the prompt may have closed the block. In that case, one string is yielded for each separator that may
-        follow a block.
+        The whitespace may differ, and the prompt may have closed the block. If it has, one string is yielded for each text that may follow
+        a block.
         """
         markers, turn = self.format.reasoning, self.format.turn
-        # For example, the format's marker is `<think>\n`, and the prompt ends with `<think>`.
+        # Allow other whitespace: the format's marker may be `<think>\n` although the prompt ends with `<think>`.
         if markers.start.strip() and self.prefill.strip() == markers.start.strip():
             yield markers.start
         words = self.prefill.replace(markers.start.strip(), "", 1).strip()
@@ -312,7 +313,7 @@ def resume_after(grammar: Grammar, prefill: str) -> Grammar:
 
 
 def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False) -> Grammar | None:
-    """Return the grammar for the text after any of the strings in `prefill`, or None if no answer starts with one of them.
+    """Return the grammar for the text after one of the strings in `prefill`, or None if no answer starts with any of them.
 
     If `loose`, whitespace around brackets, colons and commas of markers may differ from the grammar.
 
@@ -331,7 +332,7 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node], *, loose: bool = Fa
 
     Raises `GrammarError` after `MAX_DOCUMENT` steps.
     """
-    # Use a stack instead of recursion. A megabyte of free text takes one step.
+    # Use a stack instead of recursion. Each step may consume much text, e.g. a megabyte of free text.
     waiting: list[tuple[Rest, int]] = [(rest, 0)]
     for _ in range(MAX_DOCUMENT):
         if not waiting:
@@ -374,7 +375,7 @@ _STRUCTURE = frozenset("{}[]():,=<>|")
 
 
 def _along(literal: str, text: str, at: int) -> tuple[int, int]:
-    """Return the end positions of the match between `literal` and `text`, which starts at `at` in `text`.
+    """Match `literal` with `text` from position `at` on. Returns the end positions of the match in `literal` and in `text`.
 
     Whitespace around brackets, colons and commas may differ.
     """
@@ -396,7 +397,7 @@ def _along(literal: str, text: str, at: int) -> tuple[int, int]:
 def _ways(
     head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node], *, loose: bool = False
 ) -> Iterator[tuple[Rest, int]]:
-    """Yield each way to parse `text` from `at` on with `head`, as the remaining nodes and the new position."""
+    """Yield the ways to parse `text` from position `at` on with `head`, each as the remaining nodes and the new position."""
     match head:
         case Literal(literal) | nodes.Layout(literal) if loose:
             read, end = _along(literal, text, at)
@@ -424,19 +425,21 @@ def _ways(
 def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
     ends = [found + len(stop) for stop in stops if (found := text.find(stop, at)) >= 0]
     yield from ((tail, cut) for cut in _cuts(tail, text, at, min((*ends, len(text)))))
-    # Without a stop, the free text may continue after the prompt.
+    # If no stop follows, the free text may continue after the prompt.
     if not ends:
         yield (head, *tail), len(text)
 
 
 def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
-    """Yield the positions where free text may end. Before a literal, these are only the positions where the literal may start."""
+    """Yield the positions where free text may end. If a literal follows the free text, these are only the positions where the literal may
+    start.
+    """
     literal = tail[0].text if tail and isinstance(tail[0], Literal) else ""
     if not literal:
         yield from range(start, end)
         return
-    # In `I think <to` before `<tool_call>`, the text can end only at `<to`. Trying every position would take one step per character, which
-    # is too slow for a long prefill.
+    # If `<tool_call>` must follow the free text, `I think <to` can end only before `<to`. Trying every position would take one step per
+    # character, which is too slow for a long prefill.
     found = text.find(literal, start)
     while 0 <= found < end:
         yield found
@@ -446,7 +449,7 @@ def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _through_chars(head: Chars, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
-    # After `7`, `[0-9]{1,3}` allows up to two more digits.
+    # If the text ends here, more characters may follow: after `7`, `[0-9]{1,3}` allows up to two more digits.
     end = len(text) if head.maximum is None else min(at + head.maximum, len(text))
     fitting = next((place for place in range(at, end) if holds(head.ranges, text[place]) == head.negated), end)
     yield from ((tail, cut) for cut in range(at + head.minimum, min(fitting + 1, len(text))))

@@ -1,11 +1,12 @@
-"""Returns random samples of a grammar, like the answers of a model that makes no errors. Used for fuzzing, demos and tests.
+"""Returns random samples of a grammar, like the answers of a model that makes no errors. These samples are used for fuzzing, demos and
+tests.
 
-Strategy: a random walk through the context-free rules. For each rule, the minimum number of steps to complete it is known. Once the budget
-is spent, the walk takes the shortest path, so recursion ends. Free text consists of pieces that are hard to parse: quotes, brackets, line
-breaks, prefixes of markers, other scripts.
+Strategy: a random walk through the context-free rules. The minimum number of steps to complete each rule is computed beforehand. Once
+the budget is spent, the walk takes the shortest path, so recursion ends. Free text consists of pieces that are hard to parse: quotes,
+brackets, line breaks, prefixes of markers, other scripts.
 
-The grammar's tags become marks in the sampled text. The marks are then removed, and their positions become the parts of the sample. Marks
-are noncharacters, which no text contains.
+The grammar's tags become marks in the sampled text. The marks are then removed, and their positions become the parts of the sample.
+Marks are noncharacters, which no text contains.
 
 Rules: the same seed returns the same text on every platform and in every Python release.
 """
@@ -34,7 +35,7 @@ _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 
 _REDRAWS = 20
-"""Maximum number of new samples if an object in the text has a duplicate key."""
+"""Maximum number of new attempts if an object in the sampled text has a duplicate key."""
 
 _OPENERS = dict(zip(nodes.Role, nodes.MARKS, strict=False))
 _CLOSER = nodes.MARKS[-1]
@@ -61,10 +62,10 @@ class Sample:
 
 @bounded_nesting
 def drawer(grammar: nodes.Grammar, *, budget: int = MAX_PLACES) -> Callable[[int], Sample]:
-    """Return a function that returns a random sample of an expanded grammar for a seed. The same seed always returns the same sample.
+    """Return a function that maps a seed to a random sample of an expanded grammar. The same seed always gives the same sample.
 
-    The grammar is lowered only once. `budget` limits the size, and is roughly the number of free choices. Raises `GrammarError` if the
-    grammar has no finite samples, or if it contains JSON values that aren't spelled out.
+    The grammar is lowered only once. `budget` limits the size of samples, and is roughly the number of free choices. Raises `GrammarError`
+    if the grammar has no finite samples, or if it contains JSON values that aren't spelled out.
 
     >>> drawer(nodes.Grammar(nodes.Tag(nodes.Role.CONTENT, nodes.Literal("Hi"))))(1)
     Sample(text='Hi', parts=(SampledPart(role=<Role.CONTENT: 'content'>, start=0, end=2),))
@@ -116,7 +117,7 @@ def _unmarked(marked: str) -> Sample:
 
 
 class _Walk:
-    """A single random walk. `left` is the remaining budget."""
+    """A single random walk through the rules. `left` is the remaining budget."""
 
     def __init__(self, lowered: Lowered, costs: Mapping[str, int], draw: random.Random, budget: int) -> None:
         self.root = lowered.root
@@ -127,7 +128,7 @@ class _Walk:
         self.length = 0
 
     def drawn(self) -> str:
-        """Return a random text of the root rule. Pending nodes are on a stack."""
+        """Return a random text that matches the root rule. Uses a stack of pending nodes instead of recursion."""
         text: list[str] = []
         waiting: list[nodes.Node] = [nodes.Ref(self.root)]
         while waiting:
@@ -142,7 +143,7 @@ class _Walk:
         return "".join(text)
 
     def step(self, node: nodes.Node) -> tuple[str, Sequence[nodes.Node]]:
-        """Return the text of `node`, and the nodes that follow it on the walk."""
+        """Take one step of the walk. Returns text, and the nodes to visit in place of `node`."""
         match node:
             case nodes.Literal(text):
                 return text, ()
@@ -184,7 +185,7 @@ class _Walk:
         ranges = complement(node.ranges) if node.negated else node.ranges
         likely = [c for c in _LETTERS if holds(ranges, c)]
         odd = [c for c in _ODD if holds(ranges, c)]
-        # A class of whitespace is layout. Tabs or long runs of spaces would test nothing new.
+        # Write at most one optional space for a class of whitespace, since tabs or long runs of spaces would test nothing new.
         if likely == [" "]:
             return " " * self.draw.randint(node.minimum, max(node.minimum, 1))
         return "".join(self.character(ranges, likely, odd) for _ in range(self.count(node.minimum, node.maximum)))
@@ -210,7 +211,7 @@ class _Walk:
         return self.words(stops, stop.translate(_UNMARKED)) + stop, (following,)
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
-        """Return free text that precedes `ending`. The two together contain no complete stop before the end."""
+        """Return free text that precedes `ending`. Together, they contain no complete stop except at the very end."""
         text = ""
         for _ in range(self.count(0, 12)):
             piece = self.word(stops)
@@ -229,7 +230,7 @@ class _Walk:
 
 
 def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
-    """Return whether `text` and `ending` contain a complete stop before the end, or end with a longer stop than `ending`."""
+    """Return whether `text` followed by `ending` contains a complete stop before its end, or ends with a longer stop than `ending`."""
     before = (text + ending)[:-1] if ending else text
     longer = (stop for stop in stops if len(stop) > len(ending) and stop.endswith(ending)) if ending else ()
     return any(stop in before for stop in stops) or any((text + ending).endswith(stop) for stop in longer)
@@ -242,7 +243,7 @@ ENDLESS = 10**9
 def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
     """Return the cost of each rule, or `ENDLESS` for a rule without finite samples.
 
-    A rule's cost is recomputed when a rule that it refers to becomes cheaper.
+    The cost of a rule is recomputed whenever the cost of a rule that it refers to decreases.
     """
     costs = dict.fromkeys(rules, ENDLESS)
     users = inverted({name: rule_references(node) for name, node in rules.items()})
@@ -260,7 +261,7 @@ def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:
 
 
 def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
-    """Return the minimum number of rules in a sample of `node`."""
+    """Return the minimum number of references to rules in a sample of `node`."""
     match node:
         case nodes.Ref(name):
             return costs[name]

@@ -1,8 +1,8 @@
 """Writes a grammar as xgrammar's structural tag: JSON for constrained decoding in vLLM, SGLang and other engines.
 
-Strategy: the tag is a tree, so each use of a rule contains a copy of the rule. Text up to a stop is a `tag` of `any_text`, an argument's
-JSON is a `json_schema`, and regular parts are an EBNF `grammar`. A tree can't name a part to use it several times. So a recursive grammar,
-or one that would be long as a tree, becomes a single EBNF.
+Strategy: the tag is a tree that contains a copy of a rule for each of its uses. Text up to a stop is a `tag` of `any_text`, an argument's
+JSON is a `json_schema`, and regular parts are an EBNF `grammar`. A tree can't refer to a part by name to use it several times. So a
+recursive grammar, or one that would be too long as a tree, becomes a single EBNF grammar.
 
 Rules: a tree is never longer than `SHORT` characters, or twice the length of the EBNF, whichever is longer.
 """
@@ -31,15 +31,15 @@ from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, 
 
 TagFormat = dict[str, Any]
 _PART = 25
-"""Minimum length of a schema's part in a tree, in addition to names and values: `{"x": {"type": "string"}}, `."""
+"""Minimum length of one part of a schema in a tree, without names and values: `{"x": {"type": "string"}}, `."""
 _PLACES = 2
 """Usual number of copies of a call in a tree: one for the first call, and one for the next calls."""
 SHORT = 8_000
-"""Length up to which a grammar is always written as a tree, so that small requests use the engine's own features."""
+"""Length up to which a tree is always used, so that small requests benefit from the engine's own features."""
 
 
 def is_long(spelled: Expansion) -> bool:
-    """Return whether a grammar should be EBNF: it is too long for a tree, and EBNF enforces every keyword.
+    """Return whether a grammar should be written as EBNF, because it is too long for a tree and EBNF enforces all of its schema keywords.
 
     Engines compile such EBNF in half the time.
     """
@@ -48,14 +48,14 @@ def is_long(spelled: Expansion) -> bool:
 
 
 def write_ebnf(spelled: Expansion) -> TagFormat:
-    """Return an expanded grammar as a structural tag that contains a single EBNF."""
+    """Return an expanded grammar as a structural tag that contains a single EBNF grammar."""
     return {"type": "structural_tag", "format": _grammar(write_gbnf(spelled))}
 
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
     """Return an expanded grammar as a structural tag in plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
-    `spelled` is the same grammar with JSON spelled out. If the tree would be too long, `spelled` is written as EBNF.
+    `spelled` is the same grammar with JSON spelled out. It is written as EBNF if the tree would be too long.
     """
     lowered = lower(native.grammar, for_lexer=False, steps=native.limits.grammar_steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
@@ -63,7 +63,9 @@ def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
 
 
 def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str]:
-    """Return the rules of a tree, each after the rules that it refers to. Empty if there is no tree, or if it is nested too deeply."""
+    """Return the rules of a tree, each after the rules that it refers to. Returns an empty list if the rules don't form a tree, or if the
+    tree is nested too deeply.
+    """
     below = {
         name: [other for other in rule_references(node) if other not in plain]
         for name, node in rules.items()
@@ -72,12 +74,12 @@ def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset
     depths: dict[str, int] = {}
     for name in leaves_first(below):
         depths[name] = 1 + max((depths[other] for other in below[name]), default=-1)
-    # Recursive rules, and rules that refer to them, have no depth.
+    # Recursive rules, and rules that refer to them, are missing in `depths`.
     return list(depths) if depths.keys() == below.keys() and depths[root] <= MAX_GRAMMAR_DEPTH else []
 
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
-    """Return the rules that EBNF expresses completely: neither these rules nor the rules below them contain JSON or text up to a stop."""
+    """Return the plain rules: neither these rules nor the rules that they refer to contain JSON or text up to a stop."""
     users = inverted({name: rule_references(node) for name, node in rules.items()})
     special = (name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node))
     return frozenset(rules) - reached(special, lambda name: users.get(name, ()))
@@ -97,7 +99,9 @@ class _Writer:
         self.sizes: dict[int, int] = {}
 
     def tree(self, root: str, ebnf: Callable[[], str]) -> TagFormat:
-        """Return `root` as a tree. Return EBNF instead if there is no tree, or if the tree is longer than `SHORT` and twice the EBNF."""
+        """Return the rule `root` as a tree. Returns EBNF if the rules form no tree, or one that is longer than both `SHORT` and twice the
+        EBNF.
+        """
         most, instead = SHORT, ""
         for name in _tree_order(self.rules, root, self.plain):
             node = self.rules[name]
@@ -112,9 +116,8 @@ class _Writer:
         return self.written[root] if root in self.written and size <= most else _grammar(instead or ebnf())
 
     def size(self, tag: TagFormat) -> int:
-        """Return the approximate length of a tag as JSON. Parts that occur several times are measured once."""
-        # In memory, equal parts are one object. As JSON, each use is a copy, so a tree of thirty parts may become a billion characters
-        # long.
+        """Return the approximate length of a tag as JSON. Each part is measured only once, even if it occurs several times."""
+        # In memory, the uses of a part share one object. As JSON, each use is a copy, so thirty parts may become a billion characters long.
         known = self.sizes.get(id(tag))
         if known is None:
             known = self.sizes[id(tag)] = sum(len(key) + 6 + self.length(value) for key, value in tag.items())
@@ -128,7 +131,7 @@ class _Writer:
         return sum(map(self.length, value)) + len(value) if isinstance(value, list) else 5
 
     def text(self, node: Stopped) -> TagFormat:
-        """Write text up to a stop, as a choice between the stops."""
+        """Return text up to a stop as a choice between the stops."""
         options = [_row("sequence", [_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
             rest = {"root": Stopped(node.stops, (), at_end=True)}
@@ -174,7 +177,7 @@ _COMMON = frozenset(
         *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum"),
     )
 )
-"""Keywords that xgrammar enforces exactly. xgrammar ignores or weakens other keywords, and rejects some patterns."""
+"""Schema keywords that xgrammar enforces exactly. It ignores or weakens other keywords, and rejects some patterns."""
 
 
 def _json(schema: JsonSchema) -> TagFormat:
@@ -196,7 +199,8 @@ def reads_exactly(schema: Any) -> bool:
     if False in schema.get("properties", {}).values():
         return False
     values = [*schema.get("enum", ()), schema.get("const")]
-    # xgrammar allows only one form of a constant, not both `é` and `\u00e9`. In an object, it allows only one form of whitespace.
+    # xgrammar allows only one spelling of a constant, e.g. not both `é` and `\u00e9`. In constant objects and lists, it allows only one
+    # form of whitespace.
     plain = json.dumps(values, ensure_ascii=False).isascii() and not any(isinstance(v, dict | list) for v in values)
     if not (schema.keys() <= _COMMON and plain):
         return False
@@ -206,7 +210,7 @@ def reads_exactly(schema: Any) -> bool:
 
 
 def _text_before(node: Stopped, stop: str) -> TagFormat:
-    """Write text followed by `stop`. Use EBNF if `stop` is the end of a longer stop that isn't allowed."""
+    """Return free text followed by `stop`. EBNF is used if `stop` is the end of a longer stop that isn't allowed here."""
     # A tag that ends at `>>f` would also end at `>>>f`. If `>>>f` isn't allowed, only EBNF can exclude it.
     alive = {stop for stop, _ in node.branches}
     if _are_whole(node.stops) and alive.issuperset(longer_stops(node.stops).get(stop, ())):
@@ -216,7 +220,7 @@ def _text_before(node: Stopped, stop: str) -> TagFormat:
 
 
 def _are_whole(stops: tuple[str, ...]) -> bool:
-    """Return whether the engine reads each stop correctly. Engines misread stops that have to be split into pieces."""
+    """Return whether each stop is a single piece, because engines misread stops that have to be split into pieces."""
     return all(len(text_pieces(stop)) == 1 for stop in stops)
 
 

@@ -5,7 +5,7 @@ Rules:
 - A trigger is the first literal of the primary call syntax.
 - If the literal starts with a special token, only the token is the trigger. A misspelled name after the token still activates the grammar.
 - If the literal is ordinary text, the trigger is the text up to and including a tool name.
-- A trigger is a word if it can't occur in reasoning, or if reasoning may contain calls.
+- A trigger is a word, which may occur anywhere in the output, if no reasoning can precede the call or if reasoning may contain calls.
 - All other triggers are patterns that must match the output from its start. The pattern's first group is the start of the call.
 """
 
@@ -42,7 +42,8 @@ class Trigger:
 
 
 def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
-    """Return the triggers of a lazy grammar. Empty if the answer contains no calls, or if the grammar applies from the start.
+    """Return the triggers of a lazy grammar. Returns an empty tuple if the answer contains no calls, or if the grammar applies from the
+    start.
 
     `prefill` is the part of the answer that the prompt already contains.
     """
@@ -61,15 +62,14 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
     if marker and not before:
         return (*found, Trigger("word", marker))
     sign = re.escape(marker) if marker else re.escape(opener) + called
-    # The text before the call must not open reasoning.
+    # Unless reasoning may contain calls, the text before the call must not open reasoning.
     start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
     unopened = f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY
     return (*found, Trigger("pattern", f"^{before}{unopened}({sign})"))
 
 
 def _marker(opener: str, format: Format) -> str:
-    """Return the part of `opener` that identifies a call: its special token, or the complete opener. Return "" if neither identifies a
-    call.
+    """Return the part of `opener` that identifies a call, which is a special token or the complete opener. Returns "" if there is none.
 
     Ordinary text, the start of any JSON, and text of other parts of an answer don't identify a call.
     """
@@ -87,7 +87,7 @@ def _before_name(calls: Calls, opener: str) -> str:
 
 
 def _names(calls: Calls, tools: Iterable[Tool]) -> str:
-    """Return a pattern for the names of the tools, or "" if a call doesn't start with the name."""
+    """Return a pattern for the tools' names, or "" if the name isn't the first part of a call."""
     parts = calls.function[0 if calls.function[0] is Slot.NAME else 1 :]
     if parts[:1] != (Slot.NAME,):
         return ""
@@ -102,7 +102,7 @@ def _before(format: Format, prefill: str) -> str:
     end, start = reasoning.end.strip(), reasoning.start.strip()
     if not end or reasoning.mode is ReasoningMode.NONE or reasoning.holds_calls:
         return ""
-    # Reasoning may contain `<call>`. So with `<think>` open, the pattern is `^[\s\S]*?</think>`, then the call.
+    # Reasoning may contain `<call>`. So if the prompt has opened `<think>`, the pattern is `^[\s\S]*?</think>`, followed by the call.
     ended = f"{_ANY}{re.escape(end)}"
     opened = bool(start) and start in prefill and not reasoning.closed_in(prefill)
     if opened:

@@ -1,11 +1,11 @@
 """Generates an answer that a sensible model might write, from a turn and its conversation.
 
 Strategy: first choose the message, which is either a call of each tool that the question needs, or a short text. Then sample answers from a
-grammar for that message, and replace their random text with the message's text. Return the first answer that the turn's parser parses into
-the message.
+grammar for that message, and replace the random text in these answers with the message's text. Return the first answer that the turn's
+parser parses into the message.
 
-Rules: the same turn, conversation and seed give the same answer. If no answer matches the message, it's sampled at random, as in
-`Turn.sample`.
+Rules: the same turn, conversation and seed give the same answer. If no answer matches the message, a random answer is sampled instead, as
+in `Turn.sample`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Plan:
 
     content: str = ""
     value: Any = None
-    """The value of JSON content, or None for other content."""
+    """The value of the content if it's JSON, otherwise None."""
     calls: tuple[tuple[str, Any], ...] = ()
     """The names and arguments of the calls."""
     thought: str = ""
@@ -57,13 +57,14 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
     """Return an answer that a sensible model might write. `seed` varies the wording.
 
     The answer calls each offered tool that the last question in `messages` names, or else the one whose description shares a word with the
-    question. If tools have returned results, the answer repeats them.
-    It contains reasoning only if thinking is on. Raises `GrammarError` as `Turn.sample` does.
+    question. If tools have returned results, the answer repeats them. The answer contains reasoning only if thinking is on. Raises
+    `GrammarError` as `Turn.sample` does.
     """
     question, done = _asked(messages)
-    # Replace characters that can't be encoded, because a prompt may contain lone surrogates.
+    # The prompt may contain lone surrogates, which can't be encoded, so replace them.
     draw = random.Random(f"{seed} {turn.prompt}".encode(errors="replace"))  # noqa: S311 - not secret
-    with suppress(GrammarError):  # Raised for a schema without examples, or for names that the format can't express.
+    # A GrammarError means that a schema has no examples, or that the format can't express a name.
+    with suppress(GrammarError):
         for plan in _plans(turn, question, done, draw):
             text = _written(turn, plan)
             if text is not None:
@@ -72,7 +73,7 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
 
 
 def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, str]]]:
-    """Return the last question, and the names and results of the calls after it. Missing results are ""."""
+    """Return the last question, and the name and result of each call after it. A missing result is ""."""
     last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     names: dict[str, str] = {}
     results: dict[str, str] = {}
@@ -138,7 +139,7 @@ def _plainly(text: str) -> str:
 
 
 def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
-    """Return the tools to call now, in the order of the question."""
+    """Return the tools to call now, in the order in which the question names them."""
     request = turn.request
     tools = (request.tools or ()) if request._calls_allowed else ()
     if request.tool_choice == "named":
@@ -152,14 +153,16 @@ def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
 
 
 def _place(name: str, question: str) -> int:
-    """Return the position of a tool's name, or of its words, in a question; -1 if it isn't found."""
+    """Return the position of a tool's name in a question, which may also contain the name as separate words. Returns -1 if the name isn't
+    found.
+    """
     words = r"\W*".join(map(re.escape, words_of(name)))
     found = re.search(rf"(?<!\w)(?:{re.escape(name)}{'|' + words if words else ''})(?!\w)", question, re.IGNORECASE)
     return found.start() if found else -1
 
 
 def _fitting(tools: Sequence[Tool], question: str) -> list[Tool]:
-    """Return the tool that shares the most words with the question in a list. The list is empty if no tool shares a word."""
+    """Return a list with the tool that shares the most words with the question. The list is empty if no tool shares any word with it."""
     asked = _roots(question)
     shared = {tool.name: len(asked & _roots(_described(tool))) for tool in tools}
     best = max(tools, key=lambda tool: shared[tool.name], default=None)
@@ -167,7 +170,7 @@ def _fitting(tools: Sequence[Tool], question: str) -> list[Tool]:
 
 
 def _described(tool: Tool) -> str:
-    """Return the words that describe a tool: its name, description, parameters and their allowed values."""
+    """Return the words that describe a tool: its name, its description, and its parameters' names and allowed values."""
     properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
     known = properties if isinstance(properties, Mapping) else {}
     values = [value for one in known.values() if isinstance(one, Mapping) for value in one.get("enum") or ()]
@@ -175,12 +178,12 @@ def _described(tool: Tool) -> str:
 
 
 def _roots(text: str) -> set[str]:
-    """Return the stems of the significant words, so that `rain` and `raining` match."""
+    """Return the stems of the significant words in a text. Thanks to stems, `rain` and `raining` match."""
     return {word[:5] for word in re.findall(r"\w{4,}", text.lower()) if word not in _COMMON}
 
 
 def _written(turn: Turn, plan: _Plan) -> str | None:
-    """Return a text that the turn's parser parses into the message, or None if there's no such sample."""
+    """Return an answer that the turn's parser parses into the planned message, or None if no such answer is sampled."""
     narrowed = replace(turn, request=_narrowed(turn, plan))
     begun, kept = turn.parse(""), None
     for drawn in islice(narrowed._samples(), MAX_LISTED):
@@ -224,7 +227,7 @@ def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
     for span in parser.spans:
         piece = text[span.start : span.end]
         if span.role is Role.ARGUMENT and piece[:1] == "{" and _json(piece) is not None:
-            piece = json.dumps(_json(piece), ensure_ascii=False)  # Normalize the layout of the JSON.
+            piece = json.dumps(_json(piece), ensure_ascii=False)  # Normalize the whitespace in the JSON.
         pieces.append(words.get(span.role, piece))
         if span.role in words:
             words[span.role] = ""
@@ -238,7 +241,7 @@ def _read(turn: Turn, text: str) -> Message:
 
 
 def _means(message: Message, plan: _Plan, begun: Message) -> bool:
-    """Return True if a message matches the plan. The text of the prefill is ignored."""
+    """Return whether a message matches the plan. Text that the prefill contains is ignored."""
     content = message.content.removeprefix(begun.content).strip()
     said = content == plan.content if plan.value is None else _json(content) == plan.value
     calls = tuple((call.name, _json(call.arguments_json)) for call in message.tool_calls)

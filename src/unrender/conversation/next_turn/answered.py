@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WORD = "Vexquill"
 _SAID = (Role.CONTENT, Role.NAME)
 _TOKEN = re.compile(r"(?=.*\w).*[<>\[\]{}|]")
-"""Text with brackets and letters, which is unlikely to occur in prose."""
+"""Matches text with brackets and letters, which is unlikely to occur in prose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +41,18 @@ class Answered:
     layout: str = ""
     """Whitespace before the sampled end of the turn."""
     sampled: str = ""
-    """The end of the turn if the model sampled it, else empty."""
+    """The end-of-turn marker if the model sampled it, else ""."""
     thinks: bool = False
     """True if the answer ended inside reasoning."""
 
 
 def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collection[str]) -> Answered:
-    """Parse a turn's answer. `ends` are end-of-turn markers in addition to those of the turn's format.
+    """Parse a turn's answer. `ends` are additional end-of-turn markers, besides those of the turn's format.
 
     Raises `ExtendError` for text after the end of the turn, and for an end of the turn inside reasoning. An incomplete call is also an
     error, unless `unfinished` allows it.
     """
-    # Separate reasoning from content even if the request returns them together. Accept ids that earlier calls also use.
+    # Separate reasoning from content even if the request asks for both as one text. Accept ids that earlier calls also use.
     turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))
     bare = replace(turn, known_ids=())
     text, sampled = _without_end(turn, answer, ends)
@@ -62,7 +62,7 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     if thinks and sampled and not parser.message.tool_calls:
         if not turn.format.reasoning.closed_in(sampled):
             raise ExtendError(f"the answer ends with {sampled!r} inside reasoning", "answer")
-        # A marker such as `<|end|>` may end both reasoning and a turn. Inside reasoning, it ends only the reasoning.
+        # A marker such as `<|end|>` may end both reasoning and a turn. If it occurs inside reasoning, it ends only the reasoning.
         text, sampled, thinks = answer.rstrip(), "", False
     whole = bare.parser()
     events = whole.finish(text=answer)
@@ -88,13 +88,15 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
 
 
 def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
-    """Return all end-of-turn markers of the format, and `more`. The markers are stripped and unique, the longest first."""
+    """Return all end-of-turn markers of the format, and those in `more`. The markers are stripped of whitespace, and the longest come
+    first.
+    """
     texts = dict.fromkeys((*format.turn.all_ends, *(text.strip() for text in more if text.strip())))
     return tuple(sorted(texts, key=len, reverse=True))
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
-    """Return the answer without the sampled end of the turn, and the sampled end, such as `<|im_end|></s>`."""
+    """Split an answer into the text before the sampled end of the turn, and this end, such as `<|im_end|></s>`."""
     text, left = answer.rstrip(), [*ends_of_turn(turn.format, *ends)]
     while end := next((end for end in left if text.endswith(end)), ""):
         text = text.removesuffix(end).rstrip()
@@ -110,18 +112,18 @@ def _goes_on_thinking(parser: Parser) -> bool:
 
 
 def _check_ends(turn: Turn, answer: str, parser: Parser) -> None:
-    """Raise `ExtendError` if there is text after the end of the turn. Ends of turns inside values are ignored."""
+    """Raise `ExtendError` if there is text after the end of the turn. End-of-turn markers inside argument values are ignored."""
     ends, said, over, ended = ends_of_turn(turn.format), False, 0, ""
     for span in parser.spans:
         text, words = answer[span.start : span.end], span.role is Role.CONTENT
         if span.role is Role.NAME:
-            ended = ""  # A part of the message has just started, so the last marker ended only the previous part.
+            ended = ""  # A part of the message has just started, so the previous marker didn't end the turn.
         if ended and words and text.strip():
             break
         said = said or (span.role in _SAID and bool(text.strip()))
         said = said or (span.role is Role.MARKER and text.strip() in ends and not turn.format.reasoning.closed_in(text))
         if said and not ended and (words or span.role is Role.MARKER):
-            # If text follows, the parser may parse an end of the turn such as `[/END]` as content, so content is searched too.
+            # The parser may treat an end-of-turn marker such as `[/END]` as content if text follows it, so search content too.
             ended = next((end for end in ends if end in text and (_TOKEN.search(end) or not words)), "")
             over = span.start + text.find(ended) + len(ended)
     if not ended:

@@ -1,7 +1,8 @@
 """Find the text that a template writes between two answers, and the messages that it depends on.
 
-Strategy: Render answers of each kind after several histories, followed by results, user messages and system messages. The text after the
-answer's last word must not depend on the history. Otherwise, the next turn has to be rendered from the complete history.
+Strategy: Render answers of each kind after several histories, followed by results, user messages and system messages. If the text after the
+answer's last word is the same for all histories, it can be used for any other conversation. Otherwise, the next turn has to be rendered
+from the complete history.
 
 A template is append-only if the rendering of a longer conversation always starts with the rendering of the shorter one. For other
 templates, the shortest counterexample is stored as the witness.
@@ -54,7 +55,7 @@ _USER = Said(role="user", content="Nextquestion")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A conversation whose rendering changes at the start when messages are added."""
+    """A conversation in which new messages change the rendering of earlier ones."""
 
     conversation: Conversation
     """The longer conversation."""
@@ -67,7 +68,7 @@ class Rewritten:
 
     @property
     def why(self) -> str:
-        """Summary without text of the template: the part that changes, and the messages (`thoughts: after user → content → user`)."""
+        """Summary without quotes from the template: the part that changes, and the messages (`thoughts: after user → content → user`)."""
         return f"{self.what}: after {' → '.join(map(_in_words, self.conversation))}"
 
     def __str__(self) -> str:
@@ -82,7 +83,7 @@ class Needs(StrEnum):
     POSITION = "position"
     """The answer, its `Position`, and the messages after the answer."""
     NUMBER = "number"
-    """The number and order of all messages, which can be read from the prompt."""
+    """The number, order and roles of all messages, which can be recovered from the prompt."""
     HISTORY = "history"
     """All messages of the conversation, with their text."""
 
@@ -100,13 +101,13 @@ class Continuation:
     needs: Needs = Needs.ANSWER
     """The part of a conversation that determines the text after an answer."""
     counts: bool = False
-    """True if the template writes numbers into tool results that count the calls of the conversation."""
+    """True if the template numbers tool results by counting all calls of the conversation."""
     restates_tools: bool = False
     """True if the template repeats the tools when a new user message is added."""
     drops_thoughts: frozenset[str] = frozenset()
     """Roles of new messages, such as "user" or "tool", that make the template drop earlier reasoning."""
     witness: Rewritten | None = None
-    """The shortest conversation whose start is rewritten, or None if there is none."""
+    """The shortest conversation in which new messages change the rendering of earlier ones, or None if there is no such conversation."""
 
     @property
     def append_only(self) -> bool:
@@ -144,7 +145,9 @@ _SAID = {"tool": "result"}
 
 
 def continuation_of(writer: Writer) -> Continuation:
-    """Return the text that a template writes after answers. The result depends on the variables, and on whether tools are offered."""
+    """Return the text that a template writes after answers, and what this text depends on. The result depends on the variables, and on
+    whether tools are offered.
+    """
     kwargs = writer.kwargs
     variable, context = writer.capabilities.tools_variable, dict(kwargs.context)
     if context.get(variable):
@@ -192,7 +195,7 @@ class _Probing:
         return now() >= self._until
 
     def continuation(self) -> Continuation:
-        """Run all probes and return their findings."""
+        """Render all probes and return the findings."""
         calls = self._written((QUESTION, self._kinds["call"], self._result(0)))
         kinds = {name: kind for name, kind in self._kinds.items() if calls or not kind.calls}
         ends = {name: self._end(kind) for name, kind in kinds.items()}
@@ -234,7 +237,7 @@ class _Probing:
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
         """Return the part of a conversation that determines the text after an answer.
 
-        The second value is True if that text counts calls.
+        The second value is True if that text contains numbers that count the calls.
         """
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
@@ -242,12 +245,14 @@ class _Probing:
         return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
 
     def _longest(self, kind: Said) -> Sequence[Conversation]:
-        """Return the longest sequence of messages that can follow an answer, since long sequences are the most likely to reveal state."""
+        """Return the longest sequence of messages that can follow an answer, since long sequences are the most likely to reveal a
+        dependency.
+        """
         taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind, *after)) is not None]
         return [max(taken, key=len)] if taken else []
 
     def _compared(self, asked: Iterable[tuple[Said, Conversation]]) -> tuple[Needs, bool]:
-        """Compare the text after these answers for several histories. Returns the same values as `_needs`."""
+        """Compare the text after these answers for several histories, and return the findings in the form that `_needs` documents."""
         first, needs, counts = {Position.behind(past): past for past in reversed(self._pasts)}, Needs.ANSWER, False
         for (kind, after), past in product(asked, self._pasts):
             if self._tail((*self._pasts[0], kind, *after)) is None:
@@ -264,7 +269,7 @@ class _Probing:
         return needs, counts
 
     def _is_read_back(self, kinds: Collection[Said]) -> bool:
-        """Return whether the text after an answer can be predicted from the messages that are recovered from a prompt."""
+        """Return whether messages recovered from a prompt lead to the same text after an answer as the original messages."""
         read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past)
@@ -295,7 +300,7 @@ class _Probing:
             yield (_SYSTEM, _USER)
 
     def _conversations(self) -> Iterator[Conversation]:
-        """Yield conversations with messages after an answer, short ones first."""
+        """Yield conversations in which messages follow an answer, the short ones first."""
         said, thought, called = (self._kinds[name] for name in ("content", "thought", "call"))
         both, result = self._kinds["thought and call"], self._result(0)
         other, wondering = (
@@ -310,7 +315,7 @@ class _Probing:
         yield (QUESTION, wondering, result, thought, _USER)
 
     def _end(self, kind: Said) -> str | None:
-        """Return the text that ends an answer, regardless of the next message."""
+        """Return the text that ends an answer, whatever the next message is."""
         tails = {after[0].role: self._tail((QUESTION, kind, *after)) for after in self._next_of(kind)}
         last = self._tail((QUESTION, kind), asks=False)
         found = [
@@ -350,8 +355,8 @@ class _Probing:
         return None
 
     def _rewritten(self, conversation: Conversation, index: int, longer: str) -> Rewritten | None:
-        """Return the rewritten part of the conversation up to the answer at `index`, or None. `longer` is the rendering of the complete
-        conversation.
+        """Return how the template rewrites the conversation up to the answer at `index`, or None if it doesn't. `longer` is the rendering
+        of the complete conversation.
         """
         prompt = self._text(conversation[:index], asks=True)
         answer = self._text(conversation[: index + 1], asks=False)
@@ -379,7 +384,7 @@ def _what(before: str, after: str, format: Format) -> str:
     if any(before.count(word) > after.count(word) for word in (THOUGHT, *marks)):
         return "thoughts"
     for word, what in ((_SYSTEM.content, "system"), ("Wurzeltool", "tools")):
-        # Check the position too: the template may move the tools from the first question to the last one.
+        # Compare positions too, because the template may move the tools from the first question to the last.
         heads = [text.partition(QUESTION.content)[0] for text in (before, after)]
         if before.count(word) != after.count(word) or heads[0].count(word) != heads[1].count(word):
             return what
@@ -387,8 +392,7 @@ def _what(before: str, after: str, format: Format) -> str:
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:
-    """Return the end-of-turn marker with which all texts start, including the whitespace around it. Returns "" if there is no common
-    marker.
+    """Return the end-of-turn marker at the start of all `tails`, with the whitespace around it. Returns "" without a common marker.
 
     A marker at the end of the user's `header`, such as `<|user|>`, belongs to the next message and doesn't count.
     """

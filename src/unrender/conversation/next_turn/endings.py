@@ -1,7 +1,7 @@
 """Find the part of the template's text after an answer that the answer doesn't contain yet.
 
-An answer may end anywhere: in its reasoning, in content, after a call, or after the end of the turn. The template always renders complete
-answers. Text that the answer already contains isn't appended again. Open reasoning is closed.
+An answer may end anywhere: in its reasoning, in content, after a call, or after the end of the turn. The template, however, always renders
+complete answers. Text that the answer already contains isn't appended again, and open reasoning is closed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class Ending:
     """The end of an answer, compared with a template's rendering of a similar answer."""
 
     prompts: Writer
-    """The writer of the current prompt. The next prompt may use other variables."""
+    """The writer of the current prompt, since the next prompt may use other variables."""
     stub: Stub
     made: WrittenTail
     said: Answered
     answer: Said
-    """A short placeholder answer of the same kind."""
+    """A short placeholder for the answer, of the same kind."""
     format: Format
     facts: Continuation
 
     def extended(self, new: Conversation) -> Extended:
         """Return the text to append: the rest of the answer, the `new` messages, and the generation prompt."""
         said, end = self.said, self.format.reasoning.end
-        # Without the line breaks around a marker such as `### Answer`, the parser may still be in reasoning.
+        # A marker such as `### Answer` may be complete except for the line breaks around it. The parser is then still in reasoning.
         cut = said.thinks and not said.text.endswith(end.strip())
         lead = end if cut else ""
         rest = self._behind_calls() if self.answer.calls else self._behind_content()
@@ -54,7 +54,7 @@ class Ending:
         return Extended(self.stub, self.answer, new, lead, end, rest.removeprefix(end))
 
     def _behind_answer(self) -> str:
-        """Return the template's text after the end of a complete answer."""
+        """Return the text that the template writes after the end of a complete answer."""
         tail, format = self.made.tail, self.format
         closed = closers(self.answer, format) if self.answer.calls else format.content.end
         tail = tail[behind(tail, closed) or 0 :]
@@ -70,7 +70,7 @@ class Ending:
             at = tail.index(closer or section_end) + len(closer)
         if at is None:
             raise ExtendError("the template ends calls differently from its format", "unproved")
-        # Some templates omit the end of the section after the first call.
+        # Skip the end of the section, which some templates omit after the first call.
         whole = at + (behind(tail[at:], section_end) or 0)
         whole += self._wrapped(tail[whole:])
         if self.said.sampled or not closer:
@@ -83,7 +83,9 @@ class Ending:
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
-        """Return the length of the end of content or reasoning after the calls. Returns 0 if the answer doesn't contain this end."""
+        """Return the length of the marker that ends content or reasoning after the calls. Returns 0 if the answer doesn't contain such a
+        marker.
+        """
         # If a marker ends both reasoning and the turn, it counts as the end of the turn.
         over = ends_of_turn(self.format)
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
@@ -99,7 +101,7 @@ class Ending:
     def _behind_content(self) -> str:
         said, tail = self.said, self.made.tail
         start, end = self.format.content.start.strip(), self.format.content.end.strip()
-        # Check for the start of the content too, since reasoning may be inside the markers of the content.
+        # Check for the content's start marker too, since reasoning may be inside the content's markers.
         begun = said.message.content.strip() or (start and said.text.lstrip().startswith(start))
         is_open = begun and not said.sampled and not said.text.endswith(end)
         at = None if not end or is_open else behind(tail, end)
@@ -109,12 +111,14 @@ class Ending:
         bare = rest.lstrip()
         if bare.startswith(self.said.sampled):
             return bare[len(self.said.sampled) :]
-        # The sampled end (`<|return|>`) may differ from the end that the template writes before another message (`<|end|>`).
+        # The sampled end of the turn (`<|return|>`) may differ from the one that the template writes before another message (`<|end|>`).
         end = self.facts.ends.get(answer_kind(self.answer), "").strip()
         return bare[len(end) :] if end and bare.startswith(end) else not_again(rest, self.said.layout)
 
     def _said_nothing(self, new: Conversation) -> str | None:
-        """Return the template's text after the prompt for an empty answer, or None if an empty answer changes the prompt."""
+        """Return the text that the template writes after the prompt for an empty answer. Returns None if an empty answer changes the
+        prompt.
+        """
         writer, before = self.stub.writer, self.stub.before
         prompt = self.prompts.text(before, asks=True)
         text = writer.text((*before, Said(role="assistant", content=""), *new), asks=True)
@@ -139,7 +143,8 @@ class Ending:
 
 
 def not_again(text: str, space: str) -> str:
-    r"""Return the text without the leading whitespace that `space` already contains, as between `</call>\n` and `\n<end>`.
+    r"""Return the text without the part of its leading whitespace that `space` already contains, e.g. the line break in `</call>\n` and
+    `\n<end>`.
 
     >>> not_again("\n<end>", " \n"), not_again("\n\n<end>", "\n")
     ('<end>', '\n<end>')

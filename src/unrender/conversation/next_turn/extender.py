@@ -1,6 +1,6 @@
 """Extend a prompt with its answer and the next messages.
 
-Strategy: Render a short conversation that ends like the long one. It consists of the system message, a question, an answer of the same kind
+Strategy: Render a short conversation that ends like the real one. It consists of the system message, a question, an answer of the same kind
 with the same calls, ids and names, and the new messages. The template's text after the short answer is also its text after the real answer.
 Append the part that the answer doesn't contain yet. If the template's text depends on more messages, render the complete conversation
 instead.
@@ -38,7 +38,7 @@ _NOTE = re.compile(r"messages\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The messages of a conversation, as a linked list of turns."""
+    """The messages of a conversation, stored as a linked list of turns."""
 
     before: History | None
     messages: Conversation
@@ -62,14 +62,14 @@ class Extender:
     """Creates the next turn from the template and the arguments of the first turn."""
 
     write: Callable[..., Writer]
-    """`ChatTemplate._writing`, which also passes the documents and the call syntax."""
+    """Creates a `Writer`: `ChatTemplate._writing` with the documents and the call syntax of the first turn."""
     asked: Mapping[str, Any]
     """Arguments of the request, with the names of `ChatTemplate.prepare`'s parameters."""
     variables: Mapping[str, Any]
     history: History | None = None
     """Earlier messages; None if the prompt was rendered elsewhere."""
     system: Conversation = ()
-    """The system messages at the start of the conversation, if known."""
+    """The system messages at the start of the conversation. Empty if they are unknown."""
     thought: bool = False
     """True if the prompt contains reasoning of an earlier answer."""
     remarked: frozenset[str] = frozenset()
@@ -83,7 +83,7 @@ class Extender:
         return () if self.extended is None else appended_pieces(self.extended)
 
     def held(self) -> Iterator[Any]:
-        """Yield the objects that keep the request and the conversation in memory. Several turns may share these objects."""
+        """Yield the objects that hold the request and the conversation in memory. Several turns may share these objects."""
         yield from (self.asked.get("tools"), self.variables)
         turn = self.history
         while turn is not None:
@@ -99,7 +99,9 @@ class Extender:
         return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
-        """Return the turn after an answer. Raises `ExtendError` or `RequestError`."""
+        """Return the turn that follows an answer. Raises `ExtendError` if its prompt isn't known for certain, and `RequestError` for
+        invalid messages.
+        """
         if turn.grammar is not None:
             raise ExtendError("with a handwritten grammar, the end of an answer isn't known", "unproved")
         writer, before, request, asked = self._writing(turn, how)
@@ -178,7 +180,8 @@ class Extender:
         end: Conversation,
         how: Extending,
     ) -> Stub:
-        """Return the start of a short conversation with the same continuation as this one. Raises `ExtendError` if none is certain.
+        """Return the start of a short conversation after which the template writes the same text as after this one. Raises `ExtendError` if
+        the text isn't certain.
 
         `writers` are the writers of the current prompt and of the next prompt.
         """
@@ -197,13 +200,15 @@ class Extender:
     def _stubs(
         self, turn: Turn, writer: Writer, facts: Continuation, said: Answered, system: Conversation
     ) -> Iterator[Stub]:
-        """Yield conversations that may have the same continuation as the turn. Short conversations start with `system`."""
+        """Yield the starts of conversations after which the template may write the same text as after the turn. Short conversations start
+        with `system`.
+        """
         if facts.needs in (Needs.NUMBER, Needs.HISTORY):
             known = self.history and [self.history.all()]
             read = histories(turn.prompt, writer, _past_call) if facts.needs is Needs.NUMBER else ()
             yield from (Stub(writer=writer, before=before) for before in known or read)
             return
-        # The position matters for an empty answer, because the text after it depends on the end of the prompt.
+        # For an empty answer, the position always matters, because the text after the answer depends on the end of the prompt.
         anywhere = facts.needs is Needs.ANSWER and said.text
         for past in pasts(_past_call)[:1] if anywhere else self._pasts(turn, writer):
             stub = Stub(writer=writer, before=(*system, *past))
@@ -220,7 +225,7 @@ class Extender:
 
     def _counting(self, stub: Stub, system: Conversation, past: Conversation, said: Answered, turn: Turn) -> Stub:
         """Return a stub whose calls have the same numbers as the answer's calls."""
-        # Without a number in the id, the number of earlier calls is needed. A generated id may end in a digit that isn't a counter.
+        # If the id contains no number, the number of earlier calls is needed. A generated id may end in a digit that isn't a counter.
         number, start = _NUMBER.search(said.written_ids[0]), turn.format.tools.index_start
         if number is None and self.history is None:
             raise ExtendError("the template counts calls, and the number of earlier calls is unknown", "state")
@@ -245,7 +250,9 @@ class Extender:
         yield from (f"messages[{i}]: {remark}" for remark, i in remarks.items() if remark not in self.remarked)
 
     def _remarks(self, facts: Continuation, new: Conversation, how: Extending) -> Iterator[tuple[str, int]]:
-        """Yield each difference from a rendering of the complete conversation, with the index of the message that causes it."""
+        """Yield how the prompt differs from a rendering of the complete conversation, with the index of the message that causes each
+        difference.
+        """
         first = {message.role: i for i, message in reversed([*enumerate(new)])}
         if self.thought and (dropping := facts.drops_thoughts & first.keys()):
             yield "the template would drop reasoning that is in the prompt", min(first[role] for role in dropping)
@@ -278,7 +285,7 @@ def _alike(first: Writer, second: Writer) -> bool:
 
 
 def _under_ids(said: Answered, calls: Sequence[SaidCall]) -> Said:
-    """Return the answer with the call ids that the results refer to."""
+    """Return the answer with the ids of `calls`, which the results refer to."""
     (answer,) = conversation_of([said.message.to_openai()])
     return replace(answer, calls=tuple(replace(call, id=one.id) for call, one in zip(answer.calls, calls, strict=True)))
 

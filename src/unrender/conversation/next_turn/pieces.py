@@ -25,10 +25,10 @@ class Extended:
 
     stub: Stub
     answer: Said
-    """A short placeholder answer of the same kind."""
+    """A short placeholder for the answer, of the same kind."""
     new: Conversation
     lead: str
-    """Text that closes the answer and that the template doesn't write itself."""
+    """Text that closes the answer, but that the template itself wouldn't write there."""
     end: str
     """Text that ends the answer, without the part that the answer already contains."""
     rest: str
@@ -47,7 +47,7 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     # Sort by position, since some templates write results in the order of the calls.
     texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
     first, *around = _between([word for word, _, _ in texts], whole)
-    # `rest` may lack text at the start that the answer already contains. Otherwise, the two renderings match.
+    # Shorten `first` like `rest`, which may lack text at its start that the answer already contains.
     first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
     bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
@@ -65,7 +65,7 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
 def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
     """Raise `ExtendError` if the template doesn't render a new message after the answer."""
     missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
-    # The template may have trimmed or escaped the text. Render a unique word to check this.
+    # The template may have trimmed or escaped the text. To check this, render a unique word in its place.
     tail = stub.written(answer, _planted(new)).tail if missing else ""
     for word, index in missing:
         if word not in tail:
@@ -108,8 +108,8 @@ def _between(words: Sequence[str], text: str) -> list[str]:
 
 
 def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
-    """Return the parts of `text` between the parts in `around`. `said` are the original texts, which the template may have trimmed or
-    escaped.
+    """Return the bodies of the messages: the parts of `text` between the strings in `around`. `said` are the original texts, which the
+    template may have trimmed or escaped.
     """
     if not text.startswith(around[0]) or not text.endswith(around[-1]):
         raise _mixed()
@@ -132,7 +132,9 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
 def _closing(
     extended: Extended, planted: Conversation, place: tuple[str, int, str], known: dict[tuple[Any, ...], str]
 ) -> str:
-    """Return the text after a word if no message follows. Cached for messages of the same kind."""
+    """Return the text that the template writes after a message's word if no other message follows. The text is cached in `known` by kind of
+    message.
+    """
     word, index, _ = place
     message = planted[index]
     kind = (message.role, message.name, isinstance(message.content, list) and len(message.content))

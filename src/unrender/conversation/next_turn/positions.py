@@ -1,10 +1,11 @@
 """Find the position of an answer in a conversation, from its messages or only its prompt.
 
-Most templates write the same text after every answer, regardless of its position. Some templates don't reset their state and render a
-result differently after an earlier call. A `Position` contains the facts that such templates are known to depend on.
+Most templates write the same text after every answer, regardless of its position. In some templates, the text depends on earlier calls or
+reasoning. A `Position` contains the facts that such templates are known to depend on.
 
 Other templates write numbers that depend on the count of messages, such as `[Round 3]`. For these templates, the headers of questions,
-answers and results are searched for in the prompt. A conversation with these roles must be rendered with the same headers and numbers.
+answers and results are searched for in the prompt. The roles found in this way are confirmed by a placeholder conversation, which must be
+rendered with the same headers and numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _BEGINNING = 4
 """Minimum number of matching characters to recognize the start of a prompt."""
 _EARLIER = "Earlierword"
 _Calls = Callable[[int], SaidCall]
-"""Function that returns a call for each number, with a different id."""
+"""Function that returns a call with a unique id for each number."""
 
 
 class Position(NamedTuple):
@@ -53,12 +54,12 @@ class Position(NamedTuple):
 
 
 def result_of(call: SaidCall, word: str) -> Said:
-    """Return a result of a call. `word` makes its content unique."""
+    """Return a placeholder result for a call. `word` makes the result's content unique."""
     return Said(role="tool", answers=call.id, name=call.name, content=f"Resultfern{word}")
 
 
 def pasts(call: _Calls) -> tuple[Conversation, ...]:
-    """Return short histories for all positions. For each position, the shortest one comes first."""
+    """Return short histories for all positions. Among the histories for one position, the shortest comes first."""
     said, thought = (short_answer(thinks=thinks, needle=_EARLIER) for thinks in (False, True))
     first, musing = (_cycle(call(7), "seven", thinks=thinks) for thinks in (False, True))
     again, wondering = (_cycle(call(8), "eight", thinks=thinks) for thinks in (False, True))
@@ -88,13 +89,13 @@ def _cycle(call: SaidCall, word: str, *, thinks: bool) -> Conversation:
 
 
 def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
-    """Return whether the history of a turn's prompt may have the same position as `past`."""
+    """Return whether the next answer to a turn's prompt may have the same position as one after `past`."""
     short, bare = (writer.text(messages, asks=True) for messages in (past, (QUESTION,)))
     if not turn.prompt or short is None or bare is None:
         return True
     if not turn.prompt.endswith(short.rpartition(str(past[-1].content))[2]):
         return False
-    # Without a known start of the prompt, its calls can't be counted.
+    # If the start of the prompt is missing, earlier calls can't be ruled out.
     if len(commonprefix([turn.prompt, bare])) < _BEGINNING:
         return True
 
@@ -102,7 +103,7 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
         return bool(text.strip()) and turn.prompt.count(text) > bare.count(text)
 
     tools, head = turn.format.tools, _before_name(turn.format.tools)
-    # A message may quote the opener of a call, but an opener with a tool's name is certainly a call.
+    # A message may quote the marker before a call, but a marker followed by a tool's name is certainly a call.
     position = Position.behind(past)
     if position.called:
         possible = any(shown(text.strip()) for text in (*tools.markers[:2], head))
@@ -112,7 +113,9 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
 
 
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
-    """Return the system message at the start of a prompt, if there is one. Raises `ExtendError` if the message is ambiguous."""
+    """Return a conversation with the system message at the start of a prompt, which is empty if there is none. Raises `ExtendError` if the
+    message is ambiguous.
+    """
     found = [*systems_in(prompt, writer)]
     # If a template writes the system message before the last question, the text may include earlier turns.
     marks = ends_of_turn(format, *format.turn.headers)
@@ -122,7 +125,7 @@ def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
 
 
 def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
-    """Yield the possible system messages of a prompt: no message, or the text at the start of the prompt."""
+    """Yield the possible starts of a prompt's conversation: no system message, or one with the text at the start of the prompt."""
     word = Said(role="system", content="Systemword")
     bare, full = (_before_question(writer, before) for before in ((), (word,)))
     starts = bool(bare.strip()) and prompt.startswith(bare)
@@ -173,7 +176,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
         return
     roles = [role for role, _ in seen]
     if ("answer", "answer") in pairwise(roles):
-        return  # A text contains the header of answers, so the roles are ambiguous.
+        return  # Some message quotes the header of answers, so the roles are ambiguous.
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
     orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)
@@ -185,7 +188,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
 
 
 def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
-    """Return a pattern that matches the headers of messages with any numbers, or None if a header isn't known."""
+    """Return a pattern for the headers of messages, with any digits in place of numbers. Returns None if a header isn't known."""
     said, thought = (short_answer(thinks=thinks) for thinks in (False, True))
     called, results = short_answer([call(0), call(1)]), [result_of(call(i), "") for i in (0, 1)]
     asked, thinking = (_around(writer, (QUESTION, answer, QUESTION)) for answer in (said, thought))
@@ -205,7 +208,7 @@ def _headers(writer: Writer, call: _Calls) -> re.Pattern[str] | None:
 
 
 def _around(writer: Writer, messages: Conversation) -> list[str]:
-    """Return the template's text around messages. Each number is replaced by a NUL character."""
+    """Return the texts that the template writes before, between and after the messages, with NUL in place of each number."""
     text = writer.text(messages, asks=True)
     return _WORDS.split(_NUMBER.sub("\0", text)) if text else []
 

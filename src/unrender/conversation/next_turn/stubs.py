@@ -36,7 +36,7 @@ def short_answer(calls: Sequence[SaidCall] = (), *, thinks: bool = False, needle
 
 
 def answer_kind(answer: Said) -> str:
-    """Return the key of an answer in `Continuation.ends`. The key doesn't depend on reasoning."""
+    """Return the kind of an answer, which is its key in `Continuation.ends`. Reasoning doesn't affect the kind."""
     return "two calls" if len(answer.calls) > 1 else "call" if answer.calls else "content"
 
 
@@ -62,7 +62,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 def counts_calls(first: str, later: str, calls: int) -> bool:
-    """Return whether two texts differ only in numbers, and each differing number increases by `calls`.
+    """Return whether two texts differ only in numbers, and each number that differs is greater by `calls` in the later text.
 
     >>> counts_calls("result 0 of 1", "result 2 of 1", 2), counts_calls("result 0", "results 2", 2)
     (True, False)
@@ -88,7 +88,7 @@ def recounted(first: str, later: str, by: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stub:
-    """The start of a short conversation with the same continuation as a long one."""
+    """The start of a short conversation that has the same continuation as a long one."""
 
     writer: Writer
     before: Conversation
@@ -96,14 +96,14 @@ class Stub:
     later: Conversation = ()
     """Like `before`, but with one more call."""
     by: int = 0
-    """Number of additional calls in the long conversation, for templates that number the calls."""
+    """How many more calls the long conversation has. Used only for templates that number the calls."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
-        """Return the text after an answer. Raises `ExtendError` if the template rejects the messages or doesn't render the needle exactly
-        once.
+        """Return the rendering and the text after an answer. Raises `ExtendError` if the template rejects the messages or doesn't render
+        the needle exactly once.
         """
         made = later = None
-        # Try the reversed needle if a message also contains the needle.
+        # If a message also contains the needle, try the needle spelled backwards.
         for word in (needle, needle[::-1]):
             said = _with_word(answer, needle, word)
             try:
@@ -144,7 +144,7 @@ def written(writer: Writer, messages: Conversation, *, asks: bool = True, needle
 
 
 def behind(text: str, marker: str) -> int | None:
-    r"""Return the end of `marker` at the start of `text`, ignoring whitespace. Returns None if `text` doesn't start with the marker.
+    r"""Return the position in `text` after `marker`, ignoring whitespace. Returns None if `text` doesn't start with the marker.
 
     >>> behind("\n</call><end>", "</call>\n"), behind("<end>", "</call>")
     (8, None)

@@ -2,12 +2,12 @@
 
 Strategy: roles and cuts are dropped. "All text up to a stop" is not a context-free operator. So each `Until` is joined with its
 continuation into one `Stopped`: text up to the first stop, the stop itself, and the continuation after this stop. If an `Until` ends its
-rule, the continuation is moved into the rule, but only up to the literal that always stops the text. So a call is one rule for all
-continuations.
+rule, its continuation is moved into the rule, but only up to the literal that always stops the text. So one rule for a call can be shared
+by all places where calls occur.
 
-Rules: the result allows exactly the text that the PEG allows. Text that the PEG would cut at an earlier stop is not generated. If the
-literals after a lookahead aren't enough to decide it, lowering raises an error. A lookahead is never dropped. The number of rules is linear
-in the source's rules.
+Rules: the result allows exactly the text that the PEG allows. Text is rejected if the PEG would end it at an earlier stop. A lookahead is
+never dropped: if the literals after it aren't enough to decide it, lowering raises an error. The number of rules is linear in the source's
+rules.
 
 >>> lowered = lower(nodes.Grammar(nodes.Sequence((nodes.Until(("</a>",)), nodes.Literal("</a>!")))))
 >>> lowered.rules["text"]
@@ -40,9 +40,9 @@ R = TypeVar("R")
 class Stopped:
     """Text up to the first of `stops`, without the stop itself.
 
-    `branches` contains the stops that may follow, with the rule after each stop. Text before any other stop doesn't match. With `at_end`,
-    the text may also continue to the end of the output without a stop. `exact` contains complete strings that end with a stop, and the rule
-    after each string. These strings replace the branch of that stop.
+    `branches` contains the stops that may follow, with the rule after each stop. If any other stop follows, the text doesn't match. With
+    `at_end`, the text may also continue to the end of the output without a stop. `exact` contains complete strings that end with a stop,
+    and the rule after each string. For these strings, that rule is used instead of the stop's branch.
     """
 
     stops: tuple[str, ...]
@@ -52,7 +52,7 @@ class Stopped:
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return the longer stops that end with each stop. A longer stop takes precedence."""
+    """Return the longer stops that end with each stop, and that take precedence over it."""
     found: dict[str, tuple[str, ...]] = {}
     known = frozenset(stops)
     # `>>f` is a suffix of `>>>f`, so text that ends with the longer stop also ends with the shorter one.
@@ -79,7 +79,7 @@ class Lowered:
 def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDARD.grammar_steps) -> Lowered:
     """Return the context-free form of an expanded grammar, which contains no call nodes.
 
-    `for_lexer` rewrites alternatives that a lexer would confuse, because it prefers the longest literal.
+    With `for_lexer`, alternatives that a lexer would confuse are rewritten, since a lexer prefers the longest literal.
 
     Raises `GrammarError` for a lookahead that no context-free rule can express, and for a grammar that takes more than `steps` steps.
     """
@@ -87,13 +87,14 @@ def lower(grammar: nodes.Grammar, *, for_lexer: bool = True, steps: int = STANDA
     root = lowering.rest((grammar.root,))
     lowering.finish()
     unsure = lowering.first_sets is not None and (lowering.first_sets.unsure or lowering.apart > MAX_PIECES)
-    # `places` and `beginnings` contain bound methods of `lowering`. This cycle would keep the grammar in memory until garbage collection.
+    # Break reference cycles: `places` and `beginnings` contain bound methods of `lowering`, which would keep the grammar in memory until
+    # garbage collection.
     del lowering.places, lowering.beginnings
     return Lowered(root.rule, reachable(root.rule, lowering.table, lowering.below), unsure)
 
 
 def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
-    """Return `write`, changed to raise `GrammarError` instead of `RecursionError` for nodes that are nested too deeply."""
+    """Decorate `write` to raise `GrammarError` instead of `RecursionError` for nodes that are nested too deeply."""
 
     @wraps(write)
     def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -108,7 +109,9 @@ def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
 def reachable(
     root: str, table: Mapping[str, nodes.Node | Stopped], below: Mapping[str, list[str]] = MappingProxyType({})
 ) -> Mapping[str, nodes.Node | Stopped]:
-    """Return the rules of `table` that `root` needs, with `root` first. `below` contains references that are already known."""
+    """Return the rules of `table` that `root` needs, with `root` first. `below` contains the names of the rules that a rule refers to, if
+    they are already known.
+    """
     found: dict[str, nodes.Node | Stopped] = {}
     queue = [root]
     for name in queue:
@@ -129,7 +132,7 @@ Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 
 
 class _Lowering:
-    """Lowers one grammar. A rule gets its name on the first reference and is written later, so long chains need no deep recursion."""
+    """Lowers one grammar. A rule gets its name at the first reference and is written later, so chains of rules need no deep recursion."""
 
     def __init__(self, source: Mapping[str, nodes.Node], steps: int, *, for_lexer: bool) -> None:
         self.source = source
@@ -139,15 +142,15 @@ class _Lowering:
         self.places = RulePlaces(self.rule, self.step)
         self.beginnings = Beginnings(self.looked_into)
         self.ends_itself = False
-        """True if the current rule contains no free text."""
+        """True if no part of the current rule ends in free text."""
         self.first_sets = FirstSets(self.links, self.openness) if for_lexer else None
-        # Find recursive rules for a lexer. A rule between two cycles also counts as recursive, because its references never end.
+        # Find recursive rules, which must not be expanded for a lexer. Rules between two cycles count as recursive, too.
         ending = (leaves_first(self.links.below), leaves_first(self.links.users)) if for_lexer else (source,)
         self.recursive = frozenset(source).difference(*ending)
         self.table: dict[str, nodes.Node | Stopped] = {}
         self.bounded = frozenset(name for name in source if not self.openness.endings(nodes.Ref(name)))
         """Rules that don't end in free text."""
-        # Without a lexer, the context of such a rule is irrelevant. So the rule keeps its name, and usually its node.
+        # Without a lexer, it doesn't matter what precedes or follows such a rule. So the rule keeps its name, and usually its node.
         own = frozenset[str]() if for_lexer else self.bounded
         self.own = own if "root" not in own and all(map(nodes.RULE_NAME.fullmatch, own)) else frozenset[str]()
         self.rules = nodes.Rules(dict.fromkeys(self.own, nodes.EMPTY))
@@ -161,7 +164,8 @@ class _Lowering:
         self.apart = 0
 
     def step(self) -> None:
-        # The number of rules is linear in the source, and each step has a limited cost. So a request fails before it takes minutes.
+        # The number of rules is linear in the source, and each step has a limited cost. Limit the number of steps, so that a request fails
+        # before it takes minutes.
         self.steps += 1
         if self.steps > self.most:
             raise GrammarError(f"grammar: more than {self.most} steps to write it; offer fewer tools, or simpler ones")
@@ -175,7 +179,7 @@ class _Lowering:
 
     def later(self, key: object, hint: str, write: Callable[[], nodes.Node | Stopped]) -> nodes.Ref:
         """Return a reference to the rule for `key`. A new rule gets a name based on `hint`, and is written later."""
-        # Every continuation is one rule, regardless of the number of paths to it. So the number of rules stays linear.
+        # A continuation has one rule, however many paths lead to it. So the number of rules stays linear.
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = nodes.Ref(self.rules.reserve(hint))
@@ -191,7 +195,9 @@ class _Lowering:
         return None if name in self.recursive or isinstance(node, nodes.JsonValue) else node
 
     def rest(self, parts: Rest) -> nodes.Ref:
-        """Return the rule for `parts` in sequence. If the last part is free text, it may continue to the end of the output."""
+        """Return a reference to the rule for `parts` in sequence. If the last part is free text, the text may continue to the end of the
+        output.
+        """
         first = parts[0] if parts else nodes.EMPTY
         # A single rule that doesn't end in free text is used directly.
         if len(parts) == 1 and self.known and isinstance(first, nodes.Ref) and not self.openness.endings(first):
@@ -200,8 +206,8 @@ class _Lowering:
         return self.later(("rest", parts), hint, lambda: self.joined(parts))
 
     def joined(self, parts: Rest) -> nodes.Node:
-        """Return `parts` in sequence. A part that ends in free text is joined with the parts after it, up to a literal that always stops
-        it.
+        """Return the context-free form of `parts` in sequence. If a part ends in free text, it is joined with the parts up to a literal
+        that always stops the text.
 
         A part is also joined if a lexer would confuse its continuation with the parts after it.
         """
@@ -219,14 +225,14 @@ class _Lowering:
         return nodes.sequence_of(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
-        """Return the end index of the parts that the part at `at` must be joined with. Return `at` if there are none."""
+        """Return the end index of the parts that must be joined with the part at `at`. Returns `at` if the part can stay alone."""
         if isinstance(parts[at], (nodes.Literal, nodes.Chars)):
             return at
         if not self.ends_itself and (endings := self.openness.endings(parts[at])):
             return _closed_at(endings, parts, at + 1)
         if self.first_sets is None or at + 1 == len(parts):
             return at
-        # With `(", " entry)?` before `", and"`, a lexer that has read `, ` can't decide whether the option was taken.
+        # For example, if `", and"` follows `(", " entry)?`, a lexer that has read `, ` can't decide whether the optional part follows.
         ends = self.first_sets.ends(parts[at])
         return len(parts) if ends and self.first_sets.clash(ends, self.first_sets.first_of(parts[at + 1 :])) else at
 
@@ -253,7 +259,7 @@ class _Lowering:
         raise GrammarError(f"{type(node).__name__} cannot be followed by other text")
 
     def loop(self, node: nodes.Repeat) -> nodes.Node:
-        """Return a repetition as one rule for each round. Each rule refers to the rule of the next round."""
+        """Return a repetition as a chain of rules, one for each round. Each rule refers to the rule of the next round."""
         if node not in self.loops:
             again = () if node.separator is None else (node.separator,)
             name = f"loop {len(self.loops)}"
@@ -268,7 +274,7 @@ class _Lowering:
                 self.openness.add(f"{name} {count}", body)
                 if self.first_sets is not None:
                     self.first_sets.add(f"{name} {count}", body)
-            # `{0,0}` is empty, and `{0,…}` makes the first round optional.
+            # A repetition `{0,0}` is empty. With `{0,…}`, the first round is optional.
             first = nodes.Ref(f"{name} 1")
             self.loops[node] = nodes.EMPTY if node.maximum == 0 else first if node.minimum else nodes.Optional(first)
         return self.loops[node]
@@ -279,7 +285,7 @@ class _Lowering:
         return self.later(key, "text", lambda: self.stopped(stops, self.places.place(stops, rest)))
 
     def stopped(self, stops: tuple[str, ...], place: RulePlace, exact: Exact = ()) -> Stopped:
-        """Return text up to one of `stops`. Each continuation from `place` follows a stop or an exact string."""
+        """Return the node for text up to one of `stops`. The continuations after each stop are those of `place`."""
         # Text up to `</x>` before `\n</x>!` has the stops `</x>` and `\n</x>`. Only the second stop has a branch, which continues with `!`.
         # So `a</x>!` is rejected, because the parser would end the text at the stop without the line break.
         branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
@@ -289,7 +295,8 @@ class _Lowering:
     def mixed(self, mixture: TextMix) -> nodes.Node:
         """Return a choice between free text and other options."""
         stops, rests = mixture.stops, mixture.rests
-        # Match any text up to `</a>`, or exactly `<b>x</a>` with its own continuation. Exact strings take precedence over the stop.
+        # The result matches e.g. any text up to `</a>`, or exactly `<b>x</a>` with its own continuation. Exact strings take precedence over
+        # the stop.
         rest = rests[0] if len(rests) == 1 else (nodes.Choice(tuple(map(nodes.Sequence, rests))),)
         beside = TextSplit(stops, rests, self.places.place(stops, rest), self.looked_into)
         beside.take(mixture.others)
@@ -303,7 +310,7 @@ class _Lowering:
 
     def branch(self, place: RulePlace, stop: str) -> nodes.Ref:
         """Return the rule for the text after `stop`."""
-        # In a chain of optional arguments, most places only lead to the next place. These places don't need rules of their own.
+        # In a chain of optional arguments, most places only lead to the next place. Skip such places, which don't need rules of their own.
         place = self.firstchoice(place, stop)
         own, below = place.after(stop)
         if len(own) == 1 and not below:
@@ -327,7 +334,7 @@ class _Lowering:
 
     def branched(self, place: RulePlace, stop: str) -> nodes.Node:
         own, below = place.after(stop)
-        # Options that a lexer would confuse are listed in this rule. All other options stay in the rules of the places below.
+        # If a lexer would confuse some options, list all options in this rule. Otherwise, leave them in the rules of the places below.
         if not below or self.is_confused(options := followers(place, stop)):
             return self.factored(list(map(flat, own)) if not below else options)
         return any_pattern([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
@@ -336,15 +343,16 @@ class _Lowering:
         """Return whether a lexer would confuse some of `options`. Long lists aren't compared."""
         if self.first_sets is None:
             return False
-        # Comparing 150 optional arguments in any order would take too long. If options aren't compared, `unsure` is set.
+        # Don't compare long lists, e.g. of 150 optional arguments in any order, because this would take too long. Set `unsure` instead.
         self.first_sets.unsure |= len(options) > MAX_OPTIONS
         return len(options) <= MAX_OPTIONS and self.first_sets.confused(map(nodes.Sequence, options))
 
     def factored(self, options: list[Rest]) -> nodes.Node:
-        """Return a choice of `options`. If a lexer would confuse options, common prefixes are factored out and free text is combined."""
+        """Return a choice of `options`. If a lexer would confuse some of them, common prefixes are factored out, and free text is combined
+        into one option.
+        """
         options = list(dict.fromkeys(options))
-        # Distinguishing the options of `(a|b)*a(a|b){18}` by character takes an automaton with 250,000 states, so the number of pieces is
-        # limited.
+        # Limit the number of pieces: to tell the options of `(a|b)*a(a|b){18}` apart by character, an automaton would need 250,000 states.
         if self.first_sets is None or len(options) == 1 or self.apart > MAX_PIECES:
             return any_pattern([self.rest(option) for option in options])
         # Factoring copies shared rules, so factor out only options that a lexer would confuse.
@@ -398,7 +406,7 @@ class _Lowering:
         return found
 
     def kept(self, name: str) -> nodes.Ref:
-        """Return a reference to a rule that keeps its name. If dialects can write its node, the rule also keeps the node."""
+        """Return a reference to a rule that keeps its name. The rule also keeps its node if dialects can write the node unchanged."""
         waiting = [name]
         for here in waiting:
             if here in self.known:
@@ -415,7 +423,7 @@ class _Lowering:
     def ruled(self, name: str) -> nodes.Node:
         """Return the context-free form of a rule of the source grammar."""
         below = self.links.below.get(name, [])
-        # If no rule below ends in free text, a rule without free text has no part that ends in free text.
+        # If this rule contains no free text, and no rule that it refers to ends in free text, no part of it ends in free text.
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below
@@ -440,8 +448,8 @@ class _Lowering:
 
 
 def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
-    """Return the end index of the first literal from `start` that contains a stop from each element of `endings`."""
-    # In `text, name, "</x>", rest`, all parts up to `</x>` become one rule. `rest` is a separate rule that all calls share.
+    """Return the index after the first literal from `start` on that contains a stop from each element of `endings`."""
+    # In `text, name, "</x>", rest`, all parts up to `</x>` become one rule. `rest` stays a separate rule, which all calls share.
     for at in range(start, len(parts)):
         part = parts[at]
         if isinstance(part, nodes.Literal) and all(any(stop in part.text for stop in stops) for stops in endings):

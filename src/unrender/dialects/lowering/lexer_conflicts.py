@@ -1,18 +1,18 @@
 """Finds alternatives that a lexer could confuse, and rewrites them so that it can distinguish them.
 
-A lexer that prefers the longest literal misses `</a` next to `</ab`, because it tries the longer literal first. `FirstSets` contains the
-possible starts of a node, and its possible continuations at places where the node might also have ended. A start is identified by its first
-literal. Free text can start with anything, so it is identified by its stops.
+If both `</a` and `</ab` may follow, a lexer that prefers the longest literal may miss `</a`, because it tries `</ab` first. `FirstSets`
+contains the possible starts of a node, and its possible continuations at places where the node might also have ended. A start is identified
+by its first literal, except for free text, which can start with anything and is identified by its stops.
 
 - Options that start with literals are grouped by their common prefix (`Beginnings.groups`). All other options stay unchanged, so rules that
   are shared remain shared.
 - Free text is longer than any literal next to it, and a lexer reads it up to a stop. So an option that starts with a literal is expanded
-  until it contains a complete stop (`TextSplit`). The text up to this stop becomes a separate lexeme (`exact`). The rest of the option, or
-  the continuation of the free text, follows the lexeme. If free text covers an option, the option is dropped.
+  until it contains a complete stop (`TextSplit`). The text up to this stop becomes a separate lexeme (`exact`). After the lexeme, either
+  the rest of the option or the continuation of the free text follows. An option is dropped if the free text already allows all of its text.
 
 Rules: rewriting never changes the text that a grammar allows. If a node has more than `MAX_OPTIONS` starts, its conflicts aren't detected.
-At most `MAX_COMPARED` starts are compared. If either limit is exceeded, `FirstSets.unsure` is set. `TextSplit.left` contains the options in
-which something other than literal text precedes a stop.
+At most `MAX_COMPARED` starts are compared per grammar. If either limit is exceeded, `FirstSets.unsure` is set. `TextSplit.left` contains
+the options in which something other than literal text precedes a stop.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequenc
 
 
 class FirstLiteral(NamedTuple):
-    """The first literal of a node. `origin` is the name of the rule that contains the literal, or the number of the continuation."""
+    """The first literal of a node. `origin` is the name of the rule that contains the literal, or a number that identifies the nodes after
+    it.
+    """
 
     text: str
     origin: int | str
 
 
 Heads = frozenset[FirstLiteral | Until]
-"""First literals of a node, and free text that the node may start with."""
+"""The literals and the free text that a node may start with."""
 # Markers with a common start differ after at most three literals: `<call><name>f`, `<call><name>g` and `<call><id>`.
 DEPTH = 3
 """Maximum number of consecutive literals that are compared to distinguish two alternatives."""
@@ -58,7 +60,7 @@ _MANY: Heads = frozenset((FirstLiteral("", 0),))
 
 
 class FirstSets:
-    """Possible starts and continuations of rules. `add` adds another rule."""
+    """Computes the possible starts and continuations of rules and nodes."""
 
     def __init__(self, links: Links, openness: Openness) -> None:
         self.unsure: bool = False
@@ -83,7 +85,7 @@ class FirstSets:
 
     def _settle(self, links: Links) -> None:
         self._headed = self._settled = False
-        # Most rules start and end with a literal, so they don't have to be recomputed.
+        # Most rules start and end with a literal. Their starts and continuations are final at once.
         words = {name: word for name, node in links.rules.items() if (word := _first_word(node))}
         self._heads.update((name, frozenset((FirstLiteral(word, name),))) for name, word in words.items())
         others = {name: node for name, node in links.rules.items() if name not in words}
@@ -96,7 +98,7 @@ class FirstSets:
         self._settled = True
 
     def _once(self, known: dict[int, tuple[Node, Heads]], node: Node, find: Callable[[Node], Heads]) -> Heads:
-        """Return the result of `find`, cached by the node's identity. Results aren't cached until the sets of all rules are final."""
+        """Return the result of `find`, cached by the node's identity. Results are cached only when the sets of all rules are final."""
         found = known.get(id(node)) or (node, find(node))
         if self._settled:
             known[id(node)] = found
@@ -117,7 +119,7 @@ class FirstSets:
             case Optional(inner):
                 return self.heads(inner)
             case Repeat(inner, _, _, separator):
-                # Each round is a separate lexeme, which isn't joined with the separator after it.
+                # Each round is a separate lexeme, after which the separator and another round may follow.
                 again: Rest = () if separator is None else (Optional(Sequence((separator, inner))),)
                 return self.first_of((inner, *again))
             case Choice(options):
@@ -130,7 +132,7 @@ class FirstSets:
         found: list[Heads] = []
         plain = flat(parts)
         for at, part in enumerate(plain):
-            # Most sequences start with a literal, so the parts after it are irrelevant.
+            # Stop at a literal, with which most sequences start, because it's never empty.
             if isinstance(part, Literal) and part.text:
                 found.append(frozenset((FirstLiteral(part.text, self._number(plain[at + 1 :])),)))
                 break
@@ -144,18 +146,19 @@ class FirstSets:
         if self._compared > MAX_COMPARED:
             return False
         by_text: dict[str, list[set[FirstLiteral]]] = {}
-        # The number of comparisons per grammar is limited. Beyond the limit, options are written unchanged, and `unsure` is set.
+        # The number of comparisons per grammar is limited. If it's exceeded, options are written unchanged, and `unsure` is set.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
         self.unsure |= self._compared > MAX_COMPARED or (_MANY in every and len(every) > 1)
-        # Free text may contain any literal next to it, and a lexer misses `</a` next to `</ab`.
+        # A lexer confuses free text with any other option, and a literal with its prefix, e.g. `</ab` with `</a`.
         free = any(isinstance(head, Until) for heads in every for head in heads)
         for heads in every:
             for text, found in _by_text(heads).items():
                 by_text.setdefault(text, []).append(found)
         if (free and len(every) > 1) or any(b.startswith(a) for a, b in pairwise(sorted(by_text)) if a):
             return True
-        # If two options start with `", "`, the lexer reads one lexeme, so the parts after it must distinguish the options.
+        # If two options start with the same literal, e.g. `", "`, the lexer reads it as one lexeme, so the parts after it must distinguish
+        # the options.
         return any(
             self._part_ways(group[at], set().union(*group[:at]), DEPTH)
             for group in by_text.values()
@@ -165,14 +168,14 @@ class FirstSets:
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
         """Return whether a lexer may confuse two nodes that start with `some` and `others`.
 
-        A lexer confuses a literal with its prefix, and any literal with free text. If both nodes start with the same literal, both
-        alternatives remain possible after it. In this case, their continuations must not clash.
+        A lexer confuses a literal with its prefix, and any literal with free text. If both nodes start with the same literal, both remain
+        possible after it, so the nodes' continuations must not clash either.
         """
         # A node that starts with a character class or with JSON has no heads, and isn't compared.
         if not some or not others:
             return False
         self._compared += len(some) + len(others)
-        # `_MANY` represents too many starts to compare, so the result is unknown.
+        # With too many starts (`_MANY`) or comparisons, the result is unknown.
         if _MANY in (some, others) or self._compared > MAX_COMPARED:
             self.unsure = True
             return False
@@ -186,7 +189,7 @@ class FirstSets:
     def _part_ways(self, some: set[FirstLiteral], others: set[FirstLiteral], depth: int) -> bool:
         """Return whether a lexer may confuse continuations of the same literal.
 
-        At most `depth` more literals are compared. If they are all equal, the continuations count as confused.
+        At most `depth` more literals are compared. If all of these literals are equal, the continuations count as confused.
         """
         if others <= some:  # If the rules or continuations are equal, there is only one alternative.
             return False
@@ -195,7 +198,8 @@ class FirstSets:
 
     def _following(self, head: FirstLiteral) -> Heads:
         """Return the possible starts of the nodes after a literal."""
-        # In a rule, the literal's continuation is part of the rule: `name` = `"<", word, ">"` always continues with `word`.
+        # If a rule starts with the literal, the rule also contains the continuation: after `<`, the rule `"<", word, ">"` continues with
+        # `word`.
         if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
             inner = [one for one in body if isinstance(one, FirstLiteral) and one.text == head.text]
@@ -205,7 +209,8 @@ class FirstSets:
         return self._continuations[head]
 
     def _number(self, rest: Rest) -> int:
-        # Heads are hashed often, and a continuation may be long, so a number represents it. The heads of a rule need no number (`_within`).
+        # Represent a continuation by a number, since it may be long, and heads are hashed often. The heads of a rule need no number
+        # (`_within`).
         if not self._headed:
             return 0
         number = self._numbers.setdefault(rest, len(self._rests))
@@ -262,15 +267,14 @@ def _by_text(heads: Heads) -> dict[str, set[FirstLiteral]]:
 def _longer(some: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether one of `some` is a proper prefix of one of `others`."""
     texts = sorted(others)
-    # After sorting, longer strings directly follow their prefix: `</a`, `</ab`.
+    # In sorted order, a prefix is directly followed by the longer strings, as in `</a`, `</ab`.
     return any((at := bisect_right(texts, one)) < len(texts) and texts[at].startswith(one) for one in some)
 
 
 def _first_word(node: Node) -> str:
-    """Return the literal that a node starts with, or "" if the top level doesn't show it."""
+    """Return the literal that a node starts with. Returns "" if the node's top level doesn't contain the complete literal."""
     parts = node.parts if type(node) is Sequence else (node,)
-    # Adjacent literals form a single word: `"<", "call>"` is `<call>`. So the literal alone is returned only if no literal can follow it
-    # directly.
+    # Adjacent literals form one: `"<", "call>"` is `<call>`. So return the first literal only if no literal can follow it directly.
     alone = len(parts) == 1 or (parts and isinstance(parts[1], _NO_WORD))
     return parts[0].text if alone and type(parts[0]) is Literal else ""
 
@@ -284,7 +288,7 @@ _NO_WORD = (Ref, Until, Choice, Optional, Repeat, nodes.Chars, nodes.JsonValue)
 
 
 def _within(rule: str, head: FirstLiteral | Until) -> FirstLiteral | Until:
-    """Return `head`, with `rule` as the origin of a literal that a number identifies."""
+    """Return `head`, with `rule` as the origin instead of a number."""
     return head if isinstance(head, Until) or isinstance(head.origin, str) else FirstLiteral(head.text, rule)
 
 
@@ -308,7 +312,7 @@ class Alternative:
     rule: str | None = None
 
     def after(self, length: int) -> Rest:
-        """Return `rest`, preceded by the text after its first `length` characters."""
+        """Return what follows the first `length` characters of `text`: the remaining text and `rest`."""
         text = self.text[length:]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -317,7 +321,7 @@ class Alternative:
 class Group:
     """Options with a common prefix: `shared` is the prefix, and `options` contains the rest of each option.
 
-    A group may also consist of one unchanged option.
+    A group may also consist of a single option, which stays unchanged. `shared` is then "".
     """
 
     shared: str
@@ -326,7 +330,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TextMix:
-    """A choice between free text and other options. The text ends at one of `stops`, and one of `rests` follows it."""
+    """A choice between free text and other options. The free text ends at one of `stops`, and one of `rests` follows."""
 
     stops: tuple[str, ...]
     rests: tuple[Rest, ...]
@@ -343,7 +347,7 @@ class Beginnings:
     rule: Callable[[str], Node | None]
 
     def mixture(self, options: list[Rest]) -> TextMix | None:
-        """Return the options as a choice between free text and other options.
+        """Combine the options into a choice between free text and other options.
 
         Returns None if no option is free text, or if the free text of two options has different stops.
         """
@@ -361,13 +365,13 @@ class Beginnings:
         return TextMix(stops.pop(), rests, tuple(lead for lead in leads if lead not in texts))
 
     def groups(self, options: list[Rest]) -> list[Group]:
-        """Return the options in groups. Options of different groups never start the same way."""
+        """Return the options grouped by their common prefix. Options of different groups never start with the same text."""
         leads = [lead for at, option in enumerate(options) for lead in self.leads(option, at)]
         clashing: set[int] = set()
         # If any option starts with something other than a literal, its start is unknown, so all options stay unchanged.
         if all(lead.text or not lead.rest for lead in leads):
             found = _grouped(lead for lead in leads if lead.text)
-            # For a lexer, options that start with the same rule are a single alternative.
+            # Leave options alone that all start with the same rule, since a lexer has only one alternative there.
             differing = (group for group in found if len({(lead.text, lead.rule or lead.rest) for lead in group}) > 1)
             clashing.update(lead.at for group in differing for lead in group)
         groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]
@@ -377,7 +381,7 @@ class Beginnings:
         return groups
 
     def leads(self, option: Rest, at: int) -> list[Alternative]:
-        """Return the possible starts of an option. Empty if there are too many.
+        """Return the possible starts of an option, or an empty list if there are too many.
 
         If a start isn't literal text, its `text` is empty.
         """
@@ -414,8 +418,8 @@ class Beginnings:
 
 
 def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
-    """Return `leads` in groups. Each member of a group starts with the text of the first member."""
-    # After sorting, a prefix directly precedes longer strings: `</a`, `</ab`, `</abc>`.
+    """Return `leads` in groups. In each group, all texts start with the text of the first member."""
+    # In sorted order, a prefix directly precedes the longer strings, as in `</a`, `</ab`, `</abc>`.
     groups: list[list[Alternative]] = []
     for lead in sorted(leads, key=lambda lead: lead.text):
         if groups and groups[-1][0].text and lead.text.startswith(groups[-1][0].text):
@@ -441,11 +445,11 @@ class TextSplit:
 
     @property
     def all_stops(self) -> Stops:
-        """The stops of the free text, and the stops that the rests may start with."""
+        """The stops of the free text, and the strings at the start of `rests` that serve as stops."""
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
     def take(self, leads: Iterable[Alternative]) -> None:
-        """Separate the options `leads` from the free text."""
+        """Separate the options `leads` from the free text. Their text up to a stop goes to `exact`, and all other options go to `left`."""
         every = self.all_stops
         waiting = [(lead.text, lead.rest) for lead in leads]
         seen: set[tuple[str, Rest]] = set()
@@ -467,7 +471,7 @@ class TextSplit:
         self.settle()
 
     def one_step_on(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
-        """Return `rest` after one step, or None if it doesn't continue with a literal."""
+        """Return the ways to expand `text` and `rest` by one step, or None if `rest` doesn't continue with a literal."""
         if not rest:
             return None
         head, tail = rest[0], rest[1:]
@@ -481,12 +485,13 @@ class TextSplit:
         return None if ways is None else [(text, way) for way in ways]
 
     def is_said(self, text: str, rest: Rest) -> bool:
-        """Return whether free text covers `text` followed by `rest`.
+        """Return whether the free text already allows `text` followed by `rest`.
 
-        Free text covers them if the output may end after `text`, or if `rest` is free text with the same stops and continuation.
+        This is the case if `rest` is empty and the output may end after the free text, or if `rest` is free text with the same stops and
+        continuation.
         """
-        # Text up to `</x>` may start with `<b>`, so free text covers `"<b>", text`. Free text doesn't cover `"</", text`, because `x>`
-        # after `</` would complete the stop.
+        # Text up to `</x>` may start with `<b>`, so it allows `"<b>", text`. It doesn't allow `"</", text`, because `x>` after `</` would
+        # complete the stop.
         if not rest:
             return self.place.at_end
         head = rest[0]
@@ -495,8 +500,8 @@ class TextSplit:
         )
 
     def straddled(self, text: str) -> bool:
-        """Return whether a stop may start in `text` and end in its continuation. In this case, free text doesn't cover `text`."""
-        # With the stop `</a>`, text that ends in `</` isn't covered, because `a>` may follow.
+        """Return whether a stop may start in `text` and end after it. The free text then doesn't allow `text` with every continuation."""
+        # For example, `a>` may follow text that ends in `</`, which completes the stop `</a>`.
         own = frozenset(self.stops)
         for stop in self.all_stops:
             cuts = (at for at in range(1, len(stop)) if text.endswith(stop[:at]))
@@ -507,9 +512,9 @@ class TextSplit:
     def settle(self) -> None:
         """Add the continuations of the free text to each exact string.
 
-        Exact strings that allow nothing more than the free text are dropped.
+        Exact strings are dropped if they allow nothing that the free text doesn't allow.
         """
-        # For example, any text may precede `</x>!`, and another option is the literal `<b></x>?`. Then `<b></x>` is an exact string,
+        # Suppose that any text may precede `</x>!`, and that another option is the literal `<b></x>?`. Then `<b></x>` is an exact string,
         # followed by `?` or `!`, because `<b>` may also be the text before `</x>!`. The literal `<b></x>!` would add no continuation, so it
         # would be dropped.
         for text in list(self.exact):

@@ -2,14 +2,14 @@
 
 Strategy: a continuation is expanded only until a stop is complete. If a continuation starts with a rule, the rule is a separate place
 (`RulePlace`), which is computed once for all continuations that lead to it. Places form a graph, and possible stops are propagated along
-its edges. A chain of a thousand optional arguments needs a thousand places, not a thousand lists of a thousand arguments. `Openness` is a
-least fixed point over the rules. A rule is recomputed only if a rule that it refers to has changed.
+its edges. So a chain of a thousand optional arguments needs only a thousand places, instead of a thousand lists of a thousand arguments.
+`Openness` is computed as a least fixed point over the rules: a rule is recomputed only if a rule that it refers to has changed.
 
 This module also contains helper functions for lowering. `unfoldings` expands a node by one step, and `flat` flattens sequences. `linked`,
 `inverted`, `leaves_first` and `until_settled` traverse rules that refer to each other.
 
 Rules: stops and continuations are never approximated. Text ends at the stop that is complete first. A continuation must start with literal
-text. Otherwise, it can't be distinguished from the text before it.
+text, since it couldn't be distinguished from the free text otherwise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 Rest = tuple[Node, ...]
 Stops = tuple[str, ...]
 Sight = tuple[int, str, bool]
-"""A lookahead: its position, its text, and True if the text is required, or False if it is forbidden."""
+"""A lookahead: its position, its text, and whether the text is required (True) or forbidden (False)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Lookahead:
     rest: Rest
 
     def settled(self) -> Lookahead | None:
-        """Return the state without the lookaheads that can be decided. Return None if one of these lookaheads fails."""
+        """Return the state without the lookaheads that can be decided, or None if one of these fails."""
         if not self.sights:
             return self
-        # A lookahead stays open while the text is too short to decide it: `</a` for `</abc>`.
+        # A lookahead stays open while the text is too short to decide it, e.g. `</a` for the lookahead `</abc>`.
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
         decided = (sight for sight in self.sights if sight not in open_ones)
         met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
@@ -62,9 +62,7 @@ Key = tuple[Stops, Lookahead]
 
 @dataclass(slots=True, eq=False)
 class RulePlace:
-    """The continuations of one state. `own` maps each first stop to its continuations, and `below` contains places with further
-    continuations.
-    """
+    """The continuations of one state. `own` maps each stop to the continuations after it, and `below` contains places with more."""
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
     below: list[RulePlace] = field(default_factory=list)
@@ -74,7 +72,7 @@ class RulePlace:
     """True if the output may end at this place, without a stop."""
 
     def after(self, stop: str) -> tuple[list[Rest], list[RulePlace]]:
-        """Return the continuations of this place after `stop`, and the places below with further continuations."""
+        """Return this place's own continuations after `stop`, and the places below that have more."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
@@ -87,7 +85,7 @@ class RulePlaces:
     known: dict[Key, RulePlace] = field(default_factory=dict)
 
     def place(self, stops: Stops, rest: Rest) -> RulePlace:
-        """Return the place after free text that ends at `stops`."""
+        """Return the place for `rest` after free text that ends at `stops`."""
         fresh: list[tuple[Key, RulePlace]] = []
         place = self._place((stops, Lookahead("", (), rest)), fresh)
         for key, found in fresh:
@@ -104,7 +102,7 @@ class RulePlaces:
         return known
 
     def _explore(self, key: Key, place: RulePlace, fresh: list[tuple[Key, RulePlace]]) -> None:
-        """Fill `place`, and add new places below it to `fresh`."""
+        """Compute the continuations of `place`, and add new places below it to `fresh`."""
         stops, start = key
         seen: set[Lookahead] = set()
         # If the state starts with a rule, continue with the node of that rule.
@@ -112,7 +110,7 @@ class RulePlaces:
         states = [start if head is None else replace(start, rest=(self.rule(head.rule), *start.rest[1:]))]
         while states:
             self.step()
-            # With the stop `</think>`, the literals `</` and `think>` are both read, which completes the stop.
+            # Read literals until a stop is complete, e.g. `</` and `think>` for the stop `</think>`.
             state = states.pop().settled()
             if state is None or state in seen:
                 continue
@@ -142,14 +140,14 @@ def _met(state: Lookahead, stops: Stops) -> str:
     # Undecided lookaheads may still reject the text.
     if state.sights or not state.read:
         return ""
-    # A long literal must follow the free text, so the free text ends where the literal starts.
+    # If the text is that long, a literal must follow the free text, which ends where the literal starts.
     return first_stop(state.read, stops) or (
         state.read if len(state.read) > 2 * max(map(len, stops), default=1) else ""
     )
 
 
 def _following(state: Lookahead) -> list[Lookahead] | None:
-    """Return the states after one step, or None if no literal text follows."""
+    """Return the states that one more step leads to, or None if no literal text follows."""
     if not state.rest:
         return None
     head, tail = state.rest[0], state.rest[1:]
@@ -168,7 +166,7 @@ def _end(state: Lookahead, stops: Stops, place: RulePlace) -> None:
     """Treat the text read so far as a stop, because no more literal text follows."""
     if any(wanted for _, _, wanted in state.sights):
         return  # A lookahead requires text, but no more text follows.
-    # In text up to `</x>`, then `ab`, then any letters, only `ab` shows where the text ends. So `ab` becomes a stop.
+    # For example, if `ab` and any letters may follow text up to `</x>`, only `ab` shows where the text ends. So `ab` becomes a stop.
     if state.read:
         place.own.setdefault(state.read, []).append(state.rest)
     elif not state.rest:
@@ -180,7 +178,7 @@ def _end(state: Lookahead, stops: Stops, place: RulePlace) -> None:
 
 
 def _hand_up(fresh: list[RulePlace]) -> None:
-    """Propagate the possible stops of each place to the places above."""
+    """Propagate the possible stops of each place to the places that lead to it."""
     users: dict[int, list[RulePlace]] = {}
     for place in fresh:
         for below in place.below:
@@ -198,7 +196,7 @@ def _hand_up(fresh: list[RulePlace]) -> None:
 
 
 def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
-    """Return the expansions of `head`, each followed by `tail`. Return None if `head` is text or a rule."""
+    """Return the expansions of `head`, each followed by `tail`, or None if `head` is text or a rule."""
     match head:
         case Sequence(parts):
             return [(*parts, *tail)]
@@ -219,7 +217,7 @@ def unfoldings(head: Node, tail: Rest) -> list[Rest] | None:
 
 
 def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
-    # `a{2,5}` separated by `,` is `a`, then `("," a){1,4}`. Every round except the first starts with the separator.
+    # Put the separator at the start of every round except the first: `a{2,5}` separated by `,` is `a`, then `("," a){1,4}`.
     if node.maximum != 0:
         less = None if node.maximum is None else node.maximum - 1
         again = node.node if node.separator is None else Sequence((node.separator, node.node))
@@ -232,7 +230,7 @@ def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
 def first_stop(text: str, stops: Stops) -> str:
     """Return `text` up to the end of the first complete stop, or "" if `text` contains no stop.
 
-    The search ignores marks in the text, and the result keeps them.
+    The sampler's marks in `text` are ignored in the search, but kept in the result.
     """
     # The sampler marks the start and end of roles, even within a marker. In `</\ufdd0x>`, the stop is `</x>`.
     plain = text.translate(_UNMARKED)
@@ -296,7 +294,7 @@ _CLOSED: frozenset[Stops] = frozenset()
 
 
 class Openness:
-    """Rules that may be empty, and the free text at the end of each rule. `add` adds another rule."""
+    """Computes whether rules and nodes may be empty, and which free text they may end in."""
 
     def __init__(self, links: Links) -> None:
         self._empty: dict[str, bool] = {}
@@ -343,7 +341,7 @@ class Openness:
                 return False
 
     def endings(self, node: Node) -> frozenset[Stops]:
-        """Return the stops of each piece of free text that `node` may end in."""
+        """Return the stops of every piece of free text that `node` may end in."""
         if type(node) is Literal:
             return _CLOSED
         if type(node) is Ref:
@@ -376,7 +374,7 @@ class Openness:
                 return _CLOSED
 
     def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
-        # `Until("</a>"), Optional("!")` may end in the free text, because `!` is optional.
+        # Look past parts that may be empty: `Until("</a>"), Optional("!")` may end in the free text, because `!` is optional.
         found = _CLOSED
         for part in reversed(parts):
             found |= below(part)
@@ -417,7 +415,7 @@ def linked(rules: Mapping[str, Node]) -> Links:
 
 
 def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
-    """Return the rules that `node` refers to, and two flags: whether `node` contains no free text, and whether it is plain as in `Links`."""
+    """Return the rules that `node` refers to, whether `node` contains no free text, and whether dialects can write it unchanged."""
     found: dict[str, None] = {}
     ends_itself = plain = True
     waiting: list[Node] = [node]
@@ -434,8 +432,8 @@ def _looked_through(node: Node) -> tuple[list[str], bool, bool]:
             waiting.append(here.node)
         else:
             waiting += nodes.children(here)[::-1]
-            # A node that repeats zero times is dropped, together with its references. So its rule is processed again, like a rule with free
-            # text.
+            # A node that repeats zero times is dropped, together with its references. So treat its rule like one with free text, which is
+            # processed again.
             ends_itself = ends_itself and type(here) is not Until and getattr(here, "maximum", None) != 0
             plain = plain and type(here) in _PLAIN and (type(here) is not Repeat or here.separator is None)
     return list(found), ends_itself, plain and ends_itself
@@ -445,12 +443,12 @@ _PLAIN = frozenset((Choice, Repeat, Chars, JsonValue))
 
 
 def linked_alone(name: str, node: Node) -> Links:
-    """Return the links of a single rule, which may refer to itself and to known rules."""
+    """Return the links of a single rule, which may refer only to itself and to known rules."""
     return Links({name: node}, {name: [name]}, {name: [name]}, frozenset((name,)), frozenset((name,)))
 
 
 def leaves_first(below: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the names, each after the names below it. Names that lead to a cycle are omitted."""
+    """Return the names in such an order that each comes after the names that it refers to. Names that lead to a cycle are omitted."""
     above = inverted(below)
     left = {name: len(set(others)) for name, others in below.items()}
     order = [name for name in {**left, **above} if not left.get(name)]
@@ -498,7 +496,7 @@ def _holds_word(node: Node) -> bool:
 
 
 def _nearly_sorted(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
-    """Return the rules, each after the rules that it refers to. The order within a cycle is arbitrary."""
+    """Return the names of the rules, each after the names that its rule refers to. The order within a cycle is arbitrary."""
     order: dict[str, None] = {}
     seen: set[str] = set()
     for root in rules:
