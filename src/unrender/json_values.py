@@ -39,9 +39,8 @@ _SHOWN_KEYS = 6
 
 
 def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
-    """Check the nesting depth of a value. With `only_json`, also check that it consists of JSON types.
-
-    Raises `RequestError` with `where` and the path of the problem.
+    """Check the nesting depth of a value. With `only_json`, also check that the value consists of JSON types. Raises `RequestError` with
+    `where` and the path of the problem.
     """
     level: list[tuple[Any, _Place | None]] = [(value, None)]
     total = 0
@@ -158,7 +157,7 @@ def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]
     top = [value]
     waiting: list[Any] = [top]
     known: dict[int, tuple[Any, Any]] = {}
-    """Maps the id of each original to the original and its copy. Keeping the originals alive ensures that their ids aren't reused."""
+    """Maps the id of each original to the original and its copy. The originals are kept alive so that their ids aren't reused."""
     while waiting:
         holder = waiting.pop()
         # `holder[key] = …` would raise for a frozen dict, so call the method of the base class instead.
