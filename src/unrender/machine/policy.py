@@ -85,7 +85,7 @@ def instead_of_call(request: Request, name: str) -> str:
 
 
 def instead_of_silence(request: Request, calls: int) -> str:
-    """Return a description of the missing call if an answer with `calls` calls needs one, otherwise "". Otherwise, return ""."""
+    """Return a description of the missing call if an answer with `calls` calls needs one, otherwise ""."""
     return _wanted(request) if not calls and request._call_required else ""
 
 

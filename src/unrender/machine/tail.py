@@ -52,7 +52,8 @@ class Tail:
     section: tuple[str, ...]
     """End markers after the last call, in order."""
     openers: Mapping[str, tuple[int, int]]
-    """Start markers of calls, each with two addresses at which execution continues. The second is for calls that become text if they fail.
+    """Start markers of calls, each with two addresses at which execution continues. At the second, only the next call becomes text if it
+    fails.
     """
     optional: frozenset[str]
     """End markers of a call that also end the turn."""
