@@ -42,8 +42,8 @@ class Limits:
     template_nodes: int = 30_000  # nodes
     """Maximum number of expressions and statements in the template's source. Jinja's compiler takes about a second for 30,000 of them."""
     template_scopes: int = 500_000  # names
-    """Maximum product of two numbers: the statements that open a scope or a branch, and the names. Jinja's compiler checks all names for
-    each such statement.
+    """Maximum number of statements that open a scope or a branch, multiplied by the number of names in the source. Jinja's compiler checks
+    all names for each such statement.
     """
     analysis_renderings: int = 400  # renderings
     """Maximum number of rendered probes."""

@@ -40,14 +40,15 @@ class Policy:
     "ignore", a call is part of the reasoning.
     """
     tool_calls: CallRelease = "complete"
-    """When calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's generated. If a
-    streamed call fails, the call stays in the message with its status, and its text isn't repeated.
+    """The time at which calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's
+    generated. If a streamed call fails, the call stays in the message with its status, and its text isn't repeated.
     """
     failed_calls: FailedCalls = "auto"
-    """Where the text of a failed call is returned, unless the call was streamed. With "apart", the text is only in `Message.failed_calls`
-    and the `Malformed` event. With "content", the text is also in the content. With "call", the text is returned as the arguments of a
-    call with a failed status, so that agents can treat the text like invalid JSON. If such a call is cut off before its name, "call"
-    means "apart". With "auto", a call that the token limit cut off is "apart", and any other failed call is "content".
+    """The place of a failed call's text in the result, unless the call was streamed. With "apart", the text is only in
+    `Message.failed_calls` and the `Malformed` event. With "content", the text is also in the content. With "call", the text is returned
+    as the arguments of a call with a failed status, so that agents can treat the text like invalid JSON. If such a call is cut off
+    before its name, "call" means "apart". With "auto", a call that the token limit cut off is "apart", and any other failed call is
+    "content".
     """
     undeclared_reasoning: UndeclaredReasoning = "read"
     """Treatment of a common reasoning marker at the start of an answer, if the format has no such marker. With "read", the text up to the

@@ -151,7 +151,9 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(node, self.known)  # Raise `GrammarError` for nodes that aren't allowed in a handwritten grammar.
+                start_of(
+                    node, self.known
+                )  # Raise `GrammarError` for nodes that aren't allowed in a handwritten grammar.
             case _:
                 assert_never(node)
         return at

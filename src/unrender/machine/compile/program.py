@@ -178,8 +178,7 @@ class _Compiler:
 
     @staticmethod
     def _tried(hub: _Hub) -> dict[str, list[int]]:
-        """Return the calls to try at each marker. If a marker starts with a shorter marker, the calls of the shorter marker are included.
-        """
+        """Return the calls to try at each marker. If a marker starts with a shorter marker, the calls of the shorter marker are included."""
         tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
         # The finder returns the longest marker, such as `<t>\n` instead of `<t>`, so add the calls of shorter ones.
         for marker in (*hub.attempts, *hub.direct):
