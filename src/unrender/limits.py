@@ -24,9 +24,9 @@ from dataclasses import dataclass
 class Limits:
     """Limits for one template: each rendering, the analysis, and the grammar of one request.
 
-    A rendering or a source over the limit raises `TemplateError`. If the analysis exceeds a limit, the remaining fields keep their
-    defaults, and a diagnostic is added. A single tool over the limit accepts any arguments, with a `SchemaWarning`. If all tools together
-    exceed the limit, `GrammarError` is raised.
+    A rendering or a template source over its limit raises `TemplateError`. If the analysis exceeds a limit, the remaining fields of the
+    format keep their defaults, and a diagnostic is added. For a single tool over a limit, the grammar accepts any arguments, and a
+    `SchemaWarning` is issued. If all tools together exceed a limit, `GrammarError` is raised.
     """
 
     rendering_steps: int = 2_000_000  # steps
@@ -165,7 +165,7 @@ MAX_SCHEMA_PARTS = 50_000  # subschemas
 MAX_CONJUNCTS = 200  # subschemas
 """Maximum number of subschemas that apply to the same value."""
 MAX_JUDGED = 100_000  # shapes
-"""Maximum number of shapes compared with one value and its parts. Beyond this limit, any value is allowed."""
+"""Maximum number of shapes compared with one value and its parts. If more would be needed, any value is allowed."""
 MAX_OPTIONS = 256  # options
 """Maximum number of combined branches from several subschemas, array items written one by one, first characters of a node, and argument
 names in a search.
@@ -177,8 +177,8 @@ MAX_FEW = 8
 the gateway.
 """
 MAX_SMALL = 16
-"""Limit for small counts, such as the depth of a schema negation or an example, characters of names in lookaheads, possible ends of a tool
-name, spaces of an indent, and answers or stop strings of a request.
+"""Maximum of several small counts. Examples are the depth of a schema negation, the possible ends of a tool name, the spaces of an indent,
+and the answers or stop strings of a request. It also limits the depth of an example, and the characters of names in lookaheads.
 """
 MAX_STATES = 10_000  # states
 """Maximum length of a pattern with its repetitions expanded, the largest `multipleOf`, and the maximum number of pairs of alternatives
@@ -210,9 +210,7 @@ MAX_NAME = 1200  # characters
 MAX_BLANK = 64  # characters
 """Maximum amount of whitespace held back at a boundary, or skipped around a marker."""
 MAX_CONTEXT = 4096  # characters
-"""Maximum number of characters before a call that are searched for an open quotation, or at the end of a prompt that are searched for a
-prefill.
-"""
+"""Maximum number of characters searched before a call for an open quotation, or at the end of a prompt for a prefill."""
 MAX_WORD = 256  # characters
 """Maximum length of a number or bare word, and of the text before the closing brace of a broken call. JSON numbers rarely exceed 25
 characters.

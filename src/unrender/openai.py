@@ -263,14 +263,14 @@ class ChoiceStream:
 
 
 def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
-    """Yield one OpenAI delta for each event that has one.
+    """Yield one OpenAI delta for each event that needs one.
 
-    The first delta of a call has its id, type and name, and later ones have fragments of its arguments. A streamed call that fails ends
-    with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to `Message.to_openai`.
+        The first delta of a call has its id, type and name, and later ones have fragments of its arguments. A streamed call that fails ends
+        with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to the result of `Message.to_openai`.
 
-    >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
-    [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
-'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
+        >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
+        [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
+    'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
     """
     for event in events:
         match event:

@@ -65,7 +65,7 @@ class Rule:
     severity: Severity
     looks_for: str
     harm: str
-    """The harm to users."""
+    """The harm that the mistake does to users."""
     fix: str
     check: Check
 
@@ -98,7 +98,7 @@ _CAUSES = ("undefined-name", "messages-ignored", "ordinary-messages-refused")
 would only be consequences.
 """
 _MISSPELLED = 0.8
-"""Minimum similarity of a misspelled name, from 0 to 1."""
+"""Minimum similarity of a misspelled name to the correct name, from 0 to 1."""
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
 
 

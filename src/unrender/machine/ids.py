@@ -23,7 +23,7 @@ IdMaker = Callable[[int, str], str]
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _TELLING = 6
-"""Minimum length of an id that encodes its position."""
+"""Minimum length of an id that encodes the position of its call."""
 _LENGTH = 9
 """Length of the most common kind of id."""
 

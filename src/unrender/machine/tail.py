@@ -69,7 +69,9 @@ class Tail:
     stops: Finder
     """Markers at which a broken call ends: its end markers, and start markers of calls."""
     refused: Finder
-    """Markers at which the text of a broken call ends if the text is content: end markers, start markers of calls, and ends of the turn."""
+    """Markers at which the text of a broken call ends, if this text is content. They are end markers, start markers of calls, and ends of
+    the turn.
+    """
     unmarked: bool = False
     """True if only a tool name indicates a call. If the arguments of such a call violate the tool's schema, the call is text."""
     repair: Repair | None = None

@@ -3,8 +3,8 @@
 Open this module first: it defines all node types, and functions to walk and rewrite nodes. `patterns` reads, writes and matches the regular
 expressions of JSON Schema. `texts` builds nodes for string formats, excluded words and escaped characters.
 
-A handwritten grammar is used for parsing and for generating dialects. If a node is parsed differently than it's generated, its docstring
-describes the difference: a `Layout` is generated as its text and parsed as any whitespace. The answer of a `Format` is a tree of other
+A handwritten grammar is used for parsing and for generating dialects. If a node isn't parsed as it's generated, its docstring describes the
+difference. For example, a `Layout` is generated as its text and parsed as any whitespace. The answer of a `Format` is a tree of other
 nodes, which `answer.nodes` defines. Each node's docstring starts with its PEG form, in which `.` is any character. Rule: nodes are
 immutable, and equal if their parts are equal.
 """

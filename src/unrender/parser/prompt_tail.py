@@ -35,9 +35,9 @@ def read_prefill(format: Format, prompt: str) -> str:
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
     """Return the prefill of a generation prompt.
 
-    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the end of a turn or a text
-    in `said` follows the last header, because the header then belongs to an earlier turn. `said` contains texts of the conversation that
-    can't be part of a generation prompt. Unlike `read_prefill`, this function accepts any words after the header.
+    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the end of a turn, or one
+    of the texts in `said`, follows the last header. The header then belongs to an earlier turn. `said` contains texts of the conversation
+    that can't be part of a generation prompt. Unlike `read_prefill`, this function accepts any words after the header.
     """
     known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()

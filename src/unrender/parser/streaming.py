@@ -105,8 +105,8 @@ def _compiled(
 ) -> Program:
     """Compile the program for a format. If tool names identify calls, `names` are the tools that may be called.
 
-    Reasoning markers that the format doesn't have are ignored if they look like a call of one of the tools `taken`. With `siblings`, calls
-    in other well-known syntaxes are parsed too.
+    Undeclared reasoning markers are ignored if they look like a call of one of the tools in `taken`. With `siblings`, calls in other
+    well-known syntaxes are parsed too.
     """
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     known = known_reasoning() if format.undeclared_reasoning else ()
@@ -181,7 +181,7 @@ class Parser(Resumable):
     ) -> None:
         if prefill is None:
             prefill = read_prefill(format, prompt)
-        if not prefill.strip():  # Layout of the prompt isn't part of the message.
+        if not prefill.strip():  # Leave out layout in the prompt, which isn't part of the message.
             prefill = ""
         quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         transcript = Transcript(
@@ -215,7 +215,7 @@ class Parser(Resumable):
         self._no_flow()
         self._machine, read = begun_machine(format, request, grammar, transcript, ids)
         prefill = transcript.prefill
-        # A complete reasoning block in the prompt isn't part of the message.
+        # Leave out a complete reasoning block in the prompt, which isn't part of the message.
         if transcript.is_continuation or not format.reasoning.closed_in(prefill):
             self._waiting = self._emit(read)
 

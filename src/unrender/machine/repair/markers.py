@@ -234,8 +234,8 @@ class MarkerWalk:
                 missing.append((here, piece))
                 layout = marker.before(piece)
                 at += len(layout) * self.text.startswith(layout, at)
-        # A piece that isn't unique may belong to any marker, as `<|sep|>` in `<|close|>call<|sep|>`, so it isn't enough to identify this
-        # marker.
+        # A piece that isn't unique doesn't identify this marker, because it may belong to any marker, such as `<|sep|>` in
+        # `<|close|>call<|sep|>`.
         if missing and not (partly and sure):
             del self.damage[known:]
             found = False
