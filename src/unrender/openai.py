@@ -1,8 +1,8 @@
 """Converts events and messages to OpenAI's Chat Completions format, as stream chunks or as one completion.
 
 Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`). Rules: the finish
-reason is "tool_calls" exactly if there's a call to execute. Merging the chunks of a stream gives the completion. At run time, request and
-response bodies are plain dicts. The `TypedDict` types are only for type checkers.
+reason is "tool_calls" exactly if there's a call to execute. Merging the chunks of a stream gives the completion. At run time, responses are
+plain dicts. The `TypedDict` types are only for type checkers.
 """
 
 from __future__ import annotations
@@ -265,12 +265,12 @@ class ChoiceStream:
 def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
     """Yield one OpenAI delta for each event that needs one.
 
-        The first delta of a call has its id, type and name, and later ones have fragments of its arguments. A streamed call that fails ends
-        with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to the result of `Message.to_openai`.
+    The first delta of a call has its id, type and name, and later ones have fragments of its arguments. A streamed call that fails ends
+    with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to the result of `Message.to_openai`.
 
-        >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
-        [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
-    'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
+    >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
+    [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
+'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
     """
     for event in events:
         match event:

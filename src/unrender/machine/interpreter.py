@@ -116,7 +116,7 @@ class Machine(Resumable):
     barrier: int = 0
     """End of the latest failed call. A quotation can't start before this position."""
     cut_from: int = -1
-    """Position of the truncated marker at which the token limit cut off the output."""
+    """Position of a marker after which the token limit cut off the text. -1 if there is no such marker."""
     call: CallState | None = None
     calls: int = 0
     closed: int = 0

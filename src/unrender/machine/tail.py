@@ -52,8 +52,8 @@ class Tail:
     section: tuple[str, ...]
     """End markers after the last call, in order."""
     openers: Mapping[str, tuple[int, int]]
-    """Start markers of calls, each with two addresses at which execution continues. At the second, only the next call becomes text if it
-    fails.
+    """Start markers of calls, each with two addresses at which execution continues. The second opens a backtracking point, so that only the
+    failed call becomes text.
     """
     optional: frozenset[str]
     """End markers of a call that also end the turn."""

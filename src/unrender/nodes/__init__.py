@@ -323,7 +323,7 @@ def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> 
 
 
 def smallest(table: Mapping[str, T], holds: Callable[[T, frozenset[str]], bool]) -> frozenset[str]:
-    """Return the smallest set that contains every name whose value satisfies `holds`, which also gets the set."""
+    """Return the smallest set with every name for which `holds` is true. `holds` gets the name's value and the set found so far."""
     # Start with the names that don't depend on others, and repeat until no name is added.
     found: frozenset[str] = frozenset()
     while True:

@@ -384,7 +384,7 @@ def _class(node: Chars) -> str:
     return f"[{'^' if node.negated else ''}{inside}]"
 
 
-# Also escape the characters of operators such as `&&`, `~~` and `--`, which some dialects support inside a class.
+# Includes the characters of operators such as `&&`, `~~` and `--`, which some dialects support inside a class.
 _SPECIAL = frozenset("\\.+*?()|[]{}^$-/&~")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

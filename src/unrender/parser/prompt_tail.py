@@ -47,7 +47,7 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None],
     if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()
-    # The header counts only if it's part of the generation prompt, which a prompt without one shows.
+    # The header counts only if it's in the generation prompt, i.e. in the text that `bare` lacks.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
 
@@ -86,8 +86,8 @@ def begun_text(
 ) -> str:
     """Return the text of an answer that the model must continue, from the header on.
 
-    `thinks` is True if the model continues its reasoning. If `format` is None, only the content is returned. Raises `RequestError` with
-    `where` if the format can't continue such an answer.
+    `thinks` is True if the model continues its reasoning. If `format` is None, only the content is returned. Raises `RequestError`, with a
+    message that starts with `where`, if the format can't continue such an answer.
     """
     if format is None:
         if thinks or reasoning:

@@ -443,7 +443,7 @@ class Parser(Resumable):
         return [report]
 
     def _place(self, at: int) -> int:
-        """Return the position in the output of the content's character `at`."""
+        """Return the position in the output of the character at index `at` of the content."""
         for span in self.spans:
             if span.role is Role.CONTENT:
                 if at < span.end - span.start:

@@ -51,7 +51,7 @@ def _contents(where: str) -> dict[str, bytes]:
 
 @cache
 def _stored() -> bytes:
-    """Return the responses for the page's examples: for each request name, pairs of the request's fields and the response.
+    """Return the responses for the page's examples: for each request name, pairs of a request's fields and the response.
 
     Python takes a while to load in the browser. Until then, the page shows these responses.
     """

@@ -151,9 +151,8 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(
-                    node, self.known
-                )  # Raise `GrammarError` for nodes that aren't allowed in a handwritten grammar.
+                # Handwritten grammars can't contain this node, so `start_of` raises `GrammarError`.
+                start_of(node, self.known)
             case _:
                 assert_never(node)
         return at
