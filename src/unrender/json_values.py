@@ -18,14 +18,14 @@ JsonSchema = Mapping[str, Any] | bool
 
 
 def checked_object(value: Any, where: str, expected: str = "an object") -> Mapping[str, Any]:
-    """Return `value` if it's an object. Raises `RequestError` with `where` otherwise."""
+    """Return `value` if it's an object. Otherwise, raise `RequestError` with a message that starts with `where`."""
     if not isinstance(value, Mapping):
         raise RequestError(f"{where}: expected {expected}, found {type(value).__name__}")
     return value
 
 
 def checked_list(value: Any, where: str) -> Sequence[Any]:
-    """Return `value` if it's a list. Raises `RequestError` with `where` otherwise."""
+    """Return `value` if it's a list. Otherwise, raise `RequestError` with a message that starts with `where`."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
         raise RequestError(f"{where}: expected a list, found {type(value).__name__}")
     return value
@@ -39,9 +39,8 @@ _SHOWN_KEYS = 6
 
 
 def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
-    """Check the nesting depth of a value. With `only_json`, also check that it consists of JSON types.
-
-    Raises `RequestError` with `where` and the path of the problem.
+    """Check the nesting depth of a value. With `only_json`, also check that the value consists of JSON types. Raises `RequestError` with a
+    message that starts with `where` and the path of the problem.
     """
     level: list[tuple[Any, _Place | None]] = [(value, None)]
     total = 0
@@ -158,7 +157,7 @@ def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]
     top = [value]
     waiting: list[Any] = [top]
     known: dict[int, tuple[Any, Any]] = {}
-    """Maps the id of each original to the original and its copy. Keeping the originals alive ensures that their ids aren't reused."""
+    """Maps the id of each original to the original and its copy. The originals are kept alive so that their ids aren't reused."""
     while waiting:
         holder = waiting.pop()
         # `holder[key] = …` would raise for a frozen dict, so call the method of the base class instead.

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 class Limits:
     """Limits for one template: each rendering, the analysis, and the grammar of one request.
 
-    A rendering or a source over the limit raises `TemplateError`. If the analysis exceeds a limit, the remaining fields keep their
-    defaults, and a diagnostic is added. A single tool over the limit accepts any arguments, with a `SchemaWarning`. If all tools together
-    exceed the limit, `GrammarError` is raised.
+    A rendering or a template source over its limit raises `TemplateError`. If the analysis exceeds a limit, the remaining fields of the
+    format keep their defaults, and a diagnostic is added. For a single tool over a limit, the grammar accepts any arguments, and a
+    `SchemaWarning` is issued. If all tools together exceed a limit, `GrammarError` is raised.
     """
 
     rendering_steps: int = 2_000_000  # steps
@@ -36,14 +36,14 @@ class Limits:
     rendering_items: int = 200_000  # items
     """Maximum length of any intermediate list. All lists of a rendering together may be 25 times as long."""
     rendering_seconds: float = 1.0  # seconds
-    """Maximum CPU time of the rendering thread, which doesn't depend on the load of the machine."""
+    """Maximum CPU time of the rendering thread. Unlike elapsed time, CPU time doesn't depend on the machine's load."""
     template_characters: int = 200_000  # characters
     """Maximum length of the template's source."""
     template_nodes: int = 30_000  # nodes
-    """Maximum number of expressions and statements in the template's source. Jinja's compiler takes about a second for 30,000."""
+    """Maximum number of expressions and statements in the template's source. Jinja's compiler takes about a second for 30,000 of them."""
     template_scopes: int = 500_000  # names
-    """Maximum number of statements that open a scope or a branch, multiplied by the number of names. Jinja's compiler checks all names for
-    each such statement.
+    """Maximum number of statements that open a scope or a branch, multiplied by the number of names in the source. Jinja's compiler checks
+    all names for each such statement.
     """
     analysis_renderings: int = 400  # renderings
     """Maximum number of rendered probes."""
@@ -90,7 +90,7 @@ gateway.
 MAX_DOCUMENT = 1_000_000  # characters
 """Maximum size of a declared format, a stored analysis, a sample or a playground text, and maximum number of steps to parse a prefill."""
 MAX_GGUF_VALUES = 5_000_000  # values
-"""Maximum number of metadata pairs and array items in a GGUF file. The largest vocabularies need a fifth of this."""
+"""Maximum number of metadata pairs and array items in a GGUF file. The largest known vocabularies need a fifth of this limit."""
 MAX_GGUF_DEPTH = 4  # levels
 """Maximum nesting depth of arrays in a GGUF file. Known files contain no nested arrays."""
 
@@ -105,7 +105,7 @@ MAX_PARSED_DEPTH = 512  # levels
 MAX_VALUES = 1_000_000  # lists and objects
 """Maximum number of lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools
-"""Maximum number of tools in one request. More wouldn't fit into any prompt."""
+"""Maximum number of tools in one request. More tools wouldn't fit into any prompt."""
 MAX_MESSAGES = 10_000  # messages
 """Maximum number of messages in one request or prompt, and of files checked in the cache folder."""
 MAX_COUNT = 10**9
@@ -165,7 +165,7 @@ MAX_SCHEMA_PARTS = 50_000  # subschemas
 MAX_CONJUNCTS = 200  # subschemas
 """Maximum number of subschemas that apply to the same value."""
 MAX_JUDGED = 100_000  # shapes
-"""Maximum number of shapes compared with one value and its parts. Beyond this limit, any value is allowed."""
+"""Maximum number of shapes compared with one value and its parts. If more would be needed, any value is allowed."""
 MAX_OPTIONS = 256  # options
 """Maximum number of combined branches from several subschemas, array items written one by one, first characters of a node, and argument
 names in a search.
@@ -177,8 +177,8 @@ MAX_FEW = 8
 the gateway.
 """
 MAX_SMALL = 16
-"""Limit for small counts, such as the depth of a schema negation or an example, characters of names in lookaheads, possible ends of a tool
-name, spaces of an indent, and answers or stop strings of a request.
+"""Maximum of several small counts. Examples are the depth of a schema negation, the possible ends of a tool name, the spaces of an indent,
+and the answers or stop strings of a request. It also limits the depth of an example, and the characters of names in lookaheads.
 """
 MAX_STATES = 10_000  # states
 """Maximum length of a pattern with its repetitions expanded, the largest `multipleOf`, and the maximum number of pairs of alternatives
@@ -191,7 +191,7 @@ MAX_SCHEMA_DIGITS = 40  # digits
 MAX_INTEGER_DIGITS = 18  # digits
 """Maximum number of digits of an unbounded number, which engines store in 64 bits, and of numbers in quantifiers and JSON pointers."""
 MAX_STEPS = 2_000_000  # steps
-"""Maximum number of state transitions for matching one text against a pattern. A text that needs more counts as a match."""
+"""Maximum number of state transitions for matching one text against a pattern. A text that needs more transitions counts as a match."""
 MAX_KNOWN_STATES = 512  # entries
 """Maximum number of cached state sets of one pattern, and of cached character classes of one alphabet."""
 MAX_EXCLUDED_WORD = 100  # characters
@@ -210,9 +210,7 @@ MAX_NAME = 1200  # characters
 MAX_BLANK = 64  # characters
 """Maximum amount of whitespace held back at a boundary, or skipped around a marker."""
 MAX_CONTEXT = 4096  # characters
-"""Maximum number of characters before a call that are searched for an open quotation, or at the end of a prompt that are searched for a
-prefill.
-"""
+"""Maximum number of characters searched before a call for an open quotation, or at the end of a prompt for a prefill."""
 MAX_WORD = 256  # characters
 """Maximum length of a number or bare word, and of the text before the closing brace of a broken call. JSON numbers rarely exceed 25
 characters.
@@ -222,16 +220,16 @@ MAX_WORDS = 128  # characters
 MAX_STACK = 100_000  # entries
 """Maximum number of rules, choices, loops and tags that are open at once in a handwritten grammar."""
 MAX_GIVEN_BACK = 64  # characters
-"""Maximum backtracking in a handwritten grammar, in characters per character read. Text that needs more is malformed."""
+"""Maximum backtracking in a handwritten grammar, in characters per character read. Text that needs more backtracking is malformed."""
 FREE_REREADS = 8_192  # characters
-"""Number of characters that may be parsed again regardless of the text's length. Beyond this limit, a broken call is plain text."""
+"""Number of characters that may be parsed again regardless of the text's length. Once the limit is reached, a broken call is plain text."""
 
 # Output for users.
 
 MAX_SHOWN = 200  # characters
 """Maximum number of characters quoted from a path, a name, a value or a playground request."""
 MAX_REMARK = 2000  # characters
-"""Maximum length of an error, a list of warnings, or a piece of evidence. With this limit, hostile text can't hide other messages."""
+"""Maximum length of an error, a list of warnings, or a piece of evidence. The limit keeps hostile text from hiding other messages."""
 MAX_SHOWN_ITEMS = 20  # items
 """Maximum number of literals, problems, warnings, tools or tokens listed in one message, and of items in a list in an example."""
 MAX_LISTED = 100  # items

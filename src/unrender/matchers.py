@@ -22,7 +22,7 @@ class Matcher(Protocol):
 
     @property
     def ended(self) -> bool:
-        """True after the answer has ended. No other method may be called then."""
+        """True after the answer has ended. No method may be called after that."""
         ...
 
     def bits(self) -> Any:
@@ -44,8 +44,8 @@ def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], 
     """Return a function that creates a matcher from the text of a grammar.
 
     `tokenizer` is a fast tokenizer of transformers, and `size` is the size of the model's vocabulary. The grammar is written in the
-    library's dialect. A structural tag is written as JSON. If the library rejects a grammar, the function raises `ValueError` or
-    `RuntimeError` with its message.
+    library's dialect. A structural tag is written as JSON. If the library rejects a grammar, the returned function raises `ValueError` or
+    `RuntimeError` with the library's message.
     """
     return _LIBRARIES[library](tokenizer, max(size, len(tokenizer)))
 
@@ -57,9 +57,9 @@ def masked_scores(matcher: Matcher, scores: Any) -> Any:
 
 
 def _flags(bits: Any, size: int) -> Any:
-    """Return a bit mask as booleans, one for each of `size` tokens. Tokens beyond the mask aren't allowed."""
+    """Return a bit mask as booleans, one for each of `size` tokens. Tokens for which the mask has no bit aren't allowed."""
     torch = importlib.import_module("torch")
-    # Bit 0 of word 0 represents token 0, and bit 0 of word 1 represents token 32.
+    # Each word has 32 bits: bit 0 of word 0 represents token 0, and bit 0 of word 1 represents token 32.
     flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
     flags = flags.flatten()[:size].bool()
     return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
@@ -72,7 +72,9 @@ class _Llguidance:
         self._matcher = matcher
         self._torch = torch
         self._end = end
-        """Token that ends an answer. It's tracked here, because the library's own matcher stops as soon as no other token is allowed."""
+        """Token that ends an answer. The end is detected here, because the library's own matcher stops as soon as no other token is
+        allowed.
+        """
         self.ended = False
 
     def bits(self) -> Any:

@@ -1,8 +1,8 @@
 """Converts events and messages to OpenAI's Chat Completions format, as stream chunks or as one completion.
 
 Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`). Rules: the finish
-reason is "tool_calls" exactly if there's a call to execute. Merging the chunks of a stream gives the completion. At run time, bodies are
-plain dicts. Their types are for type checkers.
+reason is "tool_calls" exactly if there's a call to execute. Merging the chunks of a stream gives the completion. At run time, responses are
+plain dicts. The `TypedDict` types are only for type checkers.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ _KEPT: Mapping[str | None, FinishReason] = {
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
-"""Finish reasons of engines that apply regardless of the message."""
+"""Maps finish reasons of engines that apply regardless of the message to OpenAI's finish reasons."""
 
 
 def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
@@ -154,9 +154,9 @@ class Usage:
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int | None = None
-    """Completion tokens that are reasoning; None if they weren't counted."""
+    """Number of completion tokens that are reasoning, or None if they weren't counted."""
     cached_tokens: int | None = None
-    """Prompt tokens that came from a cache; None if they weren't counted."""
+    """Number of prompt tokens that came from a cache, or None if they weren't counted."""
 
     def to_openai(self) -> UsageBody:
         """Return the token counts as the `usage` object of a response."""
@@ -188,7 +188,8 @@ class Completion:
     ) -> CompletionBody:
         """Return the `chat.completion` for finished messages, with one choice per message.
 
-        `reasons` are the engine's finish reasons in the order of the choices. A missing reason counts as None.
+        `reasons` are the engine's finish reasons in the order of the choices. If there are fewer reasons than messages, the missing ones
+        count as None.
         """
         said = iter(reasons)
         choices = [self._choice(index, message, next(said, None)) for index, message in enumerate(messages)]
@@ -244,7 +245,7 @@ class ChoiceStream:
         self._begun = False
 
     def chunks(self, events: Iterable[Event]) -> Iterator[ChunkBody]:
-        """Yield the chunks for more events. The first time, the chunk with the role comes first."""
+        """Yield the chunks for more events. The first call starts with the chunk for the role."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for delta in deltas(events, reasoning_field=field):
@@ -262,10 +263,10 @@ class ChoiceStream:
 
 
 def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
-    """Yield one OpenAI delta for each event that has one.
+    """Yield one OpenAI delta for each event that needs one.
 
     The first delta of a call has its id, type and name, and later ones have fragments of its arguments. A streamed call that fails ends
-    with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to `Message.to_openai`.
+    with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to the result of `Message.to_openai`.
 
     >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
     [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \

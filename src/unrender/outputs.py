@@ -1,7 +1,7 @@
 """Writes files atomically, and reads standard input.
 
 Rules: symbolic links are followed, and file permissions are preserved. Anything other than a regular file, such as a pipe, a terminal or
-`/dev/null`, is written directly. Every error names the file.
+`/dev/null`, is written to directly. Every error names the file.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _rights(path: Path) -> int:
 
 
 def standard_input() -> bytes:
-    """Return the contents of standard input. Raises `OSError` if it's closed."""
+    """Return the contents of standard input. Raises `OSError` if standard input is closed."""
     if sys.stdin is None:
         raise OSError(9, "standard input is closed", STANDARD_STREAM)
     return sys.stdin.buffer.read()

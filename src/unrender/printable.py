@@ -45,7 +45,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_json(json: str) -> str:
-    r"""Return equivalent JSON that a terminal can print.
+    r"""Return equivalent JSON text that is safe to print in a terminal.
 
     >>> print(printable_json('"caf\u00e9 \u009b \U000e0001"'))
     "café \u009b \udb40\udc01"

@@ -52,7 +52,7 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 def calling(*names: str, objects: bool = False, **fields: Any) -> OpenAIMessage:
     """Return an assistant message with calls of `names`.
 
-    Arguments are JSON text, as in OpenAI's API. With `objects`, they are objects, as in the documentation of transformers.
+    Arguments are JSON text, as in OpenAI's API. With `objects=True`, arguments are objects, as in the documentation of transformers.
     """
     given = {"city": CITY}
     functions = [{"name": name, "arguments": given if objects else json.dumps(given)} for name in names]
@@ -79,7 +79,7 @@ class Subject:
         return self._render(messages, tools, add_generation_prompt=True, **context)
 
     def unaided(self, messages: Messages, tools: Sequence[Any] = ()) -> Rendering:
-        """Render a prompt as `raw` does, but without setting any required variables except the date."""
+        """Render a prompt as `raw` does, but of all required variables, set only the date."""
         required = tuple(pair for pair in self.capabilities.required_context if DATE.fullmatch(pair[0]))
         variables = shape_context(tools, replace(self.capabilities, required_context=required))
         return self.template.render(messages, **{"add_generation_prompt": True, **variables})
@@ -131,7 +131,7 @@ class Subject:
 
     @property
     def thinking(self) -> dict[str, Any]:
-        """The variables that turn thinking on."""
+        """Variables that turn thinking on."""
         return dict(self.capabilities.thinking_on)
 
     def _shaped(self, messages: Messages) -> list[dict[str, Any]]:
@@ -155,12 +155,12 @@ class Symptom:
 
 
 def excerpt(text: str, word: str) -> str:
-    """Return the last occurrence of `word` in a rendering, with its context."""
+    """Return the last occurrence of `word` in a rendering, with the text around it."""
     at = text.rfind(word)
     return around(text, max(at, 0), at + len(word))
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return `text[start:end]` with its context."""
+    """Return `text[start:end]` with the text around it."""
     left, right = max(start - _AROUND, 0), min(end + _AROUND, len(text))
     return ("…" if left else "") + text[left:right] + ("…" if right < len(text) else "")

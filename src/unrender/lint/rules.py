@@ -65,7 +65,7 @@ class Rule:
     severity: Severity
     looks_for: str
     harm: str
-    """The harm to users."""
+    """The harm that the mistake does to users."""
     fix: str
     check: Check
 
@@ -94,9 +94,11 @@ _ORDINARY: Mapping[str, tuple[Messages, tuple[Any, ...]]] = MappingProxyType(
     }
 )
 _CAUSES = ("undefined-name", "messages-ignored", "ordinary-messages-refused")
-"""Rules whose violation hides the others if the question isn't in the prompt, because the other violations would be consequences."""
+"""Rules that explain why a question isn't in the prompt. If one of them is violated, other rules aren't reported, because their violations
+would only be consequences.
+"""
 _MISSPELLED = 0.8
-"""Minimum similarity of a misspelled name, from 0 to 1."""
+"""Minimum similarity of a misspelled name to the correct name, from 0 to 1."""
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
 
 
@@ -169,7 +171,7 @@ def null_content_refused(subject: Subject) -> Iterator[Symptom]:
     The problem must occur with every form of the calls that the template accepts.
     """
     if not (subject.takes_tools or subject.writes_calls):
-        return  # There are no calls here, and null content occurs only with calls.
+        return  # Null content occurs only in messages with calls, so there's nothing to check without calls.
     forms = [calling(FIRST, objects=True), calling(FIRST)]
     # Leave out messages that are also rejected with empty content, e.g. because the template needs arguments as objects.
     taken = [message for message in forms if subject.raw([USER, message, tool_result()], TOOLS).error is None]
@@ -223,7 +225,7 @@ def _one_form(subject: Subject, message: Any, other: Any, form: str) -> Iterator
     fix="Write `arguments if arguments is string else arguments | tojson`, or pass objects (as `prepare` does).",
 )
 def arguments_double_encoded(subject: Subject) -> Iterator[Symptom]:
-    """Yield a call whose arguments are JSON text and are encoded a second time, as a JSON string."""
+    """Yield a call whose arguments, which are already JSON text, are encoded a second time as a JSON string."""
     messages = [USER, calling(FIRST), tool_result()]
     once, twice = (
         subject.raw([USER, form, tool_result()], TOOLS).text for form in (calling(FIRST, objects=True), calling(FIRST))
@@ -271,7 +273,7 @@ def tools_ignored(subject: Subject) -> Iterator[Symptom]:
     fix="Write `message.tool_calls` in the form of the model's own answers.",
 )
 def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
-    """Yield a conversation whose call isn't in the history, if the template uses tools."""
+    """Yield a conversation whose call is missing from the rendered history, if the template uses tools."""
     messages = [USER, calling(FIRST), tool_result()]
     rendering = subject.history(messages[:2], TOOLS)
     # Some templates write calls only if tools are offered, and the names are then also in the prompt. So count the name.
@@ -288,7 +290,7 @@ def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
 )
 def tool_results_dropped(subject: Subject) -> Iterator[Symptom]:
     """Yield a conversation whose tool result is dropped for every form of its call, if the template uses tools."""
-    # A template may write the result for only one form of arguments. Another rule reports problems with the forms.
+    # A template may write the result for only one form of arguments. Another rule reports forms that the template rejects.
     forms = (calling(FIRST), calling(FIRST, objects=True))
     renderings = [subject.raw([USER, form, tool_result()], TOOLS) for form in forms]
     taken = [rendering for rendering in renderings if rendering.error is None]
@@ -358,7 +360,7 @@ def reasoning_dropped_from_history(subject: Subject) -> Iterator[Symptom]:
     fix="Write the closing marker before the content, or no opening one.",
 )
 def content_in_open_reasoning(subject: Subject) -> Iterator[Symptom]:
-    """Yield an answer without reasoning that follows a start marker of reasoning without an end marker."""
+    """Yield an answer without reasoning, if the template writes a start marker of reasoning before it but no end marker."""
     start, end = (text.strip() for text in (subject.format.reasoning.start, subject.format.reasoning.end))
     for messages in ([USER, ASSISTANT], [USER, ASSISTANT, NEXT_USER]):
         text = subject.history(messages).text
@@ -450,7 +452,7 @@ def generation_prompt_always(subject: Subject) -> Iterator[Symptom]:
 def history_not_prefix_stable(subject: Subject) -> Iterator[Symptom]:
     """Yield conversations in which the next prompt doesn't start with the text that the model has already processed.
 
-    That text is the last prompt, with or without the rendered answer.
+    That text is the previous prompt, with or without the rendered answer.
     """
     yield from _unstable(subject, [USER, ASSISTANT], NEXT_USER, (), "the next question")
     if subject.takes_tools:
@@ -521,7 +523,7 @@ class Finding:
     rule: str
     severity: Severity
     text: str
-    """The observation as a sentence without a full stop."""
+    """The mistake as a sentence without a full stop."""
     harm: str
     fix: str
     messages: tuple[OpenAIMessage, ...]
@@ -529,9 +531,9 @@ class Finding:
     excerpt: str
     """The relevant part of the rendering, or "" if the mistake is that something is missing."""
     line: int | None = None
-    """The template line that failed, counted from 1. None if nothing failed, or if the line isn't known."""
+    """Number of the template line that failed, counted from 1. None if nothing failed, or if the line isn't known."""
     source: str = ""
-    """The text of that line."""
+    """The text of the template line that failed."""
 
     @property
     def page(self) -> str:

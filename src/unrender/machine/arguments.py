@@ -44,7 +44,7 @@ class BeginCall:
     """The start of a possible call."""
 
     whole: bool = False
-    """True if the call is buffered until it's complete."""
+    """True if the call is buffered until its end."""
     hub: int = -1
     """Address of the text around the call if the call is in another format's syntax, otherwise -1."""
     section: str = ""
@@ -62,7 +62,7 @@ class BeginCall:
     def _sibling(self, machine: Machine) -> bool:
         """Start a call in another format's syntax. The call must start a line, and no text may follow it."""
         frame = machine.frames[-1]
-        # Only check the first call of a run, because its frame holds the later calls too.
+        # Check only the first call of a run, because that call's frame also holds the later calls.
         if len(machine.frames) < 2 or machine.frames[-2].quotation is None:
             # Reject a call after a section marker that is inside a sentence, as in "Write <calls>\n<call>".
             before = machine.context(frame.at, frame.spans, MAX_BLANK).rstrip()
@@ -90,14 +90,14 @@ class MarkId:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Makes the text before it final."""
+    """Makes all text before the current position final."""
 
     recover: int = -1
     """Address at which execution continues if the committed call breaks. -1 if no call is committed."""
     starts: bool = False
     """True if the start of the call can be emitted, because its id is known or the call has none."""
     release: bool = False
-    """True if buffered calls become final too."""
+    """True if calls that were buffered become final too."""
 
     def step(self, machine: Machine) -> bool:
         if self.release:
@@ -152,7 +152,7 @@ class ReadKey:
         return machine.go_on()
 
     def _may_be(self, key: str, call: CallState) -> bool:
-        """Return whether `key` may be an argument name. In a repaired call, only declared names are allowed."""
+        """Return whether `key` may be the name of an argument. In a repaired call, only declared names are allowed."""
         if key in call.types.declared:
             return True
         marked = any(head in key for head in self.heads) or (self.closing and key.startswith(self.closing))
@@ -176,13 +176,13 @@ def run_scanner(machine: Machine) -> Status:
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
     if status == MORE and not machine.final:
-        # Text that can't end the value takes the fast path, which runs no instructions.
+        # Let following text that can't end the value take the fast path, which runs no instructions.
         machine.flow = scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else scanner.wanted)
         return FAILED
-    # Without a name, the call may still be text. In that case, the envelope reports the duplicate key once the name is known.
+    # A call whose name isn't known yet may turn out to be text. The envelope then reports the duplicate key once the name is known.
     if machine.current.name and (duplicate := scanner.duplicate):
         machine.malformed(duplicate, "another argument")
     machine.scanner = None
@@ -230,10 +230,10 @@ class ReadValue:
     suffix: Finder | Follow
     """Text that ends a raw value."""
     style: LiteralStyle
-    """Notation of values that have their own delimiters."""
+    """Notation of values that need no end marker because they have their own delimiters."""
     tags: TagStyle | None = None
     ends: MarkedEnds | None = None
-    """Other ends of a raw value whose end marker is missing."""
+    """Other texts that end a raw value if its end marker is missing."""
     between: int = 0
     """Address at which execution continues after a value without an end marker."""
     doubts: Doubts | None = None
@@ -268,7 +268,7 @@ class ReadValue:
         return not ended and machine.quotation is not None and machine.quotation.closed_in(text)
 
     def _is_doubtful(self, machine: Machine, doubts: Doubts, text: str, *, closed: bool) -> bool:
-        """Return whether a marker around the value is damaged, so that `text` contains more than the value."""
+        """Return whether `text` may contain more than the value, because a marker around the value is damaged."""
         buffer, at = machine.buffer, machine.at
         missing = machine.current.missing if doubts.between else ()
         if doubts.raised(text, closed=closed, missing=missing, tools=machine.request._tool_names):
@@ -376,7 +376,7 @@ def key_text(call: CallState) -> str:
 
 
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
-    """Return the notation of values of `codec` that need no end marker.
+    """Return the notation for those values of `codec` that need no end marker.
 
     `suffix` is the text after the value. If `in_code` is True, the suffix is a comma or a bracket.
     """
@@ -399,9 +399,10 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
 
 
 def _head_of(marker: str) -> str:
-    """Return the shortest prefix of `marker` that ends a word before it.
+    """Return the shortest prefix of `marker` that can't be part of the word before it.
 
-    If the marker starts with a letter, the prefix is a complete word, because a letter may be part of the word before it.
+    If the marker starts with a letter, the prefix is the marker's whole first word, because a single letter may continue the word before
+    it.
     """
     return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]
 
@@ -470,7 +471,7 @@ class DropEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """Parses the text for empty arguments, if it differs from the usual text around arguments."""
+    """Parses the text that stands for empty arguments, if it differs from the usual text around arguments."""
 
     text: str
     begins: Finder
@@ -497,7 +498,7 @@ class NoArguments:
 
 
 def _end_with_output(machine: Machine, *, marked: bool) -> None:
-    """Require arguments that end with the output to match the tool's schema, unless an end marker was found (`marked`)."""
+    """If the output ends after the arguments, require them to match the tool's schema, unless an end marker was found (`marked`)."""
     machine.current.repaired |= not marked and machine.final and machine.at == len(machine.buffer)
 
 
@@ -515,11 +516,11 @@ class Entries:
     closed: bool = True
     """True if a marker ends the arguments. If False, the arguments end where no other argument follows."""
     further: Follow | None = None
-    """Checks whether another argument follows, if there are no markers or separators."""
+    """Checks whether another argument follows. Used only if there are no markers or separators."""
     follow: Follow | None = None
-    """Checks whether another argument is cut off at the end of the output, if no marker ends the arguments."""
+    """Checks whether another argument is cut off at the end of the output. Used only if no marker ends the arguments."""
     repeated: frozenset[str] = frozenset()
-    """End markers of a value that models sometimes repeat."""
+    """End markers of values, which models sometimes repeat."""
     after_key: str = ""
     """Text after the name of an argument."""
     bracketed: bool = False
@@ -534,7 +535,7 @@ class Entries:
         # Accept one separator after each argument, but not two, as in "a=1, , b=2". Wait if a chunk ends inside a separator such as " and
         # ".
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
-        # After a second separator, the text isn't an argument.
+        # Reject a second separator, because no argument can start with one.
         if begun and buffer.startswith(self.separator, at):
             call.separated = call.count
             machine.take(Role.LAYOUT, at)

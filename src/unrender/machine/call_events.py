@@ -19,14 +19,16 @@ from unrender.values.finder import end_of
 NAMESPACE = "functions."
 """Namespace that some formats put before tool names. Some models add the namespace even in other formats."""
 ABANDONED = 1 << 30
-"""Value of `machine.closed` for an abandoned call. It exceeds any call's number of end markers, so none is reported as missing."""
+"""Value of `machine.closed` that prevents an abandoned call's end markers from being reported as missing. It exceeds the number of end
+markers of any call.
+"""
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of text that is allowed between content and a call."""
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.:/-]{1,128}")
-"""Pattern for the name of a tool that isn't offered."""
+"""Matches any name that a tool might have, for tools that aren't offered."""
 _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
-"""Text at the end of the output that may be the start of a tool name."""
+"""Matches text at the end of the output that may be the start of a tool name."""
 
 
 def begin_call(machine: Machine) -> CallState:
@@ -57,7 +59,7 @@ def name_call(machine: Machine, name: str) -> bool:
 def name_meant(machine: Machine, name: str, position: int) -> int:
     """Correct a misspelled tool name at `position`, and report it.
 
-    A namespace before the name is allowed. The policy `repair="offered"` also allows a different case. Returns the length of the text
+    A namespace before the name is allowed. The policy `repair="offered"` also corrects upper and lower case. Returns the length of the text
     before the name, or -1 if no tool or more than one tool matches.
     """
     if machine.policy.repair == "none" or machine.strict or not name:
@@ -133,7 +135,9 @@ def seal(machine: Machine) -> None:
 
 
 def open_call(machine: Machine) -> ToolCall | None:
-    """Return the current call as far as it was parsed. Return None if its start was already emitted, or if it may still be text."""
+    """Return the part of the current call that was parsed. Return None if the start of the call was already emitted, or if the call may
+    still be text.
+    """
     call = machine.call
     # A call without a name may still be text, and so may a call after an open backtracking point.
     if call is None or not call.name or call.begun or call.unoffered:
@@ -147,7 +151,7 @@ def open_call(machine: Machine) -> ToolCall | None:
 
 
 def commit(machine: Machine, recover: int = -1) -> None:
-    """Close all backtracking points except those that hold a call. `recover` is the address to continue at if a call breaks."""
+    """Close all backtracking points except those that hold a call. If a call breaks later, execution continues at the address `recover`."""
     if recover >= 0:
         machine.recover = recover
         if machine.call:
@@ -158,7 +162,7 @@ def commit(machine: Machine, recover: int = -1) -> None:
 
 
 def is_quoted(machine: Machine, frame: Frame) -> bool:
-    """Return whether a quotation is open at the backtracking point. If so, the frame holds the following text."""
+    """Return whether a quotation is open at the backtracking point. If it is, the frame buffers the text that follows."""
     if frame.hub < 0 or frame.quotation:
         return frame.quotation is not None
     (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
@@ -259,7 +263,7 @@ def call_failed(machine: Machine) -> bool:
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:
-    """End the output with a call that the token limit cut off. `call` is the part that was parsed."""
+    """End the output with a call that the token limit cut off. `call` contains the part of it that was parsed."""
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
@@ -280,12 +284,12 @@ def drop_opener(machine: Machine) -> None:
 def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) -> bool:
     """Start and report a call of a tool that isn't offered. The call's text is content up to its end.
 
-    Returns False if the text before the name may be prose. `shown` is True if this text definitely starts a call.
+    Returns False if the text before the name may be prose. `shown` is True if the text before the name definitely starts a call.
     """
     frame = machine.frames[-1] if machine.frames else None
     others = machine.policy.repair == "offered" and frame is not None and bool(frame.targets)
     if others or (machine.policy.repair != "none" and glued(machine.request, name)):
-        return False  # The name may be elsewhere in another syntax, or a repair may find it.
+        return False  # Another syntax may have the name elsewhere, or a repair may find the name.
     shown = shown or (frame is not None and frame.reported and frame.alone)
     if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
         return False

@@ -23,17 +23,19 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 UNLIMITED = 1 << 60
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
-"""Text that closes the arguments, for each value of `CallState.written`."""
+"""Text that completes the JSON of the arguments, for each value of `CallState.written`."""
 _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
 _BEFORE_START = frozenset((Role.NAME, Role.ID))
 _TEXTS = (Role.CONTENT, Role.REASONING)
 
 OptionGuard = re.Pattern[str] | None
-"""Pattern for the next character. An option is tried only if its pattern matches. None means no restriction."""
+"""Matches the first characters with which an option may start. The option is tried only if the next character matches. None means no
+restriction.
+"""
 
 
 def at_edge(machine: Machine) -> bool:
-    """Return whether all available text is consumed and more may follow."""
+    """Return whether all available text is consumed, but more text may follow."""
     return machine.at == len(machine.buffer) and not machine.final
 
 
@@ -42,7 +44,7 @@ class CharRun:
     """Consumes as many matching characters as possible, as in `[a-z]{minimum,maximum}`."""
 
     pattern: re.Pattern[str]
-    """Pattern for any number of these characters."""
+    """Matches any number of the allowed characters."""
     minimum: int
     maximum: int
     wanted: str
@@ -64,7 +66,7 @@ class UpTo:
 
     finder: Finder
     flow: Flow
-    """Fast path for text without literals."""
+    """Fast path for text that contains none of the literals."""
 
     @classmethod
     def first_of(cls, stops: tuple[str, ...]) -> UpTo:
@@ -92,7 +94,7 @@ class Value:
     style: LiteralStyle
     wanted: str
     first: str = ""
-    """Required first character of the value, or "" if there is no restriction."""
+    """The value's required first character, or "" if any value is allowed."""
 
     def step(self, machine: Machine) -> bool:
         if machine.scanner is None:
@@ -144,7 +146,7 @@ class Chosen:
 
     target: int
     again: bool = False
-    """True for a lookahead, whose text has to be parsed again."""
+    """True at the end of a lookahead, after which the same text has to be parsed again."""
 
     def step(self, machine: Machine) -> bool:
         way = machine.pop().way
@@ -169,7 +171,7 @@ class Loop:
     otherwise: int
 
     ends: bool = False
-    """True for the instruction at the end of a round, which doesn't repeat empty rounds."""
+    """True for the instruction at the end of a round. After an empty round, this instruction leaves the loop."""
 
     def step(self, machine: Machine) -> bool:
         if not self.ends:
@@ -260,7 +262,7 @@ class Tagged:
 
 
 def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: bool) -> None:
-    """Process the end of a call, or of one of its parts."""
+    """Process the end of a call, or of a part of the call."""
     match role:
         case Role.NAME if role not in call.tags:
             name_call(machine, text)
@@ -288,7 +290,7 @@ def _end(machine: Machine, call: CallState) -> None:
     """End a call. A call without a name, or whose arguments aren't an object, is invalid."""
     if call.name:
         machine.arguments(_CLOSING[call.written])
-    # The arguments may be another value, because `arguments(json_value())` also accepts `[1]`.
+    # Check that the arguments are an object, because `arguments(json_value())` also accepts other values, such as `[1]`.
     if call.name and _is_object("".join(call.arguments)):
         complete_call(machine)
         return

@@ -57,7 +57,7 @@ class EnvelopeState(Scanner):
     skips: bool = False
     """True if the current value is ignored, e.g. in a repeated field."""
     repeated: str = ""
-    """Name of a repeated field before the tool name, to be reported once the tool name is known."""
+    """Name of a field that was repeated before the tool name. The repetition is reported once the tool name is known."""
     others: tuple[RawField, ...] = ()
     """Unknown fields parsed so far."""
     held: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class ReadEnvelope:
     bare: bool
     """True if no marker precedes the object."""
     arguments_first: bool
-    """True if the format puts the arguments before the name."""
+    """True if the format writes the arguments before the name."""
     waits: bool
     """True if the id follows the name. Arguments are then buffered until the name and id are known."""
     strict: bool
@@ -152,7 +152,7 @@ class ReadEnvelope:
         return False
 
     def _repeats(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Return whether the field is a repetition, which is ignored."""
+        """Return whether the field repeats an earlier one and is therefore ignored."""
         path = (*state.path, state.key)
         if self._is_name(path):
             return bool(machine.current.name)
@@ -276,7 +276,7 @@ class ReadEnvelope:
         return False
 
     def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
-        """Parse null, or empty arguments that the format omits."""
+        """Parse null, or arguments that the format leaves out because they are empty."""
         if self.left_out and machine.buffer.startswith((",", "}"), machine.at):
             state.step = "_next"
             return False
@@ -331,7 +331,7 @@ class ReadEnvelope:
         return self._finish(machine, state, 1)
 
     def _finish(self, machine: Machine, state: EnvelopeState, size: int) -> bool:
-        """End the object. `size` is the length of its closing brace."""
+        """End the object. `size` is the length of the object's closing brace."""
         call = machine.current
         if not call.name:
             return self._fail(machine, "the tool's name")
@@ -390,12 +390,12 @@ def _unquote(text: str) -> str:
 METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", "tool_call_id", "type"))
 """Metadata fields of calls in APIs, which are ignored unless their value is an object."""
 RawField = tuple[str, str]
-"""A key, and the JSON text of its value."""
+"""The key of an unknown field, and the JSON text of the field's value."""
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
 def known_fields(texts: Iterable[str], fields: Envelope) -> frozenset[str]:
-    """Return the keys that the `texts` of a call contain, except those of the name and arguments."""
+    """Return the JSON keys in the fixed `texts` of a call, except the keys of the name and the arguments."""
     written = {json.loads(f'"{key}"') for text in texts for key in _WRITTEN_KEY.findall(text)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
@@ -403,7 +403,7 @@ def known_fields(texts: Iterable[str], fields: Envelope) -> frozenset[str]:
 def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bool) -> bool:
     """Interpret unknown fields at the end of a call. Return False if their meaning is ambiguous.
 
-    `name` is the format's key for the arguments. If `takes` is True, any other key is accepted too.
+    `name` is the format's key for the arguments. If `takes` is True, the arguments may be under any other key too.
     """
     call = machine.current
     # If exactly one field contains an object, the object is the arguments, as in `{"name": "f", "args": {"a": 1}}`.

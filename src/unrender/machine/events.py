@@ -49,12 +49,12 @@ class ArgumentsText:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallFinished:
-    """The end of a call. The call is complete, truncated by the end of the output, or invalid."""
+    """The end of a call, which is complete, truncated by the end of the output, or invalid."""
 
     index: int
     status: CallStatus
     text: str = field(default="", repr=False)
-    """The text of a failed call, if this text was sent as the call's arguments."""
+    """The text of a failed call, if the text was sent as the call's arguments."""
     position: int = field(default=0, compare=False, repr=False)
     """Index of the end of the call in the output."""
 

@@ -37,7 +37,7 @@ class StackEntry:
     start: int = 0
     """For a loop: the start of the current round."""
     way: int = 0
-    """For a choice, loop, lookahead or atom: the serial number of the node's backtracking point."""
+    """For a choice, loop, lookahead or atom: the serial number of its backtracking point."""
     tag: Role | None = None
     """For a tag: the enclosing tag."""
 
@@ -63,7 +63,7 @@ class Frame(Resumable):
     """Address at which execution continues after all calls held by this frame are parsed."""
     reported: bool = True
     alone: bool = True
-    """True if the text always indicates a call, or if a tool name follows it."""
+    """True if the marker at this point always indicates a call, or if a tool name was found."""
     whole: bool = False
     """True if the frame holds exactly one call and is closed at the end of the call."""
     hub: int = -1
@@ -73,9 +73,9 @@ class Frame(Resumable):
     anchored: bool = False
     """True if only the position on a line indicates a call."""
     quotation: Quotation | None = None
-    """The open quotation before the call. The call is buffered until the text after it shows whether it's quoted."""
+    """The open quotation before the call. The call is buffered until the following text shows whether the call is quoted."""
     serial: int = 0
-    """Serial number, if the backtracking point belongs to a handwritten grammar."""
+    """Serial number of a backtracking point of a handwritten grammar, otherwise 0."""
     stack: StackEntry | None = None
     tag: Role | None = None
     cut: bool = False
@@ -119,7 +119,7 @@ class CallState(Resumable):
     keys: set[str] = field(default_factory=set)
     """Names of the arguments that have a value."""
     kind: str = ""
-    """Text of the TYPE slot for the current value."""
+    """Text of the `TYPE` slot, i.e. the type that the model wrote for the current value."""
     value: int | None = None
     """Start of the current value, if the value can be interpreted only after its end."""
     mark: int = 0
@@ -143,7 +143,7 @@ class CallState(Resumable):
     written: str = ""
     """For handwritten grammars: "whole" if one value contains all arguments, "entries" for separate arguments, "" if not known yet."""
     tags: frozenset[Role] = frozenset()
-    """Tags that have been parsed."""
+    """Tags of the call that have been parsed."""
     pieces: list[str] = field(default_factory=list)
     """Text of the open tag, if it wasn't parsed as a value."""
     streamed: bool = False

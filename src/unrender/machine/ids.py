@@ -23,7 +23,7 @@ IdMaker = Callable[[int, str], str]
 _ALPHABET = string.ascii_letters + string.digits
 _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _TELLING = 6
-"""Minimum length of an id that encodes its position."""
+"""Minimum length of an id that encodes the position of its call."""
 _LENGTH = 9
 """Length of the most common kind of id."""
 
@@ -45,8 +45,8 @@ def random_id(position: int, _name: str, length: int = _LENGTH) -> str:
 def is_made_for(id: str, position: int) -> bool:
     """Return whether `random_id` may have generated `id` for this position.
 
-    If an answer is parsed again with new ids, this function matches tool results to their calls. An unrelated id matches one position in 62
-    by chance.
+    Used to match tool results to their calls after an answer was parsed again with new ids. An unrelated id matches one position in 62 by
+    chance.
 
     >>> is_made_for(random_id(3, "now"), 3), is_made_for(random_id(3, "now"), 4)
     (True, False)
@@ -59,7 +59,7 @@ def _told(id: str, position: int) -> str:
 
 
 def numbered_id(position: int, _name: str) -> str:
-    """Return an id that is the same in every run, for tests, snapshots and comparisons.
+    """Return an id that is the same in every run. It's meant for tests, snapshots and comparisons.
 
     >>> numbered_id(3, "now")
     'call00003'
@@ -102,7 +102,7 @@ class CallIds(Resumable):
     def give(self, index: int, name: str, written: str) -> str:
         """Return the id of the call at `index` in the answer. `written` is the id that the model wrote, if any.
 
-        After backtracking, ids of calls at this index or later can be used again.
+        After backtracking, the ids of calls at `index` or later can be used again.
         """
         found = written or self.make(self.offset + index, name)
         # After backtracking, a call can reuse its own id.

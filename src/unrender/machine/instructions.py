@@ -22,7 +22,7 @@ SPACE = re.compile(r"\s*")
 NO_MARKERS = Finder(())
 BACKQUOTES = "```"
 FENCE = re.compile(r"```\w{0,32}+")
-"""Pattern for three backquotes and a language. The longest known language name has 23 letters."""
+"""Matches three backquotes and a language. The longest known language name has 23 letters."""
 _LEAST_TORN = 3
 """Minimum length of a truncated marker. `<to` counts as the start of `<tool_call>`, but `<t` may start a table."""
 _SIGN = re.compile(r"[^\w\s]")
@@ -42,7 +42,7 @@ class FreeText:
     table: Mapping[str, int]
     end: int
     ending: str
-    """Layout that may end a turn. If no text follows, the layout isn't content."""
+    """Layout that may end a turn. At the end of the output, this layout isn't content."""
     flow: Flow
     """Fast path for text without markers."""
     openers: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class FreeText:
         limit, literal = self._marker(machine)
         if literal:
             self._emit(machine, limit)
-            # `_emit` leaves whitespace at the start of an answer. Before a marker such as `<call>`, the whitespace is layout.
+            # `_emit` doesn't consume whitespace at the start of an answer. If a marker such as `<call>` follows, this whitespace is layout.
             machine.take(Role.LAYOUT, limit)
             return machine.go_to(self.table[literal])
         if machine.final and self.openers and (torn := self._torn(machine)) >= 0:
@@ -70,7 +70,7 @@ class FreeText:
         if not machine.final:
             machine.flow = self.flow
             return True
-        # At the end of the output, the ending is layout. If templates end a turn with "\n", the content of "Hi\n" is "Hi".
+        # At the end of the output, treat the ending as layout: if templates end a turn with "\n", the content of "Hi\n" is "Hi".
         machine.take(Role.LAYOUT, len(buffer))
         return machine.go_to(self.end)
 
@@ -176,7 +176,7 @@ class Attempt:
             if begins_call(machine, frame):
                 return cut_short(machine, frame.call)
         if quotation := machine.quotation:
-            # No other call follows. If any following text shows that the earlier calls are quoted, these calls become text.
+            # No other call follows. If the text that follows shows that the earlier calls are quoted, these calls become text.
             if quotation.any_text:
                 return machine.quote()
             unquote(machine)
@@ -197,7 +197,8 @@ def tool_at(machine: Machine, at: int) -> bool | None:
     text = machine.buffer[at : at + MAX_NAME]
     if tools is not None and any(text.startswith(tool.name) for tool in tools):
         return True
-    # A partial name may be completed by the next chunk, as `get_we` of `get_weather`. A different word such as `get_wet` can't.
+    # The next chunk may complete a partial name, such as `get_we` of `get_weather`. A different word such as `get_wet` can't become a tool
+    # name.
     if not machine.final and (not text or any(tool.name.startswith(text) for tool in tools or ())):
         return None
     return tools is None and text[:1].isidentifier()
@@ -226,7 +227,7 @@ class Lit:
     """Other spellings of the marker."""
     optional: bool = False
     instead: tuple[str, ...] = ()
-    """Markers that may follow if this one is missing. The next instruction parses them."""
+    """Markers that may follow if this one is missing. They are left to the next instruction."""
     slot: Slot | None = None
     """The slot whose text is repeated as the marker, such as the argument name in `</city>`."""
 
@@ -236,7 +237,7 @@ class Lit:
             if machine.buffer.startswith(text, machine.at):
                 _take_marker(machine, self.role, Role.MARKER, machine.at + len(text))
                 return machine.go_on()
-        # Only this marker is missing if a later one follows, as in `<city>Rome</f></call>`.
+        # If a marker that may come next follows directly, only this marker is missing, as in `<city>Rome</f></call>`.
         if machine.buffer.startswith(self.instead, machine.at):
             machine.malformed("", repr(self.text))
             return machine.go_on()
@@ -294,9 +295,9 @@ class Fence:
     """Parses the start of an optional Markdown fence: three backquotes and a language."""
 
     worded: bool = True
-    """True if a word after the backquotes is a language. If False, the next instruction parses the word."""
+    """True if a word after the backquotes is a language. If False, the word is left to the next instruction."""
     opens: bool = False
-    """True if the fence and its line break are required, which are accepted only at the start of the answer."""
+    """True if the fence and its line break are required. They are then accepted only at the start of the answer."""
 
     def step(self, machine: Machine) -> bool:
         if self.opens:
@@ -327,9 +328,9 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Consumes whitespace: either all of it, or only the part that matches the layout `text`.
+    """Consumes whitespace: all of it, or only as much as matches the layout `text`.
 
-    The layout is used next to verbatim text, where any other whitespace belongs to the text.
+    The layout `text` is set next to verbatim text, to which any other whitespace belongs.
     """
 
     text: str | None = None
@@ -375,7 +376,7 @@ def shared_length(text: str, start: int, layout: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """Checks whether a marker in free text is only text. If so, execution continues at `hub`.
+    """Checks whether a marker in free text counts. If it doesn't, the marker is text, and execution continues at `hub`.
 
     A marker ends reasoning unless it follows an unclosed backquote on its line. A marker made of words counts only if whitespace and one of
     `ends` follow it. If the format has no reasoning, an end marker without a start marker counts once, at the end of a line.
@@ -444,7 +445,7 @@ class Halt:
     """Ends the program at the end of the output."""
 
     wanted: str = ""
-    """The expected text if the output must not end at this position."""
+    """The expected text. Set only if the output must not end at this position."""
 
     def step(self, machine: Machine) -> bool:
         if self.wanted:
@@ -459,10 +460,12 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class OpenUndeclared:
-    """Handles the start of an answer. A known marker starts reasoning. Otherwise, execution continues at `otherwise`."""
+    """Handles the start of an answer. If the answer starts with a known reasoning marker, reasoning starts. Otherwise, execution continues
+    at `otherwise`.
+    """
 
     finder: Finder
-    """Finder for the known markers, and for the format's own markers that start with a known one."""
+    """Finder for the known reasoning markers, and for markers of the format that start with one of them."""
     table: Mapping[str, int]
     otherwise: int
 

@@ -63,7 +63,7 @@ class Machine(Resumable):
     policy: Policy = USUAL
     strict: bool = False
     specials: tuple[str, ...] = ()
-    """Special tokens as text, if the caller distinguishes them from text. A special token is never part of a quotation."""
+    """The texts of special tokens, if the caller distinguishes special tokens from text. A special token is never part of a quotation."""
     given: bool = False
     """True if the text before position 0 is part of a generation prompt, so that this text is never content."""
     length_limited: bool = False
@@ -80,7 +80,7 @@ class Machine(Resumable):
     past: ReadText = field(default_factory=ReadText)
     scanner: Scanner | None = None
     flow: Taker | None = None
-    """Fast path for more text of the same kind. None if an instruction has to decide."""
+    """Fast path for more text of the same kind. None if the next text has to be processed by an instruction."""
     events: list[Event | BrokenText] = field(default_factory=list)
     """Events that haven't been released yet."""
     released: int = 0
@@ -99,9 +99,9 @@ class Machine(Resumable):
     frames: list[Frame] = field(default_factory=list)
     """Open backtracking points, latest last."""
     serial: int = 0
-    """Number of backtracking points with a serial number so far."""
+    """Number of backtracking points so far that have a serial number."""
     left: Frame | None = None
-    """The frame of a failed attempt, for the instruction that created it."""
+    """The frame of a failed attempt, passed to the instruction that added the frame."""
     recover: int = 0
     """Address at which execution continues if parsing fails without a backtracking point."""
     broke: bool = False
@@ -116,7 +116,7 @@ class Machine(Resumable):
     barrier: int = 0
     """End of the latest failed call. A quotation can't start before this position."""
     cut_from: int = -1
-    """Position of a marker after which the token limit cut off the output."""
+    """Position of a marker after which the token limit cut off the text. -1 if there is no such marker."""
     call: CallState | None = None
     calls: int = 0
     closed: int = 0
@@ -166,8 +166,8 @@ class Machine(Resumable):
                 self.call.cut = True
         self.final = True
         events += self.feed(text)
-        # With `tool_choice="required"`, a missing call is reported at the end of the answer. If the limit truncated the answer, don't
-        # report it.
+        # With `tool_choice="required"`, a missing call is reported at the end of the answer. If the token limit truncated the answer, don't
+        # report the missing call.
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
@@ -206,7 +206,7 @@ class Machine(Resumable):
         """
         position = self.position if at is None else at
         if self.strict and at is None:
-            # If an earlier deviation is final, raise its error first. With smaller chunks, its error would have been raised first too.
+            # If an earlier deviation is final, raise the error for that deviation first, as would happen with smaller chunks.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
             raise ParseError(position, wanted, around)
@@ -222,7 +222,7 @@ class Machine(Resumable):
         return not self.final and text.startswith(self.buffer[self.at : self.at + len(text)])
 
     def needed_from(self) -> int:
-        """Return the position from which text is still needed.
+        """Return the position of the first character that is still needed.
 
         Text is needed after a backtracking point, in a value whose end is uncertain, and in a call that becomes content if it fails.
         """
@@ -272,20 +272,20 @@ class Machine(Resumable):
         return "".join(reversed(pieces))[max(begin - start, 0) : max(end - start, 0)]
 
     def since(self, position: int) -> str:
-        """Return the text from `position` to the current position. The text must still be needed (see `needed_from`)."""
+        """Return the text from `position` to the current position. This text must still be stored (see `needed_from`)."""
         return self.recent(position, self.position)
 
     def context(self, position: int, spans: int, limit: int) -> str:
         """Return up to `limit` characters of the free text that ends at `position`. `spans` is the number of spans before `position`.
 
-        The result is empty directly after a marker, layout or a call. The text after `position` must still be needed (see `needed_from`).
+        The result is empty directly after a marker, layout or a call. The text after `position` must still be stored (see `needed_from`).
         """
         ends, roles, first = self.span_ends, self.span_roles, spans
         while first and roles[first - 1] in _TEXTS and (first == spans or position - ends[first - 1] < limit):
             first -= 1
         begin = max(position - limit, ends[first - 1] if first else position - limit)
         begin = max(begin, self.barrier or begin)
-        if self.given:  # Text of a generation prompt isn't part of the answer.
+        if self.given:  # Leave out the text of a generation prompt, which isn't part of the answer.
             begin = max(begin, 0)
         return "" if first == spans or begin >= position else self.recent(begin, position)
 
@@ -310,7 +310,9 @@ class Machine(Resumable):
             self.span_ends.append(self.base + end)
 
     def take_value(self, end: int, value: str | None) -> None:
-        """Consume the text up to `end`, inside the open tag if there is one. If the text is a value, `value` is the value as JSON."""
+        """Consume the text up to `end`, with the role of the open tag, if any. `value` is the JSON of the text, if the text was parsed as a
+        value.
+        """
         if self.tag is None:
             self.take(Role.MARKER, end)
             return
@@ -392,7 +394,7 @@ class Machine(Resumable):
             del spans[frame.spans :]
             if spans:
                 # The last span may contain text that isn't final. In `a <b`, which is one span of content, only the text before `<` is
-                # final.
+                # final, because `<b` may start a marker.
                 spans[-1] = (spans[-1][0], frame.span_end)
         return up_to(spans, self.final_end)
 
@@ -459,7 +461,7 @@ class Machine(Resumable):
             # A committed call fails without backtracking, even if it may be quoted.
             self.frames.pop()
             return self.break_off(wanted)
-        # Count each attempt towards the limit, even if it consumed no text.
+        # Count each attempt towards the backtracking limit, even if the attempt consumed no text.
         self.reread += 1 + self.position - frame.at
         if self.exhausted():
             return False
@@ -469,7 +471,7 @@ class Machine(Resumable):
             frame.call = call
             call.begun = False  # Backtracking removes the event for the start of the call.
         self.go_back(frame)
-        # Try the other alternatives at the same position. For example, two syntaxes may start with `<call>`.
+        # Try the other alternatives at the same position. There may be several, because two syntaxes may start with `<call>`.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.left = None if frame.serial else self.frames[-1]
@@ -517,11 +519,11 @@ class Machine(Resumable):
 
     @property
     def rereads(self) -> bool:
-        """True if the limit allows parsing text again after a failure."""
+        """True if the backtracking limit allows parsing text again after a failure."""
         return self.reread <= self.position + FREE_REREADS
 
     def cut_at(self, opened: Frame | CallState) -> bool:
-        """Return whether the token limit cut off the output within an attempt or a call (`opened`)."""
+        """Return whether the token limit cut off the output inside `opened`, which is an attempt or a call."""
         return self.length_limited and self.final and (opened.cut or self.failed_at >= len(self.buffer))
 
     # Calls that may be quoted.

@@ -76,7 +76,7 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
         return [*ends, edge] if edge not in ends else ends
     if edge == horizon:
         return ends
-    # With the stop ":", the tool in "ns:now:" may be "ns" or "ns:now". Try each end, nearest first.
+    # With the stop ":", the tool name in "ns:now:" may be "ns" or "ns:now". Try each possible end of the name, nearest first.
     known = [end for end in ends if machine.request.tool(buffer[start:end])]
     # If an incomplete stop may start earlier, wait for more text.
     return known if known and stops.undecided_from(buffer, start) >= known[0] else None
@@ -123,7 +123,7 @@ class SkipWords:
         end, literal = self.stops.find(buffer, start, limit)
         if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
             return True
-        # Exclude text that may start a stop. In `assistant to=f`, the text ` to` may become the stop ` to=`.
+        # Don't skip text that may be the start of a stop. For example, ` to` may become the stop ` to=`, as in `assistant to=f`.
         words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
         barred = self.barred.find(words, 0)[1]
         if len(words) > MAX_WORDS or "\n" in words or barred or (not literal and machine.final):

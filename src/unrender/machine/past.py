@@ -31,7 +31,7 @@ class ReadText(Resumable):
     start: int = 0
     """Position of the first piece."""
     looked: int = 0
-    """The value of `first` in the last call of `add`."""
+    """The argument `first` of the last call of `add`."""
     gone: deque[str] = field(default_factory=deque)
     """The end of the text that is no longer needed, kept as context."""
     gone_size: int = 0

@@ -40,24 +40,24 @@ class Policy:
     "ignore", a call is part of the reasoning.
     """
     tool_calls: CallRelease = "complete"
-    """Time at which calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's
+    """The time at which calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's
     generated. If a streamed call fails, the call stays in the message with its status, and its text isn't repeated.
     """
     failed_calls: FailedCalls = "auto"
-    """Place of the text of a failed call, unless the call was streamed. With "apart", the text is only in `Message.failed_calls` and the
-    `Malformed` event. With "content", the text is also in the content. With "call", the text is returned as the arguments of a call with a
-    failed status, so that agents can treat the text like invalid JSON. If such a call is cut off before its name, "call" means "apart".
-    With "auto", a call that the token limit cut off is "apart", and any other failed call is "content".
+    """The place of a failed call's text in the result, unless the call was streamed. With "apart", the text is only in
+    `Message.failed_calls` and the `Malformed` event. With "content", the text is also in the content. With "call", the text is returned
+    as the arguments of a call with a failed status. Agents can then treat the text like invalid JSON. If such a call is cut off before
+    its name, "call" means "apart". With "auto", a call that the token limit cut off is "apart", and any other failed call is "content".
     """
     undeclared_reasoning: UndeclaredReasoning = "read"
     """Treatment of a common reasoning marker at the start of an answer, if the format has no such marker. With "read", the text up to the
     end marker is reasoning, and a `Malformed` event is emitted. With "content", the text and the markers are content.
     """
     repair: Repairs = "format"
-    """Damaged calls to repair, each with a `Malformed` event. With "format", calls with missing, repeated, broken or misspelled markers are
-    repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in other well-known syntaxes, if they start a
-    line, end the answer, and match the schema of an offered tool. Use "offered" only if calls are confirmed before they run. With "none",
-    calls aren't repaired.
+    """The damaged calls that are repaired. Each repair emits a `Malformed` event. With "format", calls with missing, repeated, broken or
+    misspelled markers are repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in other well-known
+    syntaxes, if they start a line, end the answer, and match the schema of an offered tool. Use "offered" only if calls are confirmed
+    before they run. With "none", calls aren't repaired.
     """
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ def instead_of_call(request: Request, name: str) -> str:
 
 
 def instead_of_silence(request: Request, calls: int) -> str:
-    """Return a description of the required calls if an answer with `calls` calls has too few. Otherwise, return ""."""
+    """Return a description of the missing call if an answer with `calls` calls needs one, otherwise ""."""
     return _wanted(request) if not calls and request._call_required else ""
 
 

@@ -34,7 +34,7 @@ _PAIRS = {
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
 """Text that is allowed between a call and the closing quotation mark: a backslash in a string, or punctuation."""
 _IN_STRING = ("\\n", "\\r", "\\t")
-"""Escaped whitespace, which shows that a call next to it is inside a string."""
+"""Escaped whitespace. A call next to escaped whitespace is inside a string."""
 _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
@@ -46,9 +46,9 @@ _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
 _BRACKET = re.compile(r"[\[\]{}]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
 _CALLS = re.compile(r"calls?$", re.IGNORECASE)
-"""End of a tag name that models put around calls, even if the format has no such tag."""
+"""Matches the end of a name such as `tool_call`. Models put tags with such names around calls, even if the format has none."""
 _GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
-"""Pattern for text that continues a sentence: punctuation, the start of a remark, or a word. `_goes_on` excludes capitalized words."""
+"""Matches text that continues a sentence: punctuation, the start of a remark, or a word. `_goes_on` excludes capitalized words."""
 _SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
 
@@ -60,9 +60,9 @@ class Quotation:
     closers: tuple[str, ...] = ()
     """Strings that close the quotation, optionally after whitespace."""
     apart: tuple[str, ...] = ()
-    """Strings that close a quotation opened on an earlier line, if they directly follow the call."""
+    """Strings that close a quotation opened on an earlier line. They count only if they directly follow the call."""
     fence: str = ""
-    """The fence on the line before the call, which also closes the quotation."""
+    """The fence on the line before the call. The same fence closes the quotation."""
     alone: bool = False
     """True if no text precedes the fence. If no text follows the closing fence either, the call isn't quoted."""
     sentence: bool = False
@@ -74,7 +74,8 @@ class Quotation:
     contains other text.
     """
     certain: bool = False
-    """True if the text before the call is enough to decide. For example, the line starts with `>` and follows other text."""
+    """True if the text before the call already shows that the call is quoted. For example, the line starts with `>` and follows other text.
+    """
 
     @property
     def spans_lines(self) -> bool:
@@ -165,8 +166,7 @@ def _goes_on(text: str, at: int) -> bool:
 def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | None:
     r"""Return the open quotation at the end of the text `before` a call. Return None if there is none.
 
-    `cut` is True if the start of the text is missing from `before`. If `anchored` is True, an open bracket before the call counts as a
-    quotation.
+    `cut` is True if `before` lacks the start of the text. If `anchored` is True, an open bracket before the call counts as a quotation.
 
     >>> opened("Write `", cut=False).closers
     ('`',)
@@ -204,7 +204,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
 
 
 def going_on(found: Quotation) -> Quotation | None:
-    """Return the quotation, but ignore the sentence around the call. Return None if only the sentence suggests a quotation."""
+    """Return the quotation without the indications from the sentence around the call. Return None if there are no other indications."""
     return replace(found, sentence=False, line=False) if found.spans_lines else None
 
 
@@ -228,7 +228,9 @@ def _marks(shown: str) -> tuple[str, ...]:
 
 
 def _marks_above(shown: str) -> tuple[str, ...]:
-    """Return the strings that close marks opened anywhere in `shown`, as in "`## Use" with the call on a later line."""
+    """Return the strings that close marks opened anywhere in `shown`. For example, "`## Use" opens a quotation, and the call is on a later
+    line.
+    """
     runs, marks = _RUN.findall(shown), _MARK.findall(shown)
     quoted = tuple(mark for mark in ("'", '"') if marks.count(mark) % 2)
     found = [run for run in dict.fromkeys(runs) if len(run) < len(_LEAST_FENCE) and runs.count(run) % 2]
@@ -262,7 +264,7 @@ def _fence_before(before: str, cut: bool) -> tuple[str, bool, bool]:
         if fence:
             if run.startswith(fence) and not words:
                 fence = ""
-        # If the start of the text is missing, the first fence closes a block unless it has a language.
+        # If the start of the text is missing, the first fence closes a block, unless the fence has a language.
         elif (words or not cut) and not (run[0] == "`" and "`" in words):
             fence, start, end = run, found.start(), found.end()
         cut = False

@@ -36,7 +36,7 @@ from unrender.values.finder import Finder, end_of
 
 _WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_WORD}}}")
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
-"""A closing tag, or a prefix of one."""
+"""Matches a closing tag, or a prefix of one."""
 _CALLS_END = ("call>", "calls>")
 _GOES_ON = (",", ":", "}", "]")
 """Characters that can continue JSON after a complete value."""
@@ -52,14 +52,16 @@ class Tail:
     section: tuple[str, ...]
     """End markers after the last call, in order."""
     openers: Mapping[str, tuple[int, int]]
-    """Start markers of calls, each with two addresses to continue at. At the second address, a failed call becomes text."""
+    """Start markers of calls, each with two addresses at which execution continues. The second opens a backtracking point, so that only the
+    failed call becomes text.
+    """
     optional: frozenset[str]
     """End markers of a call that also end the turn."""
     excess: frozenset[str]
-    """Closing brackets that models sometimes repeat before an end marker."""
+    """Closing brackets, which models sometimes repeat before an end marker."""
     separator: str
     after: str
-    """Optional whitespace of the format after the last call."""
+    """Whitespace that the format writes after the last call. It may be missing."""
     marks: Finder
     hub: int
     ends: Finder
@@ -67,7 +69,9 @@ class Tail:
     stops: Finder
     """Markers at which a broken call ends: its end markers, and start markers of calls."""
     refused: Finder
-    """Markers at which the text of a broken call ends if the text is content: end markers, start markers of calls, and ends of the turn."""
+    """Markers at which the text of a broken call ends, if this text is content. They are end markers, start markers of calls, and ends of
+    the turn.
+    """
     unmarked: bool = False
     """True if only a tool name indicates a call. If the arguments of such a call violate the tool's schema, the call is text."""
     repair: Repair | None = None
@@ -111,7 +115,8 @@ class Tail:
         """Handle invalid text in a committed call: repair the call, search for its end, or end it here."""
         machine.broke = False
         call, wanted = machine.call or begin_call(machine), machine.wanted
-        # Text is truncated if parsing failed at the end of the output, as in `{"a": `. Other failures are invalid, as in `{"a": ;`.
+        # The call is truncated if parsing failed at the end of the output, as in `{"a": `. After any other failure, the call is invalid, as
+        # in `{"a": ;`.
         truncated = machine.final and machine.failed_at >= len(machine.buffer)
         # Report only one character, so that the result doesn't depend on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
@@ -204,9 +209,8 @@ class Tail:
         return False
 
     def _ends_this(self, machine: Machine, mark: str) -> bool:
-        """Return whether a start marker ends the current call instead of starting another one.
-
-        A start marker ends the call if calls start and end with the same marker.
+        """Return whether a start marker ends the current call instead of starting another one. This is possible only if calls start and end
+        with the same marker.
         """
         awaited = (*self.closers, *self.section)[machine.closed :]
         return not mark or mark in awaited or (mark == BACKQUOTES and machine.fenced)
@@ -264,7 +268,7 @@ class Tail:
         machine.take(Role.LAYOUT, at)
         # An end marker that was already consumed is a repetition, as in `</call></call>`.
         index = ahead[0] if ahead else seen - 1
-        # `</section>` without a preceding `</call>` ends both the call and the section.
+        # Without a preceding `</call>`, `</section>` ends both the call and the section.
         if index > seen:
             self._repair(machine, expected[seen])
         machine.take(Role.MARKER, at + len(mark))
@@ -319,8 +323,8 @@ class Tail:
         return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
-        # A closing tag that ends a quotation may start like a call, as in "`<f/>`" inside `<output>`. Skip this check for comments, which
-        # may contain several calls.
+        # A closing tag that ends a quotation may start like a call, as in "`<f/>`" inside `<output>`. Don't check comments for this,
+        # because they may contain several calls.
         around = going_on(machine.quotation) if mark and machine.quotation else None
         if around and not around.any_text:
             quoted = around.closed(machine.buffer, machine.at, self.ends, final=machine.final)
@@ -439,9 +443,9 @@ class Unread:
     stops: Finder
     """Markers that always end the text, even inside a possible call."""
     openers: frozenset[str] = frozenset()
-    """Start markers without whitespace that always indicate a call. An answer that is only such a marker has no content."""
+    """Start markers, without whitespace, that always indicate a call. An answer that consists only of such a marker has no content."""
     ends: Finder | None = None
-    """Finder for the closing brace and for start markers of other calls. If set, text that looks like a call is dropped."""
+    """Finder for the closing brace and for start markers of other calls. Set only if text that looks like a call is dropped."""
     closers: Finder = NO_MARKERS
 
     def step(self, machine: Machine) -> bool:
@@ -495,7 +499,7 @@ class Unread:
                 return True
             closer = self.closers.at(buffer, after)
             end = after + len(closer) if closer else end
-        # Text of a generation prompt is never content.
+        # Leave out the text of a generation prompt, which is never content.
         if text := buffer[max(machine.at, -machine.base) if machine.given else machine.at : end]:
             machine.events.append(BrokenText(text))
         machine.take(Role.MALFORMED, end)

@@ -113,11 +113,12 @@ class ToolCall:
         return value if isinstance(value, dict) else None
 
     def problems(self) -> tuple[str, ...]:
-        """Return a message for each violation of the tool's schema. Without violations, or if the tool isn't known, the result is empty.
+        """Return a message for each violation of the tool's schema. The result is empty if there are no violations, or if the tool isn't
+        known.
 
-        Each message starts with the path in the arguments, such as `$.city`. Keywords that grammars don't enforce aren't checked. Writing a
-        grammar issues a `SchemaWarning` for each of these keywords. Raises `GrammarError` if the tool's parameters aren't a valid JSON
-        Schema.
+        Each message starts with the path of the violation in the arguments, such as `$.city`. Keywords that grammars don't enforce aren't
+        checked. Writing a grammar issues a `SchemaWarning` for each of these keywords. Raises `GrammarError` if the tool's parameters
+        aren't a valid JSON Schema.
 
         >>> tool = Tool(name="go", parameters={"properties": {"to": {"enum": ["Rome", "Oslo"]}}})
         >>> ToolCall(name="go", arguments_json='{"to": "Bonn"}', id="1", tool=tool).problems()
@@ -169,8 +170,8 @@ class Message:
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     failed_calls: tuple[ToolCall, ...] = ()
-    """Truncated or invalid calls, as far as they were parsed. The name is empty if a call was cut off before its name. `Policy` decides
-    whether `content` and `tool_calls` also contain failed calls.
+    """Truncated or invalid calls, with everything that was parsed. The name is empty if a call was cut off before its name. `Policy`
+    decides whether `content` and `tool_calls` also contain failed calls.
     """
 
     def finish_reason(self, reason: str | None = None) -> str:
@@ -185,10 +186,10 @@ class Message:
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> MessageBody:
-        """Return the message in OpenAI's format. The result can be sent back in the next turn, and equals the sum of a stream's deltas.
+        """Return the message in OpenAI's format. The result can be sent back in the next turn, and equals the combined deltas of a stream.
 
-        Unfinished calls are left out. A failed call is included only if it was streamed, with the `status` "truncated" or "invalid".
-        `content` is always a string. Reasoning and calls are included only if they aren't empty, because templates expect this.
+        Calls that are still being parsed are left out. A failed call is included only if it was streamed, with the `status` "truncated" or
+        "invalid". `content` is always a string. Reasoning and calls are included only if they aren't empty, because templates expect this.
         """
         message: MessageBody = {"role": "assistant", "content": self.content}
         if self.reasoning:
@@ -201,7 +202,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A function that the model may call. `parameters` is the JSON Schema of its arguments, and is copied and frozen."""
+    """A function that the model may call. `parameters` is the JSON Schema of the arguments, which is copied and frozen."""
 
     name: str
     parameters: JsonSchema = field(default_factory=dict)
@@ -260,8 +261,8 @@ ToolChoice = Literal["auto", "none", "required", "named"]
 class Request:
     """Constraints for one turn: the offered tools, the tool choice, and the schema of the content.
 
-    `tools` is None if the tools aren't known; every call is then accepted, regardless of its name. `tools` is empty if there are none. The
-    schema is copied and frozen.
+    `tools` is None if the offered tools aren't known. Calls are then accepted regardless of their names. `tools` is empty if no tools are
+    offered. The schema is copied and frozen.
     """
 
     tools: tuple[Tool, ...] | None = ()
@@ -322,7 +323,8 @@ def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
 
 
 def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
-    """Return a `tool_choice` without its list of allowed tools, and the allowed tools. Without such a list, all tools are allowed.
+    """Split a `tool_choice` with a list of allowed tools: return the plain `tool_choice`, and the allowed tools. Without such a list, all
+    tools are allowed.
 
     The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or the flat form of the
     Responses API. Raises `RequestError`, with the path, if the list is malformed or contains an unknown tool.

@@ -3,10 +3,10 @@
 Open this module first: it defines all node types, and functions to walk and rewrite nodes. `patterns` reads, writes and matches the regular
 expressions of JSON Schema. `texts` builds nodes for string formats, excluded words and escaped characters.
 
-A handwritten grammar is used for parsing and for generating dialects. If a node is parsed differently than it's generated, its docstring
-describes the difference: a `Layout` is generated as its text and parsed as any white space. Answers of a `Format` are trees of other nodes
-(`answer.nodes`). Each node's docstring starts with its PEG form, in which `.` is any character. Rule: nodes are immutable, and equal if
-their parts are equal.
+A handwritten grammar is used for parsing and for generating dialects. If a node isn't parsed as it's generated, its docstring describes the
+difference. For example, a `Layout` is generated as its text and parsed as any whitespace. The answer of a `Format` is a tree of other
+nodes, which `answer.nodes` defines. Each node's docstring starts with its PEG form, in which `.` is any character. Rule: nodes are
+immutable, and equal if their parts are equal.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Literal(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Layout(Leaf):
-    """White space: generated as `text`, parsed as any white space."""
+    """Whitespace: generated as `text`, parsed as any whitespace."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chars(Leaf):
-    """`[a-z]{min,max}`: characters in `ranges` (inclusive code points). If `negated`, all other characters."""
+    """`[a-z]{min,max}`: characters in `ranges`, whose ends are included. If `negated` is True, all other characters."""
 
     ranges: tuple[tuple[str, str], ...]
     negated: bool = False
@@ -74,7 +74,7 @@ class Chars(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Until(Leaf):
-    """`(!stop .)*`: all text before the first of `stops`, which isn't consumed. Without stops, the rest of the output."""
+    """`(!stop .)*`: all text before the first of `stops`, which isn't consumed. Without `stops`, all remaining text."""
 
     stops: tuple[str, ...] = ()
 
@@ -102,7 +102,7 @@ class Optional:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`a{minimum,maximum}`, unbounded if `maximum` is None. `separator` occurs between iterations."""
+    """`a{minimum,maximum}`: `a` repeatedly, with `separator` between repetitions. There's no limit if `maximum` is None."""
 
     node: Node
     minimum: int = 0
@@ -138,7 +138,7 @@ class End(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """`a`, with a role in the message."""
+    """`a`: its text gets the given role in the message."""
 
     role: Role
     node: Node
@@ -146,14 +146,14 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """`a`, buffered until the complete text of `a` has matched."""
+    """`a`: its text is buffered until all of `a` has matched."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Cut(Leaf):
-    """A cut: commits to the text matched so far, without backtracking."""
+    """A cut: the text matched so far becomes final, so the parser can't backtrack into it."""
 
 
 MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
@@ -169,7 +169,7 @@ class Mark(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class JsonValue(Leaf):
-    """One JSON value that matches the schema. If the schema is None, any JSON value. The schema is copied and frozen."""
+    """One JSON value that matches the schema, or any JSON value if the schema is None. The schema is copied and frozen."""
 
     schema: JsonSchema | None = None
 
@@ -204,7 +204,7 @@ class AnswerPart(Leaf):
 
 _Special = Layout | Until | Peek | Negate | End | Tag | Atomic | Cut | Mark
 Refused = _Special | Chars | Optional | Repeat | Ref | JsonValue | PythonValue | Quoted | AnswerPart
-"""Node types that can't be expressed in some dialect or as a regular expression. Repetitions with a separator are among them."""
+"""Node types that some dialect, or a regular expression, can't express. `Repeat` is one of them because it may have a separator."""
 Node = Literal | Sequence | Choice | Refused
 """A node of a grammar. Functions that distinguish node types list all of them, so mypy reports each place where a new type is missing."""
 
@@ -220,7 +220,7 @@ def refusal(node: Refused, why: str) -> GrammarError:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The answers allowed in one turn: a root node, and the rules for its `Ref`s. The rules are copied and frozen."""
+    """The answers allowed in one turn: a root node, and the rules that `Ref`s refer to. The rules are copied and frozen."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
@@ -235,7 +235,7 @@ EMPTY = Literal("")
 
 
 def in_sequence(*parts: Node) -> Node:
-    """Return the parts in sequence, without empty texts. A single part is returned unchanged.
+    """Return the parts in sequence, without empty texts. If only one part is left, it's returned unchanged.
 
     >>> in_sequence(EMPTY, Ref("a"))
     Ref(rule='a')
@@ -278,7 +278,7 @@ def _reader(kind: type) -> Callable[[Any], tuple[Node, ...]]:
 
 
 _BELOW: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {kind: _reader(kind) for kind in _HOLDERS if _HOLDERS[kind]}
-"""Functions that return child nodes, one per node type. They are cached, since every traversal uses them."""
+"""Functions that return child nodes, one for each node type. They are cached, since every traversal uses them."""
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -312,7 +312,7 @@ def references(node: Node) -> list[str]:
 
 
 def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> frozenset[str]:
-    """Return `names`, and all names that are reachable from them through `following`."""
+    """Return `names`, and all names that can be reached from them by applying `following` repeatedly."""
     found = set(names)
     queue = list(found)
     for name in queue:
@@ -323,7 +323,7 @@ def reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> 
 
 
 def smallest(table: Mapping[str, T], holds: Callable[[T, frozenset[str]], bool]) -> frozenset[str]:
-    """Return the smallest set of names for which `holds` is true, given the names found so far."""
+    """Return the smallest set with every name for which `holds` is true. `holds` gets the name's value and the set found so far."""
     # Start with the names that don't depend on others, and repeat until no name is added.
     found: frozenset[str] = frozenset()
     while True:
@@ -356,12 +356,12 @@ def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 RULE_NAME = re.compile(r"[a-z0-9-]+")
-"""Pattern of rule names that all dialects accept."""
+"""Matches rule names that all dialects accept."""
 
 
 @dataclass(slots=True)
 class Rules:
-    """Rules under construction. Each distinct node gets one name of lower-case letters, digits and `-`."""
+    """A collection of named rules. Each distinct node gets one name, which consists of lower-case letters, digits and `-`."""
 
     table: dict[str, Node] = field(default_factory=dict)
     _names: dict[Node, list[str]] = field(default_factory=dict)
@@ -369,7 +369,7 @@ class Rules:
     _reserved: set[str] = field(default_factory=set)
 
     def add(self, hint: str, node: Node) -> Ref:
-        """Return a reference to the rule for `node`. If there is no such rule, one is added and named after `hint`."""
+        """Return a reference to the rule for `node`. If there is no such rule, add one with a name derived from `hint`."""
         if isinstance(node, Ref):
             return node
         # Look up the node only once, since hashing it visits all its descendants.

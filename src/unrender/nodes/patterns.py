@@ -69,7 +69,7 @@ def _weight(node: Node) -> int:
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
-    """Return the minimum and maximum length of a pattern's texts. The maximum is None if there is no limit."""
+    """Return the minimum and maximum length of the texts that a pattern generates. The maximum is None if there is no limit."""
     match node:
         case Literal(text):
             return len(text), len(text)
@@ -88,7 +88,7 @@ def lengths(node: Node) -> tuple[int, int | None]:
 def narrowed(node: Node, room: int) -> Node:
     """Return a pattern with repetitions limited to what fits into `room` characters. For `room=3`, `a+b*` becomes `a{1,3}b{0,2}`.
 
-    The shortest text must fit. If the expanded repetitions are too large, the pattern is returned unchanged.
+    At least the shortest text must fit. If the result would be too large with its repetitions expanded, the pattern is returned unchanged.
     """
     found = _narrowed(node, room) if room <= MAX_REPETITIONS else node
     return found if _weight(found) <= MAX_STATES else node
@@ -141,7 +141,9 @@ def _whole(character: str) -> str:
 
 
 def _without_halves(low: str, high: str) -> Ranges:
-    """Return the range from `low` to `high`. An end that is a surrogate is moved to the next character outside the surrogates."""
+    """Return the range from `low` to `high`. If an end of the range is a surrogate, the range is shortened to exclude surrogates at that
+    end.
+    """
     # `[\ud900-\ue010]` starts inside the surrogates, so it becomes `[\ue000-\ue010]`.
     first = _SURROGATES[1] + 1 if _SURROGATES[0] <= ord(low) <= _SURROGATES[1] else ord(low)
     last = _SURROGATES[0] - 1 if _SURROGATES[0] <= ord(high) <= _SURROGATES[1] else ord(high)
@@ -154,8 +156,8 @@ _START, _STOP = Mark("^"), End()
 
 
 def _unanchored(branch: tuple[Node, ...]) -> Node:
-    """Return a top-level alternative with any text before and after it, except where it's anchored."""
-    # `^ab` matches `ab` followed by any text. In `^a|b$`, each alternative has one anchor.
+    """Return a top-level alternative that allows any text before and after it, except at an anchor."""
+    # `^ab` matches `ab` followed by any text. An anchor belongs to only one alternative, so `^a|b$` has one anchor in each.
     if len(branch) == 1 and isinstance(branch[0], Sequence):
         branch = branch[0].parts
     before, after = () if branch[:1] == (_START,) else (ANY_TEXT,), () if branch[-1:] == (_STOP,) else (ANY_TEXT,)
@@ -382,7 +384,7 @@ def _class(node: Chars) -> str:
     return f"[{'^' if node.negated else ''}{inside}]"
 
 
-# This set includes the characters of operators such as `&&`, `~~` and `--`, which only some dialects support inside a class.
+# Includes the characters of operators such as `&&`, `~~` and `--`, which some dialects support inside a class.
 _SPECIAL = frozenset("\\.+*?()|[]{}^$-/&~")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -418,7 +420,7 @@ _ACCEPT = 0
 
 @dataclass(slots=True)
 class _Automaton:
-    """A nondeterministic automaton. A state either reads a character (`classes`) or continues without reading (`free`)."""
+    """A nondeterministic automaton. A state either reads a character (`classes`) or continues without reading one (`free`)."""
 
     classes: dict[int, tuple[Chars, int]] = field(default_factory=dict)
     free: dict[int, list[int]] = field(default_factory=lambda: {_ACCEPT: []})
@@ -428,7 +430,7 @@ class _Automaton:
     def accepts(self, text: str) -> bool:
         states, work = self.start, 0
         for character in text:
-            # The deterministic automaton is built lazily: each transition is computed once.
+            # Transitions of the deterministic automaton are computed when they are first needed, and only once.
             following = self.known.setdefault(states, {})
             if character not in following:
                 work += len(states)
@@ -438,7 +440,7 @@ class _Automaton:
             states = following[character]
             if not states:
                 return False
-        # Automata are cached permanently, so their transitions must not accumulate.
+        # Limit the number of cached transitions, because the automata themselves are cached permanently.
         if len(self.known) > MAX_KNOWN_STATES:
             self.known.clear()
         return _ACCEPT in states

@@ -53,14 +53,14 @@ FORMATS: Mapping[str, str] = {
     "uri-reference": rf"([A-Za-z][A-Za-z0-9+.-]*:)?(//{_PATH_CHAR}+)?{_PATH}{_TAIL}",
     "json-pointer": r"(/([^/~]|~[01])*)*",
 }
-"""Maps a format name to a regular expression for the complete string (RFC 3339, 4122, 2673, 4291, 1123, 5321, 3986, 6901)."""
+"""Maps the name of a string format to a regular expression for the complete string (RFC 3339, 4122, 2673, 4291, 1123, 5321, 3986, 6901)."""
 
 ANNOTATING_FORMATS = frozenset({"int32", "int64", "float", "double", "password", "byte", "binary"})
 """OpenAPI formats that annotate a value without restricting its text."""
 
 
 def format_node(name: str) -> Node | None:
-    """Return the node of a string format; None if the format is unknown."""
+    """Return the node for a string format, or None if the format is unknown."""
     return read_pattern(f"^(?:{FORMATS[name]})$") if name in FORMATS else None
 
 
@@ -74,9 +74,9 @@ class Alphabet:
     escapes: tuple[tuple[str, str], ...] = ()
     forbidden: Ranges = ()
     general: Node | None = None
-    """Any single character in all its escaped and unescaped forms. If None, it's derived from the other fields."""
+    """Node for any single character in all its escaped and unescaped forms. If None, the node is derived from the other fields."""
     coded: str = ""
-    """Format string for a control character's code, e.g. `\\x{:02x}`. If empty, control characters aren't escaped."""
+    """Format string for a control character's code, e.g. `\\x{:02x}`. If the string is empty, control characters aren't escaped."""
     classes: dict[Chars, Node] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Cache of encoded character classes, since most grammars use the same few classes."""
 
@@ -153,7 +153,7 @@ def encoded_node(node: Node, alphabet: Alphabet) -> Node:
 
 
 def _encode(node: Node, alphabet: Alphabet) -> Node:
-    """Return `node` with escaped characters. Its child nodes are already encoded."""
+    """Return `node` with its own characters escaped. The child nodes are already encoded."""
     match node:
         case Literal(text):
             return Literal(alphabet.written(text))
@@ -212,9 +212,9 @@ def all_but(
 ) -> Node:
     """Return a node for all texts with these lengths except `words`, escaped by `alphabet`.
 
-    `rest` returns the node of the remaining text after a number of characters. By default, that node is repeated for each branch.
-    Alternative escapes are left out, since an excluded word could be written with them. Words longer than `MAX_EXCLUDED_WORD` aren't
-    excluded. At least one text must remain allowed.
+    `rest` takes a number of characters and returns the node for the text after them. By default, that node is repeated for each branch.
+    Characters are written only with their usual escapes, since other escapes would allow another way to write an excluded word. Words
+    longer than `MAX_EXCLUDED_WORD` aren't excluded. At least one text must remain allowed.
     """
     least, most = lengths
     listed = [word for word in _told_apart(words) if least <= len(word) and (most is None or len(word) <= most)]
@@ -232,7 +232,7 @@ def _told_apart(words: Iterable[str]) -> list[str]:
 
 
 def branches(words: Iterable[str]) -> int:
-    """Return the number of branches in `all_but`: one for each distinct prefix of the words.
+    """Return the number of branches that `all_but` needs for the words: one for each distinct prefix.
 
     >>> branches(["paris", "park"])
     6
@@ -250,7 +250,7 @@ class _AllBut:
     rest: Callable[[int], Node]
 
     def node(self, words: list[str], depth: int) -> Node:
-        """Return a node for all texts except `words`, from position `depth` on. The words agree up to that position."""
+        """Return a node for all texts except `words`, from position `depth` on. All `words` are the same up to that position."""
         if not words:
             return self.rest(depth)
         # For "paris" and "park", the options are the empty text, another first letter and any text, or p and all except "aris" and "ark".
@@ -261,7 +261,7 @@ class _AllBut:
         ended = heads.pop("", None)
         other = encoded_node(Chars(tuple((head, head) for head in heads), negated=True), self.alphabet)
         options: list[Node] = [Sequence((other, self.rest(depth + 1)))]
-        # A branch at the maximum length would only lead to the excluded words, so it's left out.
+        # At the maximum length, leave out these branches, which would lead only to the excluded words.
         for head, alike in heads.items() if most is None or depth + 1 < most else ():
             options.append(Sequence((Literal(self.alphabet.written(head)), self.node(alike, depth + 1))))
         if not ended and depth >= least:
@@ -270,7 +270,7 @@ class _AllBut:
 
 
 def cannot_contain(pattern: Node, stop: str) -> bool:
-    """Return True if `stop` contains a character that never occurs in texts that match `pattern`."""
+    """Return whether `stop` contains a character that never occurs in texts that match `pattern`."""
     found = list(walk(pattern))
     letters = {letter for node in found if isinstance(node, Literal) for letter in node.text}
     classes = [node for node in found if isinstance(node, Chars)]

@@ -33,7 +33,7 @@ def message_of(events: Iterable[Event]) -> Message:
 
 
 class MessageFold(Resumable):
-    """Combines events into the message so far. The cost of an event doesn't depend on the length of the message."""
+    """Combines events into a message, which is available at any time. The cost of an event doesn't depend on the length of the message."""
 
     __slots__ = ("_arguments", "_calls", "_content", "_ends", "_failed", "_reasoning", "_request", "reported")
 
@@ -118,12 +118,12 @@ class MessageFold(Resumable):
 
 def _copied(text: StringIO) -> StringIO:
     other = StringIO()
-    other.write(text.getvalue())  # `StringIO(text)` would overwrite the text.
+    other.write(text.getvalue())  # Writes to `StringIO(text)` would start at position 0 and overwrite the text.
     return other
 
 
 _HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
-"""Types of the most frequent events, which are returned unchanged if nothing is buffered."""
+"""Types of the most frequent events. These events are returned unchanged if nothing is buffered."""
 _TEXT = (ContentText, ReasoningText)
 
 
@@ -142,7 +142,7 @@ class Cleaner(Resumable):
         self.held: list[Event | BrokenText] = []
 
     def take(self, events: list[Event | BrokenText]) -> list[Event]:
-        """Return the events that are now final."""
+        """Take new events, and return the events that are now final."""
         if len(events) == 1 and not self.held and type(events[0]) in _HARMLESS:
             return cast(list[Event], events)
         kinds = set(map(type, events))
@@ -155,7 +155,7 @@ class Cleaner(Resumable):
                 self.called = True
                 passed += [held for held in self.held if not isinstance(held, BrokenText)]
                 self.held = []
-            # Whitespace doesn't decide, because a call may still follow.
+            # Ignore whitespace, because a call may still follow.
             elif isinstance(event, _TEXT) and self.held and event.text.strip():
                 passed += self.finish()
             if isinstance(event, BrokenText):

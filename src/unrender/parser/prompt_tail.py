@@ -15,7 +15,7 @@ from unrender.messages.wire import Request
 
 
 def read_prefill(format: Format, prompt: str) -> str:
-    """Return the text after the assistant's header in `prompt`; "" if there is no such text. `prompt` may be just the end of a prompt.
+    """Return the text after the assistant's header in `prompt`, or "" if there is no such text. `prompt` may be just the end of a prompt.
 
     >>> from unrender.format import TurnTexts
     >>> read_prefill(Format(turn=TurnTexts(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
@@ -35,9 +35,9 @@ def read_prefill(format: Format, prompt: str) -> str:
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
     """Return the prefill of a generation prompt.
 
-    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the end of a turn or a text
-    in `said` follows the last header, because the header then belongs to an earlier turn. `said` are texts of the conversation that no
-    generation prompt contains. Unlike `read_prefill`, this function accepts any words after the header.
+    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the end of a turn, or one
+    of the texts in `said`, follows the last header. The header then belongs to an earlier turn. `said` contains texts of the conversation
+    that can't be part of a generation prompt. Unlike `read_prefill`, this function accepts any words after the header.
     """
     known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()
@@ -47,13 +47,13 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None],
     if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()
-    # A header at the end of the last input counts, but a header of an earlier turn doesn't.
+    # The header counts only if it's in the generation prompt, i.e. in the text that `bare` lacks.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
 
 
 def after_header(format: Format, prompt: str) -> str | None:
-    """Return the text after the last header in `prompt`; None if there is no header."""
+    """Return the text after the last header in `prompt`, or None if there is no header."""
     cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
     if not cores:
         return None
@@ -66,11 +66,12 @@ def after_header(format: Format, prompt: str) -> str | None:
 
 
 def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
-    """Return whether `text` is just a reasoning block with these markers, open or closed."""
+    """Return whether `text` consists only of a reasoning block with these markers, which may be open or closed."""
     start, end = markers.start.strip(), markers.end.strip()
     if not start or not text.startswith((start, end)):
         return False
-    # Prompts disable reasoning with `<think>\n\n</think>\n\n`. A block of an earlier turn is followed by more text.
+    # Accept a closed block only at the end, because prompts disable reasoning with `<think>\n\n</think>\n\n`. After a block of an earlier
+    # turn, more text follows.
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):
         return False
@@ -85,8 +86,8 @@ def begun_text(
 ) -> str:
     """Return the text of an answer that the model must continue, from the header on.
 
-    `thinks` is True if the model continues its reasoning. If `format` is None, just the content is returned. Raises `RequestError`, naming
-    `where`, if the format can't continue such an answer.
+    `thinks` is True if the model continues its reasoning. If `format` is None, only the content is returned. Raises `RequestError`, with a
+    message that starts with `where`, if the format can't continue such an answer.
     """
     if format is None:
         if thinks or reasoning:
@@ -122,5 +123,5 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
             before, closer, _ = empty.rpartition(markers.end.strip())
             whole = before + closer + turn.reasoning_to_content
             return whole if closer and whole.startswith(empty) else empty
-    # If the prompt always opens reasoning, close the reasoning.
+    # If the prompt always starts reasoning, end the reasoning.
     return format._opening + closing if opening and opening in turn.prefill else ""

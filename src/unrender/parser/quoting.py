@@ -1,7 +1,7 @@
 """Distinguishes special tokens from ordinary text that looks like one, so that quoted markers remain text.
 
-Strategy: if ordinary text spells out a special token, the first character is replaced by a placeholder. The result has the same length and
-contains no marker. In events, the placeholder is replaced by the original character again.
+Strategy: if ordinary text spells out a special token, the first character of the spelled-out token is replaced by a placeholder. The result
+has the same length and contains no marker. In events, the placeholder is replaced by the original character again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unrender.values.finder import Finder
 from unrender.values.resumable import Resumable
 
 _FIRST_STAND_IN = 0x10F000
-"""First placeholder character, from the last private-use plane, which models don't use."""
+"""First placeholder character. It's in the last private-use plane, whose characters models don't write."""
 
 
 @kept(5_000)
@@ -52,7 +52,7 @@ class Quoter(Resumable):
         return self._finder.literals
 
     def ordinary(self, text: str) -> str:
-        """Quote ordinary text. Returns the quoted text, without an end that may still become a special token."""
+        """Quote ordinary text. Returns the quoted text, but holds back an end that may still become a special token."""
         text = self.held + text
         pieces, at = [], 0
         found, token = self._finder.decided(text, at, whole=True)
@@ -67,13 +67,13 @@ class Quoter(Resumable):
         return "".join([*pieces, text[at:found]])
 
     def release(self) -> str:
-        """Return the text that was held back, because it didn't become a token."""
+        """Return the text that was held back, which didn't become a special token."""
         held, self.held = self.held, ""
         return held
 
     @property
     def used(self) -> bool:
-        """True if something was quoted, so that events need `unquote`."""
+        """True if something was quoted, so that events must be passed to `unquote`."""
         return bool(self._back)
 
     def unquote(self, event: Event | BrokenText) -> Event | BrokenText:

@@ -23,7 +23,7 @@ from unrender.nodes import Grammar
 from unrender.values.resumable import Resumable
 
 STATE_VERSION = 6
-"""Version of the data from `Parser.state`; other versions are rejected."""
+"""Version of the data that `Parser.state` returns. Data of other versions is rejected."""
 _SPECIAL: Mapping[str, bool | None] = {"special": True, "ordinary": False, "unknown": None}
 _KINDS = {special: kind for kind, special in _SPECIAL.items()}
 _Choice = TypeVar("_Choice")
@@ -33,7 +33,7 @@ _Choice = TypeVar("_Choice")
 class Transcript(Resumable):
     """The options of a parser, and its input so far.
 
-    The input is stored as stretches of text. A new stretch starts when the caller's value of `special` changes.
+    The input is stored as stretches of text. A new stretch starts when the caller passes another value of `special`.
     """
 
     prefill: str
@@ -166,7 +166,7 @@ class Saved:
         return value
 
     def choice(self, name: str, options: Mapping[str, _Choice]) -> _Choice:
-        """Return the option named in the field `name`."""
+        """Return the option whose key is the value of the field `name`."""
         value = self.text(name)
         if value not in options:
             raise self.refuse(name, f"one of {', '.join(options)}")

@@ -2,7 +2,7 @@
 
 Strategy: the machine parses the prefill first. A reasoning block that the prompt started is therefore open, and a continued answer is part
 of the message. The program depends on the format and the request, but not on the request's tools, unless only tool names identify a call.
-It's therefore compiled only once.
+Programs are therefore compiled only once.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _compiled(
 ) -> Program:
     """Compile the program for a format. If tool names identify calls, `names` are the tools that may be called.
 
-    Reasoning markers that the format doesn't have are ignored if they look like a call of one of the tools `taken`. With `siblings`, calls
-    in other well-known syntaxes are parsed too.
+    Undeclared reasoning markers are ignored if they look like a call of one of the tools in `taken`. With `siblings`, calls in other
+    well-known syntaxes are parsed too.
     """
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     known = known_reasoning() if format.undeclared_reasoning else ()
@@ -125,14 +125,15 @@ class Parser(Resumable):
     """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
     `prompt` is the rendered prompt, or its end: the text after the assistant's header is the prefill. If you know the prefill, pass it as
-    `prefill`; the prompt isn't searched then. The prefill is part of the message only with `is_continuation`, i.e. if the model continues
-    an answer. A parser is lenient unless `strict`: `feed` and `finish` never raise on model output. A strict parser raises only
+    `prefill`. The prompt isn't searched then. The prefill is part of the message only with `is_continuation`, i.e. if the model continues
+    an answer. Unless `strict` is True, a parser is lenient: `feed` and `finish` never raise on model output. A strict parser raises only
     `ParseError`, at the first text that the format doesn't allow. `policy` decides how to parse ambiguous text, and when to send calls.
     `special_tokens` are the texts of the tokenizer's special tokens, by default the format's preserved tokens; they matter only if you pass
-    `special` to `feed`. A handwritten `grammar` replaces the format's, which then only provides the prefill and the end of a turn. With a
-    handwritten grammar, a request for JSON or for reasoning in the content raises `GrammarError`. A prefill that the grammar doesn't allow
-    raises `GrammarError` too. `ids` is a function from a call's index in the conversation and the tool's name to its id. By default, ids
-    are random. `known_ids` are the ids of all earlier calls, in order; new calls get different ids.
+    `special` to `feed`. A handwritten `grammar` replaces the format's grammar. The format then only provides the prefill and the end of a
+    turn. With a handwritten grammar, a request for JSON or for reasoning in the content raises `GrammarError`. A prefill that the grammar
+    doesn't allow raises `GrammarError` too. `ids` is a function that returns the id of a call, given the call's index in the conversation
+    and the tool's name. By default, ids are random. `known_ids` contains the ids of all earlier calls, in order. New calls get different
+    ids.
 
     You can save a parser as JSON data with `state()` and `restore()`, and copy it with `copy()`. You can also pickle it, but load only
     pickles that you trust: unpickling can run any code.
@@ -150,18 +151,18 @@ class Parser(Resumable):
     __slots__ = (*_KEPT, "_event", "_free", "_passing", "_tail", "_take", "_told", "_write")
 
     _take: Callable[[str], tuple[str, int] | None] | None
-    """Consumes text on the fast path, except for an undecided end; None without a fast path."""
+    """Consumes text on the fast path, except for an undecided end. None if the fast path isn't possible."""
     _free: Flow | None
     """Finds text that may end free text. A chunk without such text becomes one event, which is added to the message later."""
     _tail: str
     _passing: list[str]
     """Undecided text of the machine, followed by the chunks that the machine hasn't received yet."""
     _event: Any  # Typed as `Any`, since an optional callable would need a check for each chunk.
-    """Creates the event for a chunk; None while chunks are buffered."""
+    """Creates the event for a chunk. None while chunks are buffered."""
     _write: Callable[[str], object] | None
-    """Appends a chunk to the arguments of the call; None for free text."""
+    """Appends a chunk to the arguments of the call. None for free text."""
     _told: int
-    """Number of argument pieces added to the message; -1 if the start of the call wasn't emitted."""
+    """Number of argument pieces added to the message, or -1 if the start of the call wasn't emitted."""
 
     def __init__(
         self,
@@ -180,7 +181,7 @@ class Parser(Resumable):
     ) -> None:
         if prefill is None:
             prefill = read_prefill(format, prompt)
-        if not prefill.strip():  # Layout of the prompt isn't part of the message.
+        if not prefill.strip():  # Leave out layout in the prompt, which isn't part of the message.
             prefill = ""
         quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         transcript = Transcript(
@@ -214,14 +215,14 @@ class Parser(Resumable):
         self._no_flow()
         self._machine, read = begun_machine(format, request, grammar, transcript, ids)
         prefill = transcript.prefill
-        # A complete reasoning block in the prompt isn't part of the message.
+        # Leave out a complete reasoning block in the prompt, which isn't part of the message.
         if transcript.is_continuation or not format.reasoning.closed_in(prefill):
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Self:
         """Return an independent copy of the parser, for n > 1 sampling and speculative decoding.
 
-        Calls that start in the copy get their own ids, from `ids` or, by default, from the original's function.
+        Calls that start in the copy get their own ids from `ids`, which defaults to the original's function.
         """
         self._stop_flow()
         # Stopping the fast path adds its text to the machine, so the copy includes that text.
@@ -271,8 +272,8 @@ class Parser(Resumable):
         """Return a parser that continues exactly like the parser that returned `state`.
 
         `ids` has the same meaning as for a new parser. Raises `StateError` if a field is invalid, or if the state belongs to another
-        version, format, request (including tools) or `grammar`. It's also raised if parsing the text has another result now. Loading a
-        state never executes code.
+        version, format, request (including tools) or `grammar`. `StateError` is also raised if parsing the text now gives another result.
+        Loading a state never executes code.
         """
         saved = Saved(state)
         saved.require("version", STATE_VERSION, f"{STATE_VERSION}, the version of this release")
@@ -425,7 +426,7 @@ class Parser(Resumable):
         return [*events, *last]
 
     def _unread(self) -> list[Event]:
-        """Return an event for a call that remained in the content, if nothing else was reported."""
+        """Return an event for a call that remained in the content, or no event if anything else was reported."""
         machine = self._machine
         if self._fold.reported or self._grammar is not None or not machine.request._calls_allowed:
             return []
@@ -442,7 +443,7 @@ class Parser(Resumable):
         return [report]
 
     def _place(self, at: int) -> int:
-        """Return the position in the output of the content's character `at`."""
+        """Return the position in the output of the character at index `at` of the content."""
         for span in self.spans:
             if span.role is Role.CONTENT:
                 if at < span.end - span.start:
@@ -461,7 +462,9 @@ class Parser(Resumable):
         return events
 
     def expected(self) -> tuple[str, ...]:
-        """Return the texts that the format allows next, as in `ParseError.expected`: quoted texts, and names of free parts."""
+        """Return descriptions of the text that the format allows next, as in `ParseError.expected`: quoted literals, and names of free
+        parts.
+        """
         return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
@@ -487,7 +490,7 @@ class Parser(Resumable):
 
     @property
     def _settled(self) -> int:
-        """Number of characters of the output that `spans` covers, without text that is held back."""
+        """Number of characters of the output that `spans` covers. Text that is held back isn't included."""
         self._account()
         return max(self._machine.final_end, 0)
 
@@ -499,7 +502,8 @@ class Parser(Resumable):
         for role, end in self._machine.final_spans():
             start = spans[-1].end if spans else 0
             if end > start:
-                # With a handwritten grammar, the boundary between a failed call and adjacent content would depend on the chunks.
+                # Join spans of the same role. With a handwritten grammar, the boundary between a failed call and adjacent content would
+                # depend on the chunks.
                 if self._grammar is not None and spans and spans[-1].role is role:
                     start = spans.pop().start
                 spans.append(Span(role, start, end))
@@ -510,7 +514,7 @@ class Parser(Resumable):
 
 
 def _flowing(machine: Machine) -> Role | None:
-    """Return the role of text on the machine's fast path; None if the fast path isn't possible."""
+    """Return the role of text on the machine's fast path, or None if the fast path isn't possible."""
     end = machine.base + machine.at
     if machine.frames or end < 0 or not machine.span_ends or machine.span_ends[-1] != end:
         return None
@@ -524,7 +528,7 @@ def _flowing(machine: Machine) -> Role | None:
 
 def _account(machine: Machine, text: str) -> None:
     """Update the machine for `text` that took the fast path."""
-    # The text of an argument is still needed, because its call may fail. Text outside of arguments is only context.
+    # The text of an argument is still needed, because its call may fail. Other text is kept only as context.
     argument = machine.span_roles[-1] is Role.ARGUMENT
     machine.past.add(text, machine.base, machine.needed_from() if argument else machine.base + len(text))
     if argument and machine.scanner is not None:
@@ -540,7 +544,7 @@ _TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
 
 
 def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
-    """Return the texts that are allowed next: quoted literals, and names of free parts.
+    """Return descriptions of the text that is allowed next: quoted literals, and names of free parts.
 
     The result is empty after the end of the output.
     """
@@ -564,7 +568,7 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
 
 
 def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
-    """Return the text that was expected instead of the last text fed; "" if any text is allowed."""
+    """Return the text that was expected instead of the text fed last, or "" if any text is allowed."""
     return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
 
 

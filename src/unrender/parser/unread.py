@@ -29,15 +29,15 @@ class _Signs:
     markers: tuple[str, ...]
     closers: tuple[str, ...]
     lines: tuple[tuple[str, re.Pattern[str]], ...]
-    """Texts that follow a name in the format, each with a pattern for lines that start with a name and this text."""
+    """Texts that follow a name in the format. The pattern of each text matches a line that starts with a name followed by the text."""
 
 
 def unread_call(content: str, format: Format, request: Request) -> tuple[int, str] | None:
-    """Return a tool name in `content` that was meant as a call, as its position and spelling; None if there is none."""
+    """Return the position and spelling of a tool name in `content` that was meant as a call, or None if there is no such name."""
     signs = _signs(format)
     if not request.tools:
         return None
-    # Most prose doesn't contain even the first characters of these texts, so check for them before searching for names.
+    # Most prose doesn't contain even the first characters of markers, so look for these characters before searching for names.
     heads = {head for head in signs.heads if head in content}
     lines = [line for text, line in signs.lines if text[0] in heads and text in content]
     marked = any(closer[0] in heads and closer in content for closer in signs.closers)
@@ -71,7 +71,7 @@ def _signs(format: Format) -> _Signs:
         texts = (calls.open, calls.call_open, *function, arguments.open, *arguments.entry, arguments.close)
         markers += [piece for part in texts if isinstance(part, Marker) for piece in part.pieces if is_sign(piece)]
         closers += filter(is_sign, calls.all_closers)
-        # Text between a name and its arguments, as in `now[ARGS]`, `now(…)` or `now\n{`.
+        # Collect the text between a name and its arguments, as in `now[ARGS]`, `now(…)` or `now\n{`.
         after = function[function.index(Slot.NAME) + 1 :]
         pieces = next((part.pieces for part in after if isinstance(part, Marker) and part), ())
         if not after[:1] or after[0] is Slot.ARGUMENTS or not literal_of(after[0]).strip():

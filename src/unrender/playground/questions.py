@@ -64,7 +64,7 @@ def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -
 
 
 def template_of(data: Mapping[str, Any]) -> ChatTemplate:
-    """Return the template with the source and tokens in `data`. Raises `TemplateError` if it's invalid.
+    """Return the template with the source and tokens in `data`. Raises `TemplateError` if the source is invalid.
 
     The template's analysis is cached only in memory.
     """
@@ -72,7 +72,9 @@ def template_of(data: Mapping[str, Any]) -> ChatTemplate:
 
 
 def format_of(data: Mapping[str, Any]) -> Format:
-    """Return the request's `format`, or the format of its template. Raises `FormatError` or `TemplateError` if it's invalid."""
+    """Return the request's `format`, or the format of its template. Raises `FormatError` or `TemplateError` if the format or template is
+    invalid.
+    """
     given = field(data, "format", dict, {})
     return Format.from_dict(given) if given else template_of(data).format
 
@@ -109,9 +111,9 @@ def choices(data: Mapping[str, Any]) -> dict[str, Any]:
 
 _THOUGHT, _SAID = "They ask about the weather. I can look it up.", "Let me look."
 _DRAWN = 4
-"""Number of random answers to generate. The longest one is shown, because many answers are empty or contain only content."""
+"""Number of random answers to generate. Only the longest one is shown, because many answers are empty or contain only content."""
 _EXPLAINED = 100_000
-"""Maximum length of an output to explain. The output is parsed about a dozen times."""
+"""Maximum length of an output to explain, because the output is parsed about a dozen times."""
 
 
 def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
             found = QUESTIONS[question](data)
         except UnrenderError as error:
             return {"error": str(error)}
-    # The same warning may be issued several times.
+    # Leave out duplicates, because the same warning may be issued several times.
     said = dict.fromkeys(str(warning.message) for warning in caught)
     return found | {"warnings": list(said)}
 
@@ -141,7 +143,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     template = template_of(data)
     analysis = template.analysis
     if not analysis.evidence:
-        # A format without evidence has only default values and isn't specific to this template.
+        # Without evidence, the format has only default values, so check that the template can be rendered at all.
         _must_render(template)
     return {
         "format": template.format.to_dict(),
@@ -205,7 +207,8 @@ def _written(template: ChatTemplate, turn: Turn, data: Mapping[str, Any]) -> dic
 def _sample(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer.
 
-    With `legible`, the answer is readable and rendered by the template. Otherwise, it's the longest of a few random answers.
+    If the field `legible` is true, the template renders the answer from readable text. Otherwise, the answer is the longest of a few random
+    answers.
     """
     template, turn = turn_of(data)
     if field(data, "legible", bool, default=False) and (written := _legible(template, turn, data)):

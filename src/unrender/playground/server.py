@@ -27,10 +27,10 @@ from unrender.limits import MAX_LINE
 from unrender.playground.questions import answer
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
-"""Allowed host names. Another host name may belong to a site that resolves to this machine."""
+"""Allowed host names. Any other host name may belong to a malicious site whose domain resolves to this machine."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _AT_ONCE = 1
-"""Number of concurrent requests. Only one is handled at a time, because Python records warnings for all threads together."""
+"""Maximum number of requests handled at the same time. It's one, because Python records the warnings of all threads together."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -42,7 +42,7 @@ _HEADERS = {
 
 
 def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
-    """Return the playground as an ASGI application. The page offers `templates` by their names."""
+    """Return the playground as an ASGI application. The page lists `templates` by name."""
     offered = [_described(name, template) for name, template in (templates or {}).items()]
     desk = _Desk(offered)
     routes = [

@@ -1,7 +1,7 @@
 """Writes a folder with the page and its Python code for any static host. In the browser, unrender runs on Pyodide.
 
 Rules: the installed Python files are packed into two archives, one for unrender and one for Jinja2 and MarkupSafe. Pyodide isn't included.
-The caller provides its URL.
+The caller provides the URL of Pyodide.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _contents(where: str) -> dict[str, bytes]:
 
 @cache
 def _stored() -> bytes:
-    """Return the page's requests for its examples, as pairs of fields and response for each request name.
+    """Return the responses for the page's examples: for each request name, pairs of a request's fields and the response.
 
     Python takes a while to load in the browser. Until then, the page shows these responses.
     """
@@ -78,7 +78,7 @@ def _stored() -> bytes:
 
 
 def _alone(html: str, where: str) -> str:
-    """Return the page for Pyodide. It includes the content security policy that a server would send in a header."""
+    """Return the HTML of the page that runs on Pyodide. It includes the content security policy that a server would send in a header."""
     origin = f" {'/'.join(where.split('/')[:3])}" if "://" in where else ""
     said = f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY.format(origin=origin))}">'
     runtime = f'<meta name="pyodide" content="{escape(where)}">'

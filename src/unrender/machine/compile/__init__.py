@@ -3,7 +3,7 @@
 Read `program` first: it compiles free text, with tables of the markers that interrupt the text. `calls` compiles the straight-line code for
 calls: the start and end of a run of calls, and each argument. `combinators` compiles handwritten grammars.
 
-Rules: a program depends on the format and the request. It doesn't depend on the tools, unless only a tool's name identifies a call.
+Rules: a program depends on the format and the request. Programs don't depend on the tools, unless only a tool's name identifies a call.
 Therefore, programs are compiled once and shared. Whitespace inside and between markers is flexible, but it must match exactly next to raw
 values.
 """

@@ -61,7 +61,7 @@ _TAG_ENDS = (">", '">', "'>")
 
 @dataclass(frozen=True, slots=True)
 class CallEntry:
-    """An entry point of a run of calls, with its marker and the address of its code."""
+    """A marker at which a run of calls may start, and the address of the code after the marker."""
 
     opener: str
     lead: str
@@ -79,13 +79,14 @@ class CallEntry:
 def empty_entries(
     code: Code, calls: Calls, target: int, ends: Finder, leads: tuple[str, ...] = ("",)
 ) -> Iterator[CallEntry]:
-    """Emit the code for empty calls and sections, which have no effect. Yield the entry points of this code.
+    """Emit the code that drops empty calls and empty sections. Yield the entry points of this code.
 
-    `functools[]` counts as an empty section, but `[]` doesn't. Unless calls are forbidden, the code at `target` consumes the end markers.
+    `functools[]` counts as an empty section, but `[]` doesn't. Unless calls are forbidden, the end markers are left to the code at
+    `target`.
     """
     for markers in _empty_blocks(calls):
-        # Skip ambiguous blocks. A block of fences matches anything, because fences are optional. A block of fences and `Action:` may match
-        # a single word.
+        # Skip ambiguous blocks. For example, a block that consists only of fences matches any text, because fences are optional. A block of
+        # fences and `Action:` may match a single word.
         if is_sign("".join(piece for marker in markers for piece in without_fences(marker.pieces))):
             closers = 0 if calls.forbidden else len(calls.all_closers)
             at = code.emit(*literal_code(calls, *markers), DropEmpty(closers, ends), Jump(target))
@@ -117,7 +118,7 @@ class CallCode:
         self.unmarked: tuple[int, ...] = ()
         """Addresses of the code for calls without markers, which are tried at the start of an answer."""
         self.lines: dict[str, int] = {}
-        """Addresses of the code for calls that start a line after content. Keys consist of the line break and the tool name."""
+        """Addresses of the code for calls that start a line after content. Each key is a line break followed by a tool name."""
         self.values: MarkedEnds | None = None
         """Finder for the ends of raw values that have end markers."""
         self.tail: int = code.reserve()
@@ -129,7 +130,7 @@ class CallCode:
 
     @cached_property
     def follow(self) -> Follow:
-        """The end of a value without its own end marker."""
+        """Finder for the end of a value that has no end marker of its own."""
         return open_ends(self.calls, self.ends, self.trail)
 
     def compile(self) -> list[CallEntry]:
@@ -138,12 +139,12 @@ class CallCode:
         call = emit(*literal_code(calls, calls.call_open))
         function = self._function()
         bare = emit(Jump(call, loose=True))
-        # If `<calls>` and `<call>` are both missing, a later marker such as `<function=` identifies the call.
+        # If both `<calls>` and `<call>` are missing, a later marker such as `<function=` identifies the call.
         inner = emit(Jump(function, loose=True))
         section = emit(*literal_code(calls, calls.open), Jump(call))
         self._tail(call)
         self.damaged: int = emit(Damaged(self.repair, self.tail)) if self.repair else -1
-        # `<call>` also starts a run if `<calls>` is missing. Such a run needs no `</calls>`.
+        # If `<calls>` is missing, `<call>` starts a run of calls too. Such a run needs no `</calls>`.
         levels = [(calls.open, section), (calls.call_open, bare if calls.open else call), (calls.head, inner)]
         ways = [*((it, call) for it in calls.open.others), *((it, function) for it in calls.call_open.others)]
         others = [(marker, emit(*literal_code(calls, marker), Jump(at))) for marker, at in ways]
@@ -256,9 +257,8 @@ class CallCode:
         return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.core))
 
     def _space_around(self, parts: Elements, i: int) -> list[Instruction]:
-        """Return the code for whitespace around meaningless words, including line breaks.
-
-        The result is empty if the surrounding text has no whitespace.
+        """Return the code for whitespace, including line breaks, around meaningless words. Return no code if the surrounding text has no
+        whitespace.
         """
         before = literal_of(parts[i - 1])[-1:] if i else ""
         after = literal_of(parts[i + 1])[:1] if i + 1 < len(parts) else ""
@@ -296,7 +296,7 @@ class CallCode:
         marks = Finder([*closers, *section, opener, separator, BACKQUOTES, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
-        # Without markers, text such as `name\n{…}` may be prose. If the arguments are in brackets, the text is a call.
+        # Without markers, text such as `name\n{…}` may be prose. Only arguments in brackets show that the text is a call.
         unmarked = not self.marked and not calls.arguments.entry
         told = FrozenDict(openers)
         broken = Finder(text for text in (*closers, *section, opener) if len(text) > 1)
@@ -306,7 +306,9 @@ class CallCode:
         )
 
     def _refused(self) -> Finder:
-        """Return the markers that end the text of a call if the text is content. The result is empty if calls have no end markers."""
+        """Return a finder for the markers at which a call's text ends if that text is content. The finder is empty if calls have no end
+        markers.
+        """
         calls = self.calls
         closing = list(filter(is_distinctive, calls.all_closers))
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
@@ -347,7 +349,7 @@ class CallCode:
         opener, ends = "".join(first_pieces(entry[0])), self.follow
         further = None if ends.closed or opener else ends
         repeated = self.values.closers if self.values else ()
-        # If the same marker starts an argument and ends a value, it isn't a repetition.
+        # A marker that both starts an argument and ends a value isn't a repeated end marker.
         doubled = frozenset(repeated) - {opener}
         marks = Finder([opener, *after_entries(self.calls), *repeated])
         open_ended = None if ends.closed else ends
@@ -456,7 +458,7 @@ def _stops(entry: Elements, i: int) -> Finder:
 
 
 def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
-    """Return the style of tags that are named after the argument, as in `<city>…</city>`. Return None for other syntaxes."""
+    """Return the style of tags that are named after the argument, as in `<city>…</city>`. Return None if the syntax has no such tags."""
     entry = arguments.entry
     # A quoted value such as `"Rome"` ends at its quotation mark, so it needs no closing tag.
     by_itself = not arguments.codec.strings.unquoted and arguments.codec.containers is not Containers.XML
@@ -478,7 +480,7 @@ def _tags(arguments: ArgumentsPart, i: int) -> TagStyle | None:
 
 
 def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
-    """Return the pieces of markers, and slots unchanged."""
+    """Return the elements with each marker split into its pieces, and slots unchanged."""
     return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
 
 

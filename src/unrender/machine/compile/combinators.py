@@ -69,7 +69,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
 
 
 def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
-    """Return a node for an end-of-turn marker and the whitespace after it. Text before the marker becomes final."""
+    """Return a node for an end-of-turn marker and the whitespace that follows it. Text before the marker becomes final."""
     texts = sorted(ends, key=len, reverse=True)
     return nodes.Sequence((nodes.Choice(tuple(map(nodes.Literal, texts))), nodes.Cut(), nodes.Layout("")))
 
@@ -151,7 +151,8 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                start_of(node, self.known)  # raises `GrammarError`: not allowed in a handwritten grammar
+                # Handwritten grammars can't contain this node, so `start_of` raises `GrammarError`.
+                start_of(node, self.known)
             case _:
                 assert_never(node)
         return at

@@ -1,8 +1,8 @@
 """Compiles an answer tree into a program.
 
 Strategy: an answer is free text that contains parts. Each free text becomes one `FreeText` instruction (a hub). A hub searches for all
-markers that may interrupt the text, and a table maps each marker to an address: of reasoning, of an attempt to parse a call, or of another
-hub. The code between two hubs is straight-line code.
+markers that may interrupt the text. A table maps each marker to the address of reasoning, of an attempt to parse a call, or of another hub.
+The code between two hubs is straight-line code.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def compile_answer(answer: Answer) -> Program:
 
 @dataclass(slots=True)
 class _Hub:
-    """Free text during compilation, with the addresses for its markers, and the calls to try at each marker."""
+    """A free text that is being compiled, with an address for each marker, and the calls to try at each marker."""
 
     role: Role
     at: int
@@ -69,9 +69,11 @@ class _Compiler:
         self.dropped = (*answer.ends, *answer.dropped)
         self.code = Code()
         self.opening: dict[str, int] = {}
-        """Addresses for markers made of words, which are tried at the start of content."""
+        """Addresses for markers made of words. These markers are tried at the start of content."""
         self.begins = self.answer = self.ended = CONTENT_HUB
-        """Addresses for the start of content after calls, the start of content after reasoning, and text after an end of turn."""
+        """Three addresses: for the start of content after calls, for the start of content after reasoning, and for text after an end of
+        turn.
+        """
         self.undeclared: dict[str, int] = {}
         """Addresses for reasoning markers that aren't part of the format, but may start an answer."""
 
@@ -112,7 +114,7 @@ class _Compiler:
         return self.code.finished()
 
     def _opens_in_words(self) -> bool:
-        """Return whether content may be preceded by words that aren't part of it."""
+        """Return whether words that aren't part of the content may precede the content."""
         parts = (
             part
             for part in self.tree.parts
@@ -122,12 +124,12 @@ class _Compiler:
         return not all(holds_token(marker.text) for marker in openers)
 
     def _start(self, begin: int) -> int:
-        """Emit the code for the start of the program: a header that prompts don't contain, and layout."""
+        """Emit the code for the start of the program, which drops a header that prompts don't contain, and layout."""
         lead = self.code.emit(Space(self.tree.lead), Jump(begin))
         return self._after_headers((self.tree.header,), lead) if self.tree.header else lead
 
     def _after_headers(self, headers: tuple[Marker, ...], target: int) -> int:
-        """Emit the code that drops a header, if there is one, and continues at `target`."""
+        """Emit code that drops a header, if one follows, and then continues at `target`."""
         # Any prefix of a header's layout may follow the header.
         texts = (it.core + it.after[:size] for it in headers for size in range(len(it.after) + 1))
         finder = Finder(texts, (it.core for it in headers if it.guarded))
@@ -143,7 +145,8 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
-        # Guarded markers don't match inside a word, such as `final` in `finally`. For call markers, the attempt itself checks this.
+        # Guarded markers don't match inside a word, such as `final` in `finally`. For call markers, the attempt to parse a call checks this
+        # itself.
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         openers = tuple(variant for variant, alone in hub.reported.items() if alone)
         run = self._text_run(hub, finder, openers)
@@ -175,7 +178,7 @@ class _Compiler:
 
     @staticmethod
     def _tried(hub: _Hub) -> dict[str, list[int]]:
-        """Return the calls to try at each marker. If the marker starts with a shorter one, the calls of the shorter one are included."""
+        """Return the calls to try at each marker. If a marker starts with a shorter marker, the calls of the shorter marker are included."""
         tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
         # The finder returns the longest marker, such as `<t>\n` instead of `<t>`, so add the calls of shorter ones.
         for marker in (*hub.attempts, *hub.direct):
@@ -315,7 +318,8 @@ class _Compiler:
             if not holds_token(marker.core):
                 self._opens(marker, inner.at, inner.role)
                 continue
-            # Models sometimes repeat a start marker such as `<think` from the prompt, so accept it twice. But `<think/>` is an end marker.
+            # Models sometimes repeat a start marker such as `<think` from the prompt, so accept it twice. However, `<think/>` is an end
+            # marker.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Look(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))

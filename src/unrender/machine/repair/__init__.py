@@ -3,7 +3,7 @@
 `walk` rewrites a damaged call in the syntax of its format, and the exact parser parses the result. This package decides when a call may be
 repaired, where its text ends, and which parts of the result are used.
 
-Rules: exact parsing always comes first, and repairs don't slow it down. A failed repair doesn't change the result.
+Rules: exact parsing always comes first, and repairs don't slow it down. A repair that fails doesn't change the parser's result.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Damaged:
         begins = begins or head is not None
         if not begins and not whole:
             return True
-        # Don't repair a call after a quotation mark, even if its start marker is a special token.
+        # Don't repair a call after a quotation mark, even if the call's start marker is a special token.
         frame.hub = max(frame.hub, 0)
         # If another word follows the start marker, the text isn't a truncated call.
         if not begins and word and word.end() < len(text):
@@ -84,8 +84,8 @@ def may_be_repaired(machine: Machine, repair: Repair | None) -> bool:
 def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
     """Repair the call whose text ends before the marker `mark`.
 
-    Returns "run" if the text also ends the run of calls, otherwise "call". Returns "" if the repair failed. `hub` is the address of the
-    content.
+    Returns "" if the repair failed. Otherwise, returns "run" if the text also ends the run of calls, or "call" if it doesn't. `hub` is the
+    address of the code for content.
     """
     start = machine.current.start
     text = machine.since(start)
@@ -113,7 +113,7 @@ def repaired(machine: Machine, repair: Repair, mark: str, hub: int) -> str:
 
 
 def cut_back(machine: Machine, position: int) -> None:
-    """Move back to `position` and remove all spans after it. No event may have a later position."""
+    """Move back to `position` and remove all spans after it. No event may have a position after `position`."""
     roles, ends = machine.span_roles, machine.span_ends
     while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
         del roles[-1], ends[-1]
@@ -160,7 +160,7 @@ def _read_exactly(machine: Machine, found: Repaired, hub: int) -> _Given | None:
 
 
 def _fits(machine: Machine, name: str, keys: Sequence[str], arguments: str) -> bool:
-    """Return whether the arguments match the tool's schema and contain exactly the given `keys`, if any."""
+    """Return whether the arguments match the tool's schema. If `keys` isn't empty, the arguments must contain exactly these keys."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):

@@ -23,24 +23,24 @@ _SPACE = re.compile(r"\s*")
 _QUOTES = re.compile(r"[\"'\s]*")
 _QUOTE = re.compile(r"[\"']?")
 _ATTRIBUTE = re.compile(r"<([^\s<>=\"'/]+)(?:\s+\w+)?\s*=\s*[\"']?$")
-"""The start of a tag that contains a name, such as `<function=` or `<invoke name="`."""
+"""Matches the start of a tag that contains a name, such as `<function=` or `<invoke name="`."""
 _TAG_END = re.compile(r"[\"']?\s*>")
 _PREFIX = re.compile(r"\w+[.:/]$")
-"""A prefix that some templates put before a name, as in `to=functions.now`."""
+"""Matches a prefix that some templates put before a name, such as `functions.` in `to=functions.now`."""
 _CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
 TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
-"""The rest of a truncated or decorated end marker after its word."""
+"""Matches the rest of a truncated or decorated end marker, after the marker's word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
 _LEAST_PART = 2
-"""Parts of a marker are recognized only if they are longer than this."""
+"""A part of a marker is recognized only if it has more characters than this."""
 _NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
-"""Punctuation that models insert between two markers, or use instead of a marker."""
+"""Matches punctuation that models insert between two markers, or use instead of a marker."""
 _BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
-"""Characters before a damaged start marker, as in `{"function=` for `<function=`."""
+"""Matches characters that models write before a damaged start marker, such as `{"` in `{"function=` for `<function=`."""
 _NAME = r"[\w.:/-]{1,128}?"
 _OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
-"""Pattern for the start of a JSON object that is a call. The first string of the object may be the name."""
+"""Matches the start of a JSON object that is a call. The name may be the value of the object's first field, or the first key."""
 _SENTENCE_ENDS = (".", ":", "!", "?", ">", "\u3002", "\uff1a")
 """Characters that may end a sentence before a call."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
@@ -73,7 +73,7 @@ class Repaired:
     has_id: bool
     """False if the original text has no id although the format requires one."""
     ends_run: bool
-    """True if the text includes the end marker of a run of calls."""
+    """True if the original text includes the end marker of a run of calls."""
 
     @property
     def text(self) -> str:
@@ -120,7 +120,9 @@ class Repair:
         return re.compile(head if shown else r"(?!)(?P<open>)(?P<name>)")
 
     def tool(self, word: str, request: Request) -> str:
-        """Return the offered tool with the name `word`, or "". The name of a declared argument may directly follow the tool name."""
+        """Return the offered tool with the name `word`, or "". In `word`, the name of a declared argument may directly follow the tool
+        name.
+        """
         if request.tool(word):
             return word
         return glued(request, word) if Slot.KEY in self.calls.arguments.entry[1:2] else ""
@@ -146,7 +148,7 @@ class Repair:
         return (part for part in (*every, calls.call_close, calls.close) if isinstance(part, Marker) and part)
 
     def torn(self, text: str, closer: str) -> bool:
-        """Return whether text at the end of the output is a prefix of an end marker, and of no other marker."""
+        """Return whether `text`, at the end of the output, is a prefix of the end marker `closer` and of no other marker."""
         others = (marker.core for marker in self.markers if marker.core != closer)
         begun = len(text) > _LEAST_PART and closer.startswith(text)
         return begun and not any(other.startswith(text) for other in others)
@@ -164,7 +166,7 @@ class Repair:
 
     @cached_property
     def single(self) -> frozenset[str]:
-        """Pieces that occur only once in the markers of a call, so that a repetition can be recognized."""
+        """Pieces of markers that occur only once in a call, so that a second occurrence is a repetition."""
         every = "\n".join(marker.text for marker in self.markers)
         pieces = (piece for marker in self.markers for piece in marker.pieces)
         return frozenset(piece for piece in pieces if is_distinctive(piece) and every.count(piece) == 1)
@@ -182,7 +184,7 @@ def repairs(calls: Calls, style: LiteralStyle) -> Repair | None:
 
 @dataclass(slots=True)
 class MarkerWalk:
-    """Walks over the markers of one call."""
+    """Walks over the markers of one damaged call and rewrites the call."""
 
     repair: Repair
     text: str
@@ -232,8 +234,8 @@ class MarkerWalk:
                 missing.append((here, piece))
                 layout = marker.before(piece)
                 at += len(layout) * self.text.startswith(layout, at)
-        # A piece that isn't unique may belong to any marker, as `<|sep|>` in `<|close|>call<|sep|>`, so it isn't enough to identify this
-        # marker.
+        # A piece that isn't unique doesn't identify this marker, because it may belong to any marker, such as `<|sep|>` in
+        # `<|close|>call<|sep|>`.
         if missing and not (partly and sure):
             del self.damage[known:]
             found = False
@@ -388,7 +390,7 @@ class MarkerWalk:
         return begin if key and is_distinctive(closer) else -1
 
     def _supply(self, element: Element) -> bool:
-        """Write a missing element. Return False if its text can't be determined."""
+        """Write a missing element. Return False if the element's text can't be determined."""
         if isinstance(element, Marker):
             self.note(self.at, self.at, repr(element.core))
             self.write(element.text)
@@ -419,7 +421,8 @@ class MarkerWalk:
     def _named(self, names: Sequence[str], after: str, *, ends: bool = True) -> int:
         """Parse one of `names` before the marker `after`. The name may have quotation marks.
 
-        Returns the end of the name, or 0 if no name matches. If `ends` is False, letters may directly follow the name.
+        Returns the end of the name, or 0 if no name matches. If `ends` is False, letters may directly follow the name. Otherwise, the name
+        must be a whole word.
         """
         start = end_of(_QUOTES, self.text, self.at, self.at + MAX_BLANK)
         start += len(NAMESPACE) * self.text.startswith(NAMESPACE, start)

@@ -32,7 +32,7 @@ from unrender.values.resumable import DONE
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]<]|[^\W\d][\w.-]*', re.DOTALL)
-"""Parts of JSON that matter for finding its end: strings, brackets, possible starts of markers, and words."""
+"""Matches the parts of JSON text that determine its end: strings, brackets, possible starts of markers, and words."""
 _ARGUMENTS = re.compile(r"(?:arguments|parameters)\b")
 """Names that models use for an argument that contains all arguments."""
 _CLOSER_HEAD = re.compile(r"\W+\w")
@@ -54,7 +54,7 @@ class _Walk(MarkerWalk):
     """Cached positions of each marker in the text."""
 
     def call(self) -> bool:
-        """Parse and rewrite the call. Return whether it can be repaired."""
+        """Parse and rewrite the call. Return whether the call can be repaired."""
         calls = self.repair.calls
         at = calls.function.index(Slot.ARGUMENTS)
         opened = [self._opened(marker) for marker in (calls.open, calls.call_open) if marker]
