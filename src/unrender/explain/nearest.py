@@ -3,7 +3,7 @@
 Strategy: the output is parsed with each candidate syntax instead of the template's own. The best candidate finds the most complete calls.
 If several candidates find as many calls, the best one leaves the least text.
 
-Rules: candidate syntaxes are parsed, but never generated. Their order doesn't matter. Common syntaxes are stored in
+Rules: candidate syntaxes are parsed, but never generated. The order of the candidates doesn't matter. Common syntaxes are stored in
 `formats/markers/common.json`.
 """
 
@@ -100,7 +100,7 @@ class Nearest:
 
 
 def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]:
-    """Return the syntax that finds more calls than the template's own, and the parsing result.
+    """Return the best syntax that finds more calls than the template's own, and its parsing result.
 
     Returns None and the given result if no syntax finds more calls, or if there's no text outside of calls.
     """

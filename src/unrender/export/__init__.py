@@ -81,9 +81,9 @@ def response_template_of(format: Format, *, target: Target = "transformers") -> 
 
 
 def _anchor(format: Format) -> dict[str, Any]:
-    """Return the anchor: the text of the prompt after which the answer starts."""
+    """Return the anchor: the text in the prompt after which the answer starts."""
     headers = list(format.turn.headers)
-    if not headers or format.turn.unasked:  # A parser can't find a header that the prompt doesn't contain.
+    if not headers or format.turn.unasked:  # No prompt contains the header, so the answer starts at the end of the prompt.
         return {"start_anchor_pattern": r"\Z"}
     return {"start_anchor": headers[0] if len(headers) == 1 else headers}
 
@@ -106,7 +106,7 @@ def _text(**anchors: str) -> dict[str, Any]:
 def _reasoning(format: Format) -> dict[str, Any]:
     reasoning = format.reasoning
     opener = beside_text(reasoning.start.lstrip(), spelled(format, reasoning.start))
-    # An answer without reasoning may start with just the closer of reasoning.
+    # An answer without reasoning may start with only the closer, so the field also opens there.
     opened = _beginnings(format) + ANYWHERE + any_of((opener, f"(?={spelled(format, reasoning.end)})"))
     calls = _calls_begin(format) if reasoning.holds_calls else []
     ended = [f"(?={end})" for end in turn_ends(format)]
@@ -128,7 +128,7 @@ def _unasked(format: Format) -> list[str]:
 
 
 def _reasoning_ends(format: Format) -> Iterator[str]:
-    """Yield patterns for the end of reasoning with its joint. No joint follows empty reasoning in a special form."""
+    """Yield patterns for the end of reasoning and the joint after it. If empty reasoning has its own form, no joint follows that form."""
     markers, core = format.reasoning, spelled(format, format.reasoning.end)
     joint, closed = _joint(format.turn.reasoning_to_content), _joint(format.turn.start_to_content)
     # A lone `</think>`, in the prompt or at the start of an answer, is followed by the joint that starts an answer, not by the joint after

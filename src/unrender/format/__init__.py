@@ -4,12 +4,12 @@
 exports use only the Format. It can be printed, saved, compared and edited by hand.
 
 Rules:
-- Text is literal: exactly what the model prints, e.g. `"</think>"`. White space at the ends of a marker and in joints is *layout*:
-  it's generated exactly and parsed tolerantly. White space next to a verbatim slot (reasoning, content, raw values) is stripped at
-  most up to the literal's own length, so that verbatim text is preserved.
-- The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers
-  (`name_prefix`, `value_suffix`, …) are properties computed from the skeletons.
-- A new field has to be needed by at least two templates.
+- Text is literal: exactly what the model prints, e.g. `"</think>"`. White space at the ends of a marker and in joints is *layout*: it's
+  generated exactly and parsed tolerantly. White space next to a verbatim slot (reasoning, content, raw values) is stripped at most up to
+  the literal's own length, so that verbatim text is preserved.
+- The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers (`name_prefix`,
+  `value_suffix`, …) are properties computed from the skeletons.
+- Add a field only if at least two templates need it.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ FORMAT_VERSION = 2
 class Format:
     """The syntax of a model's answers: reasoning, content, calls and the text around them, as plain data.
 
-    A Format satisfies the invariants of `unrender.format.checks` (bounded texts, complete skeletons, unambiguous markers). An invalid one
-    raises `FormatError`, which names the field.
+    A Format satisfies the invariants of `unrender.format.checks` (bounded texts, complete skeletons, unambiguous markers). Creating an
+    invalid Format raises `FormatError`, which names the field.
     """
 
     version: int = FORMAT_VERSION
@@ -84,7 +84,7 @@ class Format:
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
-    """The markers around content before calls, if they're different."""
+    """The markers around content before calls; None if they are the same as in `content`."""
     tools: CallSyntax = CallSyntax()
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are parsed but never generated, in order of preference."""

@@ -30,7 +30,7 @@ _WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.KEY, Slot.TYPE)
 
 
 def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, where: str) -> Iterator[Invariant]:
-    """Yield the checks of any skeleton: only slots in `known`, with text between two slots."""
+    """Yield the checks for any skeleton: it may contain only slots in `known`, and needs text between two slots."""
     yield where, len(parts) > MAX_PARTS, f"expected at most {MAX_PARTS} parts, found {len(parts)}"
     first = arguments.entry[:1]
     # The arguments must not start with a letter right after the name `f`, because `city=Rome` would then give `fcity`.

@@ -42,7 +42,7 @@ def text_problem(text: str) -> str:
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()
-    # Only the longer run of white space is measured.
+    # Measure the longer of the two runs of white space at the ends.
     if core and len(text) - min(len(text.lstrip()), len(text.rstrip())) > MAX_LAYOUT:
         return f"expected at most {MAX_LAYOUT} characters of white space at either end"
     if not core and len(text) > MAX_LAYOUT:
@@ -140,7 +140,7 @@ _FENCE = "```"
 _WORDED_FENCE = re.compile(r"```\w")
 
 NamedMarker = tuple[str, str]
-"""Path of a marker in the Format, and its text."""
+"""A marker's path in the Format, and the marker's text."""
 
 
 def _answer(format: Format) -> Iterator[Invariant]:
@@ -183,8 +183,8 @@ def _prefills(
 ) -> Iterator[Invariant]:
     """Yield the checks of the prefill.
 
-    A prefill must not start a call, because no other answer would be possible. It must not contain a header. It must open the reasoning if
-    this is what the format declares.
+    A prefill must not start a call, because no other answer would be possible. It must not contain a header. If the format declares that
+    the prompt opens reasoning, the prefill must do so.
     """
     start, end = reasoning.start.strip(), reasoning.end.strip()
     prompts = (("turn.prefill", turn.prefill), ("turn.prefill_no_thinking", turn.prefill_no_thinking))

@@ -116,7 +116,7 @@ class Strings(StrEnum):
 
     @property
     def unquoted(self) -> bool:
-        """True if strings have no quotes, so they must be ended by a marker."""
+        """True if strings have no quotes, so a marker must end them."""
         match self:
             case Strings.RAW:
                 return True
@@ -147,7 +147,7 @@ class Containers(StrEnum):
     BARE = "bare"
     """Like JSON, but keys are unquoted and scalars follow the codec: `{n:[1,true]}`."""
     XML = "xml"
-    """Nested tags in the style of the arguments' own entry. List items are tagged `item_tag`."""
+    """Nested tags in the same style as the arguments. List items are in tags named `item_tag`."""
 
 
 class Typing(StrEnum):

@@ -30,7 +30,7 @@ _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCall
 
 @kept(1_000)
 def _one_of(texts: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern with one group that matches any of the texts, the longest first. Without texts, it matches nothing."""
+    """Return a pattern with one group that matches any of the texts, the longest first. Without texts, the pattern never matches."""
     return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})" if texts else r"((?!))")
 
 
@@ -65,7 +65,7 @@ class Choice:
         """Token counts from the engine."""
         self._texts: list[str] = []
         self._ids_match = True
-        """False if the engine sends no ids, or once a special token wasn't in its piece's text."""
+        """True while the engine sends ids, and the text of each piece contains the piece's special tokens."""
         self._stops = _Stops(stop) if stop else None
         self._before: list[unrender.Event] = []
         """Events to return first: those of an open call in the prompt, or unsent events of a healed answer."""
@@ -120,8 +120,8 @@ class Choice:
     def _parsed(self, piece: Piece) -> Iterator[unrender.Event]:
         """Parse a piece. If its special tokens are known, markers in ordinary text are quotations.
 
-        If a piece contains both a special token and the same text in ordinary tokens, the parser gets the piece without this information.
-        Once a special token's text is missing, this applies to all later pieces.
+        If a piece contains both a special token and the same text in ordinary tokens, the parser isn't told which is which. Once the text
+        of a special token is missing, the parser gets all later pieces as plain text, too.
         """
         first = len(self._texts) == 1
         self._ids_match = self._ids_match and (piece.special is not None or not first)
@@ -258,7 +258,7 @@ class Choice:
 
     def _up_to_stop(self, events: Sequence[unrender.Event], stops: _Stops) -> Iterator[unrender.Event]:
         for event in events:
-            if isinstance(event, unrender.Malformed):  # refers to earlier text, so keep holding `_held`
+            if isinstance(event, unrender.Malformed):  # a Malformed event refers to earlier text, so keep holding `_held`
                 yield event
                 continue
             text = self._held + (event.text if isinstance(event, unrender.ContentText) else "")
@@ -299,7 +299,7 @@ class _Stops:
         self._pattern = re.compile("|".join(map(re.escape, self._stops)))
 
     def decided(self, text: str, *, more: bool) -> tuple[int, str]:
-        """Return the end of the text that is final, and the stop string found there, or "" if there is none.
+        """Return the position up to which the text is final, and the stop string at that position, or "" if there is none.
 
         If `more` text may follow, the start of a possible stop string isn't final: with "STOP", only "One " of "One ST" is final.
         """

@@ -71,7 +71,7 @@ def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
         return None
     place, found = Place(digest=_digest(key)), None
     calls: dict[str, int] = {}
-    """Call ids → number of the call, counted through the conversation."""
+    """Number of each call, counted from the start of the conversation, by call id."""
     count = 0
     for i, message in enumerate(messages):
         if message.get("role") != "assistant":

@@ -67,7 +67,8 @@ class Conversations:
     def find(self, history: History) -> KeptAnswer | None:
         """Return the answer that these messages continue, or None.
 
-        If several answers match, the one with the same ids is preferred, then the latest. Answers with different reasoning never match.
+        If several answers match, the one with the same call ids is preferred, and otherwise the latest. Answers with different reasoning
+        never match.
         """
         sent = history.answer
         if sent is None:

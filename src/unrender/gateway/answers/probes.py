@@ -86,7 +86,7 @@ async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -
     except EngineError as error:
         if grammar is None or error.status is None:
             raise
-        return "", None  # The engine rejects the simplest grammar.
+        return "", None  # The engine rejects even the simplest grammar, so it doesn't support grammars.
     return "".join(texts), usage
 
 

@@ -54,8 +54,8 @@ HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 
 
 Constrain = Literal["always", "required", "never"]
-"""Requests that are constrained by a grammar. "always": requests with tools or a response format; lazily if the model may answer in text.
-"required": requests that require a call or a response format.
+"""Requests that are constrained by a grammar. "always": requests with tools or a response format. The grammar is lazy if the model may
+answer in text. "required": requests that require a call or a response format.
 """
 Repairs = Literal["format", "offered", "none"]
 """Damaged calls to repair, as in `Policy`."""
@@ -193,7 +193,7 @@ class Turns:
         """Analyze the template before the first request needs it."""
         tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
         await self._prompts.run("", lambda: self.template.format)
-        with suppress(Failure):  # Some templates reject this conversation but accept others.
+        with suppress(Failure):  # Ignore failures, since a template that rejects this conversation may accept others.
             await self.turn(replace(HELLO, tools=(tool,)))
 
     async def turn(self, ask: Ask, client: Hashable = "", shelf: Shelf | None = None) -> Turn:
@@ -217,7 +217,7 @@ class Turns:
         found = self._grammars.get(key)
         # A relaxed grammar has warnings for every request, so its result is "relaxed", not "cached".
         cached = found is not None and found.result == "built"
-        # Building a grammar may take seconds. Only one thread builds, so that rendering can use the other cores.
+        # Building a grammar may take seconds. Only one thread builds grammars, so that rendering can use the other cores.
         if found is None:  # cached grammars don't wait for builds
             found = await self._builders.run(
                 client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
@@ -246,7 +246,7 @@ class Turns:
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
-        if history is None and not ask.continues:  # rendering rejects such a request
+        if history is None and not ask.continues:  # rendering reports the invalid messages
             return self._rendered(ask), Origin()
         try:
             return self._extended(ask, history, shelf, images)
@@ -284,7 +284,7 @@ class Turns:
             )
         except ExtendError as error:
             raise _NotExtended(error.reason, str(error)) from error
-        except UnrenderError as error:  # rendering reports this error with its position in the conversation
+        except UnrenderError as error:  # render instead, since that reports the error with its position in the conversation
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
         turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
@@ -349,14 +349,16 @@ def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
 
 
 def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
-    """Return the warnings of an extended turn, for the entire prompt and for new messages. `length` is the number of earlier messages."""
+    """Return the warnings of an extended turn: those about the entire prompt, and those about new messages. `length` is the number of
+    earlier messages.
+    """
     lasting = [note for note in before.warnings if not _NOTED.search(note)]
     new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
     return dict.fromkeys([*lasting, *new])
 
 
 def _renamed(message: Any, names: Mapping[str, str]) -> Any:
-    """Return a tool result with the call id that the prompt uses; any other message unchanged."""
+    """Return a tool result with the call id that the prompt uses. Other messages are returned unchanged."""
     id = message.get("tool_call_id")
     return {**message, "tool_call_id": names[id]} if id and names.get(id, id) != id else message
 
