@@ -77,7 +77,7 @@ def app(
 
 
 async def _left(_: Request, __: Exception) -> Response:
-    """Return a placeholder response, since the client has disconnected."""
+    """Return a placeholder response that nobody receives, since the client has disconnected."""
     return Response(status_code=Kind.INVALID.status)
 
 

@@ -75,7 +75,7 @@ class Exchange:
         self._own: Headers = [(name.encode(), self._id.encode()) for name in ID_HEADERS]
 
     def _traced(self) -> dict[str, str]:
-        """Record the request's trace. Return the trace headers for the engine."""
+        """Record the id of the request's trace, and return the trace headers for the engine."""
         sent = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
         given = {name: value for name, value in sent.items() if _PLAIN.fullmatch(value)}
         found = _TRACE.fullmatch(given.get("traceparent", ""))
@@ -114,7 +114,7 @@ class Exchange:
             if self._gone:
                 self._record.outcome = "cancelled"
             self._record.end(self._gateway.metrics, self._id, self._answer)
-            # The answer references this exchange. The cycle would keep both objects alive until the next garbage collection.
+            # The answer references this exchange, and such a cycle would keep both objects alive until the next garbage collection.
             self._answer = None
 
     async def _run(self) -> None:
