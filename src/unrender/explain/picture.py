@@ -72,7 +72,7 @@ def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[Picture
 
 
 def field_texts(value: Any) -> list[tuple[str, str]]:
-    """Return the path and text of every field of a Format or of capabilities that differs from its default."""
+    """Return the paths and texts of the fields that differ from their defaults, in a Format or in capabilities."""
     return list(_markers(value, ""))
 
 

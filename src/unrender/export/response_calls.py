@@ -90,7 +90,7 @@ def spelled(format: Format, marker: str) -> str:
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
     """Return a pattern for literals and slots. Each slot in `groups` becomes a capturing group named after the slot.
 
-    A slot at the end stops at one of the texts in `follows`. A slot that occurs twice matches the same text both times.
+    A final slot ends before any of the texts in `follows`. A slot that occurs twice matches the same text both times.
     """
     named, seen = set(groups), set()
     pattern = ""

@@ -180,7 +180,8 @@ class Speller:
         deepest, character = min(max(map(len, shape.excluded)), MAX_EXCLUDED_WORD), any_one()
 
         def rest(read: int) -> Node:
-            # The text after each possible difference is one shared rule per length, which refers to the next one.
+            # After a string differs from all excluded words, only its length matters. So there is one shared rule per number of characters
+            # read, which refers to the next one.
             low, high = max(least - read, 0), None if most is None else most - read
             if read > deepest or high == 0 or (low, high) == (0, None):
                 return between(character, low, high)
@@ -207,7 +208,7 @@ class Speller:
         return Literal(json.dumps(value))
 
     def word(self, text: str, quotes: tuple[Quotes, ...] = ()) -> Node:
-        """Return the node of one string, with an option for each of `quotes`. By default, all quotes of the lexicon are used."""
+        """Return the node of the string `text`, with an option for each of `quotes`. By default, all quotes of the lexicon are used."""
         every = quotes or self.lexicon.quotes
         forms = [Literal(f"{q.open}{q.alphabet.written(text) if q.alphabet else text}{q.close}") for q in every]
         return any_pattern(list(dict.fromkeys(forms)))
@@ -227,7 +228,9 @@ class Speller:
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
-        """Return an array or object with this body. If `optional`, the body may be omitted. A `body` of None means that there is none."""
+        """Return the node of an array or object. `body` is the content between the brackets, or None if there is none. If `optional`, the
+        body may be omitted.
+        """
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(self.row(*parts)),) if optional and parts else parts
         return self.row(Literal(opening), self.space(), *inside, Literal(closing))

@@ -179,7 +179,7 @@ class Answer:
             pieces = self.model.backend.generate(job)
             try:
                 return await anext(pieces), pieces
-            # An engine may return no output. That is an empty answer, not an error.
+            # An engine may return no output, which is an empty answer, not an error.
             except StopAsyncIteration:
                 return Piece("", 0), pieces
             except EngineError as error:

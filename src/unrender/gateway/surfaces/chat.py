@@ -123,7 +123,8 @@ def _plain_call(call: Any) -> Any:
     custom = call.get("custom") if isinstance(call, Mapping) else None
     if not isinstance(custom, Mapping):
         return call
-    # A client sends back the call that it received, `{"custom": {"name": "run", "input": "ls"}}`. Templates only support functions.
+    # Clients send back custom calls as they received them: `{"custom": {"name": "run", "input": "ls"}}`. Templates only support functions,
+    # so convert them.
     function = {"name": custom.get("name"), "arguments": custom_arguments(str(custom.get("input", "")))}
     return {"id": call.get("id"), "type": "function", "function": function}
 

@@ -90,8 +90,8 @@ class CountRequest(Sampling):
     output_config: _Output | None = None
     output_format: Any = None
     thread: Any = None
-    """Conversation that the server would keep, so that later requests only send new messages. Rejected, since the gateway keeps no
-    conversations.
+    """Conversation that the server should keep, so that later requests only send new messages. This field is rejected, since the gateway
+    keeps no conversations.
     """
     chat_template_kwargs: dict[str, Any] | None = None
     stop_sequences: Stop | None = None
@@ -126,10 +126,10 @@ def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     conversation = _Blocks()
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
-    # "adaptive" leaves the decision to the model, and so to the template.
+    # "adaptive" lets the model decide, so leave the template's default unchanged.
     told = {} if thinking.type in (None, "adaptive") else {"thinking": thinking.model_dump(exclude_none=True)}
     output = request.output_config or _Output()
-    # `{"type": "tool", "name": "f"}` in OpenAI's format. The name is validated when the tools are known.
+    # Convert `{"type": "tool", "name": "f"}` to OpenAI's format. The name is validated later, when the tools are known.
     named = {"type": "function", "function": {"name": choice.name}}
     return request.ask(
         read_tools(request.tools),
@@ -216,7 +216,7 @@ def _text(block: Block, where: str) -> str:
 
 
 def _shown(block: Block, where: str) -> str | Mapping[str, Any]:
-    """Return a text or an image."""
+    """Return the text in a block, or the image as a message part."""
     if block.type != "image" or not isinstance(block.source, Mapping):
         return _text(block, where)
     kind, data = block.source.get("media_type"), block.source.get("data")
@@ -304,7 +304,8 @@ class MessagesSurface(BlockSurface):
         return {"stop_reason": reason, "stop_sequence": outcome.stopped_by or None}
 
     def _cost(self) -> dict[str, int]:
-        # For 100 tokens, 80 of them cached, OpenAI reports 100 and 80, and Anthropic 20 and 80.
+        # Anthropic's input tokens don't include cached ones: if 80 of 100 tokens are cached, OpenAI reports 100 and 80, and Anthropic 20
+        # and 80.
         cached = self._usage.cached_tokens or 0
         return {
             "input_tokens": max(self._usage.prompt_tokens - cached, 0),
