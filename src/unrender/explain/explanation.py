@@ -25,7 +25,7 @@ class Stop:
     position: int
     """Position of the first unexpected character."""
     expected: str
-    """Description of the expected text, e.g. `the name of one of the tools`."""
+    """Description of the text that was expected there, e.g. `the name of one of the tools`."""
     found: str
     """The unexpected text, up to the end of the line, or "" at the end of the output."""
 

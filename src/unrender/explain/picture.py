@@ -33,7 +33,7 @@ class PicturePiece:
     text: str
     role: str
     field: str
-    """The field of the format, e.g. `tools.separator`. It also identifies the evidence for the part."""
+    """Path of the format's field, e.g. `tools.separator`. The evidence for the part has the same path."""
 
 
 def pictures(
@@ -41,8 +41,8 @@ def pictures(
 ) -> list[tuple[PicturePiece, ...]]:
     """Return sample answers as sequences of parts.
 
-    The sample is one answer with content and a call. If the template doesn't render both together, there's one answer for each. If calls
-    have a different end of turn, it's taken from `evidence`.
+    The sample is one answer with content and a call. If the template doesn't render content and calls together, there's one answer for
+    each. If the end of turn after calls is different, it's taken from `evidence`.
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)

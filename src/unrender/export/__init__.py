@@ -3,10 +3,10 @@
 The result is the `response_template` of transformers, vLLM and SGLang: a JSON object with fields, and patterns that open and close them.
 This module creates the fields. `response_calls` creates the field for calls, and all patterns.
 
-Strategy: text that belongs to no other field is content. If reasoning has no opener, such text is reasoning. Wrappers of content, joints
-and ends of turn *close* the field, which has no effect while it is empty. Openers and closers also match layout, because a second region of
-content, even of white space, would replace the first. For the same reason, reasoning only opens at the start of an answer or of a message
-in it. A later opener is content, so no text is lost.
+Strategy: text that belongs to no other field is content. If reasoning has no opener, such text is reasoning. Markers around content, joints
+and ends of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even white space
+left between them would be a second region of content, and replace the first. For the same reason, reasoning only opens at the start of an
+answer or of a message in it. Openers at other positions are content, so no text is lost.
 
 Rule: verbatim text is preserved exactly. A Format that can't be expressed raises `ExportError`; a partial loss is an `Omission`.
 """
@@ -114,7 +114,7 @@ def _reasoning(format: Format) -> dict[str, Any]:
 
 
 def _beginnings(format: Format) -> str:
-    """Return a pattern for the text before reasoning: the start of an answer, or the header of a message in it."""
+    """Return a pattern for the text before reasoning: the start of an answer, or the header of a message inside the answer."""
     turn = format.turn
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]

@@ -1,12 +1,12 @@
 """Checks the invariants of a Format. The first violation becomes a `FormatError` that names the field.
 
 Generators yield each check as a path, a flag for failure, and a message. Text lengths and counts are checked first, so later checks process
-bounded data. They are followed by checks of each part, and then by checks for conflicts between markers.
+bounded data. Then each part is checked, and finally conflicts between markers.
 
 Rules:
 - A valid Format is parsed, generated and exported without errors. A missing invariant is a bug in this module.
-- Each marker either starts a part, ends a part or separates two parts. Two markers with different roles must not have the same text
-  if the parser expects both at the same position. This comparison ignores white space around markers and JSON brackets after them.
+- Each marker either starts a part, ends a part or separates two parts. Two markers with different roles must not have the same text if the
+  parser expects both at the same position. White space around markers, and JSON brackets after them, are ignored in this comparison.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Object(BaseModel):
             found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MAX_LISTED]]
             # For `content: [{"text": 5}]`, pydantic reports that `content` isn't a string, and that `content[0].text` isn't one. Raise the
             # second error, which is more helpful.
-            raise max(found, key=_depth) from None  # the deepest error is about the intended type
+            raise max(found, key=_depth) from None  # the error with the deepest path is about the intended type
 
     def unheeded(self, where: str = "") -> Iterator[str]:
         """Yield the paths of ignored fields in this object and in nested ones."""

@@ -242,7 +242,7 @@ class CallWriter:
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
-        """Texts that end a value."""
+        """The strings that end a value."""
         return written_stops(self.calls, self.objects)
 
     # A single value.
@@ -303,7 +303,7 @@ class CallWriter:
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of raw text.
 
-        The schema's keywords are enforced only if matching texts can't contain a stop, and reported otherwise.
+        The schema's keywords are enforced only if a matching text can't contain a stop. Otherwise, they are reported.
         """
         # A pattern is enforced only if its texts can't contain a stop: `^[a-z]+$` can't contain `</a>`, but `^.*$` can.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):

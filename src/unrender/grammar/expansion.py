@@ -104,7 +104,7 @@ class _Expander:
 
     def read(self, schema: JsonSchema) -> Reading:
         reading = read_schema(schema, longest=MAX_REPETITIONS)
-        # If every keyword is supported, both forms of values use the same reading.
+        # If every keyword is supported, spelled and native values use the same reading.
         if self.values is Values.SPELLED or not reading.unsupported:
             return reading
         # A schema that can't be passed natively is spelled out too, so use the reading for that form.

@@ -342,8 +342,8 @@ def chain(
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:
         tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
-    # The first written entry has no separator. It's any entry up to the first required one, or an extra entry if none is required. Of a? b!
-    # c?, only a and b can be first ("heads").
+    # The first written entry has no separator. This can be any entry up to the first required one, or an extra entry if none is required.
+    # Of a? b! c?, only a and b can be first ("heads").
     apart = separator != EMPTY
     heads: list[Node] = []
     last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))
@@ -379,10 +379,10 @@ class SchemaRules(NamedTuple):
 
 
 def schema_grammar(schema: JsonSchema) -> SchemaRules:
-    """Return the grammar of the JSON texts that match `schema`, with any white space between tokens.
+    """Return the grammar of JSON that matches `schema`, with any white space between tokens.
 
     Properties keep the order of the schema, and optional ones may be omitted. Keywords that a grammar can't express are listed in
-    `unsupported`, and the grammar accepts more texts than the schema. Raises `GrammarError` if `schema` isn't a JSON Schema.
+    `unsupported`. In that case, the grammar accepts more than the schema allows. Raises `GrammarError` if `schema` isn't a JSON Schema.
 
     >>> found = schema_grammar({"type": "integer", "minimum": 1, "maximum": 3})
     >>> found.node

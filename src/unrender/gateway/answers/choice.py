@@ -214,7 +214,7 @@ class Choice:
         tokens, self._early = self._early, []
         at, self._length = self._length, self._length + len(text)
         # Tokens are placed one after the other: "It ", "rains" end at 3 and 8. If their lengths don't add up to the piece, a token was part
-        # of a character, sent as a replacement character. In that case all tokens end with the piece.
+        # of a character, sent as a replacement character. In that case, every token's end position is the end of the piece.
         whole = sum(len(str(token["token"])) for token in tokens) == len(text)
         if tokens and not whole and all(token.get("bytes") == [*_HALF.encode()] for token in tokens):
             # An engine that doesn't report bytes returns "👋" as three tokens, each "\ufffd". Clients join the bytes, so the last token gets

@@ -2,8 +2,8 @@
 
 Strategy: a conversation that continues a stored answer is extended; any other is rendered. Rendering and grammar building run in threads,
 so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A grammar depends on the format, the
-tools, the tool choice and the prefill. It is cached for the next request with the same values. Rule: an answer is validated only if neither
-a grammar nor the engine enforced its format.
+tools, the tool choice and the prefill. Each grammar is cached for later requests with the same values. Rule: an answer is validated only if
+neither a grammar nor the engine enforced its format.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ Calls = Literal["auto", "complete", "streamed"]
 streamed if a grammar or the engine guarantees the call, otherwise complete.
 """
 Extend = Literal["on", "required", "off"]
-"""Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": the same,
-but a conversation with an answer that can't be continued is rejected.
+"""Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": as with
+"on", but a conversation with an answer that can't be continued is rejected.
 """
 Thoughts = Literal["template", "tool_cycle", "all"]
 """Reasoning to keep in a prompt although the template would drop it, as in `Turn.next`."""
@@ -145,7 +145,7 @@ class Prepared:
             return (_NO_JSON,)
         try:
             return () if conforms(value, request.response_schema) else (_WRONG,)
-        except (GrammarError, RecursionError):  # an invalid schema can't validate anything
+        except (GrammarError, RecursionError):  # an invalid schema can't be used to validate the answer
             return ()
 
 
@@ -218,7 +218,7 @@ class Turns:
         # A relaxed grammar has warnings for every request, so its result is "relaxed", not "cached".
         cached = found is not None and found.result == "built"
         # Building a grammar may take seconds. Only one thread builds grammars, so that rendering can use the other cores.
-        if found is None:  # cached grammars don't wait for builds
+        if found is None:  # a cached grammar doesn't wait until others are built
             found = await self._builders.run(
                 client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
             )

@@ -165,9 +165,9 @@ _TOKEN = re.compile(r"\s?\w{1,16}|\s+|[^\w\s]", re.DOTALL)
 
 
 class Sampler:
-    """An engine without a model, for tests and demos. It makes up calls and plain words. Equal requests get equal answers.
+    """An engine without a model, for tests and demos. The engine makes up calls and plain words. Equal requests get equal answers.
 
-    It generates `rate` tokens a second; 0 means no limit.
+    It generates `rate` tokens per second; 0 means no limit.
     """
 
     def __init__(self, *, rate: float = 0.0) -> None:

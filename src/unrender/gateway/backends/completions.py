@@ -266,8 +266,8 @@ def _is_id(value: Any) -> bool:
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
-    """Return log probabilities in the format of Chat Completions. Invalid ones are omitted."""
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # response to a request with token ids
+    """Return log probabilities in the format of Chat Completions. Invalid entries are omitted."""
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # the response format for requests with token ids
         return [
             token
             | {

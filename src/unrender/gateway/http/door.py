@@ -12,7 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_SECONDS = 10.0
-"""Time limit for a request's head, in seconds. It starts when a connection is opened or an answer ends."""
+"""Time limit for a request's head, in seconds. The time starts when a connection is opened or an answer ends."""
 
 
 class Door(H11Protocol):

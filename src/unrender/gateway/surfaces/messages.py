@@ -96,7 +96,7 @@ class CountRequest(Sampling):
     chat_template_kwargs: dict[str, Any] | None = None
     stop_sequences: Stop | None = None
     metadata: Any = None
-    """Identifies the caller for statistics. It doesn't affect the answer."""
+    """Identifies the caller for statistics, and doesn't affect the answer."""
 
 
 class MessagesRequest(CountRequest):
@@ -333,7 +333,7 @@ def _values(arguments: str) -> Any:
     {'path': 'a.txt', 'lines': [1, 2]}
     """
     try:
-        return json.loads(arguments)  # also accepts unpaired surrogates
+        return json.loads(arguments)  # unlike `from_json`, this accepts unpaired surrogates
     except (ValueError, RecursionError):
         pass
     try:

@@ -321,7 +321,7 @@ class ResponsesSurface(BlockSurface):
             yield self._frame(f"{_PARTS[item.field]}.added", **item.where, part=_part(kind, ""))
         logprobs = b""
         # Log probabilities of tokens before the message started are sent with its first delta.
-        if kind == "message":  # message deltas always have the field
+        if kind == "message":  # message deltas always have the field `logprobs`
             logprobs = b',"logprobs":' + json.dumps(self._fresh, separators=(",", ":")).encode()
             self._fresh = []
         yield self._delta(item, text, logprobs)

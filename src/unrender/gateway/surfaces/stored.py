@@ -80,7 +80,7 @@ class Stored:
     def _database(self) -> sqlite3.Connection:
         """The database connection. It is created on first use, in the thread that uses it, as SQLite requires."""
         if self._place:
-            Path(self._place).touch(0o600)  # it contains conversations, so only the owner may read it
+            Path(self._place).touch(0o600)  # the file contains conversations, so only its owner may read it
         opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
         for statement in (*_OPENING, _TABLE, _INDEX):
             opened.execute(statement)
