@@ -109,8 +109,8 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
         return nearest, best
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)
-        # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`. So it only counts if calls have
-        # arguments.
+        # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`. So such a syntax only counts if its
+        # calls have arguments.
         if other is None or (not syntax.openers and all(call.arguments_json == "{}" for call in other.whole_calls)):
             continue
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
@@ -172,7 +172,7 @@ def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
 
 
 def without(text: str, tokens: tuple[str, ...]) -> str:
-    """Return a text with the tokens removed."""
+    """Return `text` with the tokens removed."""
     for token in tokens:
         text = text.replace(token, "")
     return text

@@ -44,7 +44,7 @@ Target = Literal["transformers", "vllm"]
 __all__ = ["Exported", "Target", "read_response_template"]
 
 REASONING_NAMES: Mapping[str, str] = {"transformers": "reasoning_content", "vllm": "thinking"}
-"""Name of the reasoning field by engine. Most chat templates use `reasoning_content`. vLLM and SGLang accept only `thinking`."""
+"""Name of the reasoning field, by engine. Most chat templates use `reasoning_content`. vLLM and SGLang accept only `thinking`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 # Analysis, sampler and parser use some of these characters as placeholders, since models don't generate them.
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
-"""NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser."""
+"""Matches NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser.
+"""
 
 
 def check(format: Format) -> None:

@@ -179,8 +179,8 @@ class Codec:
     cdata: bool = False
     """True if strings with special characters may be in `<![CDATA[…]]>`."""
     escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are escaped in raw values, e.g. `<` as `&lt;`. If the arguments are one object, the object is written as a JSON
-    string.
+    """Characters that are escaped in raw values, e.g. `<` as `&lt;`. If there are any and the arguments are one object, the object is
+    written as a JSON string.
     """
     item_separator: str = ", "
     key_separator: str = ": "
@@ -260,7 +260,7 @@ class Envelope:
 
 
 MARKERS = ("section_start", "call_start", "call_end", "section_end")
-"""Names of the marker fields around all calls and around each call, in output order."""
+"""Names of the fields for the markers around all calls and around each call, in output order."""
 
 
 class CallMarkers(NamedTuple):
@@ -325,7 +325,7 @@ class CallSyntax:
 
     @property
     def markers(self) -> CallMarkers:
-        """The markers around all calls and around each call. Their fields are listed in `MARKERS`."""
+        """The markers around all calls and around each call. The names of their fields are in `MARKERS`."""
         return CallMarkers(self.section_start, self.call_start, self.call_end, self.section_end)
 
     @property

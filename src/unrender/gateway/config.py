@@ -210,7 +210,7 @@ _MEANT: Mapping[str, str] = {
     "api_key": "`key` or `key_env`",
     "urls": "`url`, the address of a load balancer for several engines, e.g. nginx with least_conn",
 }
-"""Removed settings and names used by other projects, with their replacements."""
+"""Removed settings, and names that other projects use for settings, with their replacements."""
 
 
 def read_file(path: str, *, check: bool = False) -> Config:

@@ -118,7 +118,7 @@ class Choice:
         return self._unbroken(list(self._parsed(piece)), piece.tokens)
 
     def _parsed(self, piece: Piece) -> Iterator[unrender.Event]:
-        """Parse a piece. If its special tokens are known, markers in ordinary text are quotations.
+        """Parse a piece. If the piece's special tokens are known, markers in ordinary text are treated as quotations.
 
         If a piece contains both a special token and the same text in ordinary tokens, the parser isn't told which is which. Once the text
         of a special token is missing, the parser gets all later pieces as plain text, too.

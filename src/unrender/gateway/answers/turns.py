@@ -1,9 +1,9 @@
 """Creates the turn for an `Ask` and the grammar for the engine, with warnings for everything that the grammar can't enforce.
 
-Strategy: a conversation that continues a stored answer is extended; any other is rendered. Rendering and grammar building run in threads,
-so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A grammar depends on the format, the
-tools, the tool choice and the prefill. Each grammar is cached for later requests with the same values. Rule: an answer is validated only if
-neither a grammar nor the engine enforced its format.
+Strategy: if a conversation continues a stored answer, the earlier prompt is extended. Any other conversation is rendered. Rendering and
+grammar building run in threads, so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A
+grammar depends on the format, the tools, the tool choice and the prefill. Each grammar is cached for later requests with the same values.
+Rule: an answer is validated only if neither a grammar nor the engine enforced its format.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class Turns:
         shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, weight=origin.weight))
 
     def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin]:
-        """Return the turn and the origin of its prompt. A conversation that continues a stored answer is extended."""
+        """Return the turn and the origin of its prompt. If the conversation continues a stored answer, the prompt extends that answer."""
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
@@ -327,7 +327,7 @@ class Turns:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_media(turn, engine)
-        # An extended prompt already contains the marks.
+        # Mark only images in rendered prompts, since an extended prompt already contains the marks.
         if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
         # Measuring a long conversation takes a while, so it's done in the thread that renders the prompt.

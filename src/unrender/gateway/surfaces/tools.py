@@ -147,7 +147,8 @@ def plain_choice(choice: Any) -> Any:
     """
     if not isinstance(choice, Mapping):
         return choice
-    # Chat Completions has `{"allowed_tools": {"tools": […]}}`, Responses has `{"type": "allowed_tools", "tools": […]}`.
+    # Look for the tools in both places: Chat Completions has `{"allowed_tools": {"tools": […]}}`, Responses has `{"type": "allowed_tools",
+    # "tools": […]}`.
     for inner in (choice.get("allowed_tools"), choice):
         if isinstance(inner, Mapping) and isinstance(inner.get("tools"), list):
             return {"type": choice.get("type"), **inner, "tools": [plain_choice(tool) for tool in inner["tools"]]}
