@@ -136,7 +136,8 @@ class _Expander:
         start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
         call = Sequence((call_open, self.call(calls)))
         if calls.ends_turn and not calls.close:
-            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. It's therefore optional.
+            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. The last marker is therefore
+            # optional.
             more = None if calls.maximum is None else calls.maximum - 1
             again = Repeat(Sequence((call_close, separator, call)), 0, more)
             return Sequence((start, call, again, Optional(Sequence((call_close, end)))))

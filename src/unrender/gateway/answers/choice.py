@@ -210,7 +210,7 @@ class Choice:
         return found
 
     def _place(self, places: deque[tuple[int, Mapping[str, Any]]], text: str) -> None:
-        """Record the end position of each token. A token that is only part of a character ends with the text."""
+        """Record the end position of each token. A token that is only part of a character gets the end of the text."""
         tokens, self._early = self._early, []
         at, self._length = self._length, self._length + len(text)
         # Tokens are placed one after the other: "It ", "rains" end at 3 and 8. If their lengths don't add up to the piece, a token was part

@@ -86,7 +86,7 @@ class Origin:
 
 
 class _NotExtended(Exception):
-    """Raised if a prompt has to be rendered; `reason` is one word."""
+    """Raised if a conversation can't extend a stored answer, so its prompt has to be rendered. `reason` is one word."""
 
     def __init__(self, reason: str, said: str) -> None:
         super().__init__(said)

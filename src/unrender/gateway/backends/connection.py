@@ -195,14 +195,16 @@ class Said(dict[str, Any]):
         self._where = where
 
     def text(self, name: str) -> str:
-        """Return the string field `name`, or "" if it is absent. Raises `EngineError` for another type."""
+        """Return the string field `name`, or "" if it is absent. Raises `EngineError` if the field has another type."""
         text = self.get(name)
         if text is not None and not isinstance(text, str):
             raise EngineError(f"{name}: expected text, found {text!r:.80}", where=self._where)
         return text or ""
 
     def listed(self, name: str) -> list[Said]:
-        """Return the objects in the list field `name`, or an empty list if it is absent. Raises `EngineError` for another type."""
+        """Return the objects in the list field `name`, or an empty list if it is absent. Raises `EngineError` if the field has another
+        type.
+        """
         found = self.get(name)
         if found is not None and not isinstance(found, list):
             raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=self._where)

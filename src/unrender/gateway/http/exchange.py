@@ -154,7 +154,7 @@ class Exchange:
             return
         try:
             await self._gateway.stored.keep(self._gateway.keys.owner(self._headers), self._items, surface.body())
-        # The client still gets its answer. A later request that refers to it gets an error.
+        # Only log the failure: the client still gets its answer, and a later request that refers to the answer gets an error.
         except Failure:
             _log.warning("request %s: the answer was not stored", self._id)
 

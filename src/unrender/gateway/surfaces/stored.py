@@ -46,7 +46,7 @@ DELETE FROM answers WHERE (owner, id) IN (
     WHERE newer > ?
 )
 """
-"""Keeps the newest answers up to a total size in bytes."""
+"""Deletes the oldest answers, so that the others fit into a total size in bytes."""
 _T = TypeVar("_T")
 _log = logging.getLogger("unrender.gateway")
 
