@@ -67,7 +67,7 @@ def _no_tools(case: Case) -> Iterator[Advice]:
     turn = case.reading.turn
     if turn.request._calls_allowed:
         return
-    # If there's no list of tools, calls of any name are parsed.
+    # Parse again without a list of tools, which finds calls of any name.
     anything = replace(turn.request, tools=None, tool_choice="auto")
     if AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls:
         yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"

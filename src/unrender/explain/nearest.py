@@ -138,7 +138,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     openers = (tools.section_start, tools.call_start)
     if any(text.strip() for text in openers):
         yield "without its openers", replace(tools, section_start="", call_start="")
-        # The first character may be missing, e.g. `tool_call>` instead of `<tool_call>`.
+        # Also try markers without their first character, e.g. `tool_call>` instead of `<tool_call>`.
         beheaded = [text.strip()[1:] for text in openers]
         cut = replace(tools, section_start=beheaded[0], call_start=beheaded[1])
         yield "with the first character of its opener missing", cut

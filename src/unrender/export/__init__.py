@@ -131,8 +131,8 @@ def _reasoning_ends(format: Format) -> Iterator[str]:
     """Yield patterns for the end of reasoning and the joint after it. If empty reasoning has its own form, no joint follows that form."""
     markers, core = format.reasoning, spelled(format, format.reasoning.end)
     joint, closed = _joint(format.turn.reasoning_to_content), _joint(format.turn.start_to_content)
-    # A lone `</think>`, in the prompt or at the start of an answer, is followed by the joint that starts an answer, not by the joint after
-    # reasoning.
+    # A lone `</think>` may be in the prompt or at the start of an answer. It's followed by the joint that starts an answer, not by the
+    # joint after reasoning.
     if closed and closed != joint and format.turn.prefill_no_thinking.strip() == markers.end.strip():
         yield rf"(?:\A\s*|(?<={escaped_pattern(markers.start.strip())})){core}{closed}"
     begun = escaped_pattern(markers.empty.removesuffix(markers.end.strip()))

@@ -111,7 +111,7 @@ class CallWriter:
             case Marker(text):
                 return Literal(text)
             case Slot.NAME:
-                # If the complete call is JSON, so is its name: `{"name": "say \\"hi\\""}`.
+                # If the complete call is JSON, escape the name as in JSON: `{"name": "say \\"hi\\""}`.
                 in_json = literal_of(self.calls.function[0]).lstrip().startswith("{")
                 return self.told(Role.NAME, Literal(escape(self.tool) if in_json else self.tool))
             case Slot.ARGUMENTS:
@@ -194,7 +194,7 @@ class CallWriter:
             return None
         if any(keys.pattern is not None for keys, _ in shape.extra):
             self.report("#", "propertyNames", "a name without quotes may be any word")
-        # An extra argument with a declared name would bypass the schema of the declared argument.
+        # Exclude declared names: an extra argument with such a name would bypass the schema of the declared argument.
         keys = shape.extra[0][0] if len(shape.extra) == 1 else Text()
         names = {"", *(item.name for item in shape.properties), *keys.excluded}
         key = all_but(names, WORDS, (keys.minimum, keys.maximum or None))

@@ -308,7 +308,7 @@ def _as_text(node: Node, schema: JsonSchema) -> Node | None:
     if len(words) == len(options) and all(isinstance(word, str) and word for word in words):
         free = not any(stop in word for word in words for stop in node.stops)
         return Choice(tuple(map(Literal, words))) if free else None
-    # A stop inside the text would truncate the value.
+    # Restrict the text only if it can't contain a stop, which would truncate the value.
     safe = not any(_OF_WORDS.issuperset(stop) for stop in node.stops)
     return JsonValue(schema) if safe and kinds_of(reading.shape, reading.definitions) <= _WORDS else None
 

@@ -105,7 +105,7 @@ class Choice:
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
         self.finish_reason = piece.finish or self.finish_reason
-        # The engine's usage covers only the last job of a healed answer.
+        # Ignore the engine's usage for a healed answer, since it covers only the last job.
         self.usage = None if self.healed else piece.usage or self.usage
         self._tokens += piece.tokens
         if self._logprobs is not None:
@@ -142,7 +142,7 @@ class Choice:
 
     def finish(self) -> list[unrender.Event]:
         """End the answer and return the last events."""
-        # After a stop string, the parser's last events would contain text that is not part of the answer.
+        # Drop the parser's last events after a stop string, since they would contain text that is not part of the answer.
         return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
 
     def healing(self, engine: EngineCapabilities) -> tuple[Healing | None, EngineGrammar | None]:
@@ -233,7 +233,7 @@ class Choice:
             self._count_reasoning(events, tokens)
         if self._skipped:
             less = self._skipped
-            # The parser's call 2 is call 0 of an answer that continues after two calls.
+            # Count from this answer's first call: if the answer continues after two calls, the parser's call 2 becomes call 0.
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
         for one in events:
             self.broken += type(one) is unrender.Malformed

@@ -50,7 +50,7 @@ class Model:
 
     async def probe(self) -> bool:
         """Probe the engine, unless a probe has completed or is running. Return True if this call completed the probe."""
-        # Load balancers request `/ready` every second, and probing a busy engine takes longer than that.
+        # Run only one probe at a time: load balancers request `/ready` every second, and probing a busy engine takes longer than that.
         if self.found.tried or self.found.trying:
             return False
         self.found.trying = True

@@ -233,7 +233,7 @@ class Turns:
     def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
         """Store a finished answer for the next request of its conversation, unless the client received different text."""
         origin, message = prepared.origin, outcome.message
-        # After a stop string or in a failed call, the raw text contains more than the client received.
+        # Don't store an answer with a stop string or a failed call, since the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
         if origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
@@ -269,7 +269,7 @@ class Turns:
         kept = shelf.all.find(history)
         if kept is None:
             raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
-        # The client may have renamed the calls. The prompt contains the original ids.
+        # Restore the original ids, which the prompt contains, since the client may have renamed the calls.
         names = dict(zip(history.calls, kept.calls, strict=True))
         own = tuple(_renamed(message, names) for message in news)
         try:

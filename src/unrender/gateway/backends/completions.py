@@ -112,7 +112,7 @@ class Completions(HttpEngine):
         nothing = Said({}, self._where)
         try:
             listed = (await self._query("/v1/models")).listed("data") or [nothing]
-        # A server without this path may still complete text, if the settings contain the model's name.
+        # Ignore the error if the settings contain the model's name, since a server without this path may still complete text.
         except EngineError as error:
             if not self._model or error.status is None:
                 raise
@@ -230,7 +230,8 @@ class VLLM(Completions):
     def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
         """Return a request with the prompt's token ids and images. The engine expands the image placeholders."""
         sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
-        # Only the engine knows the number of tokens in an image. Without a limit, the engine uses the remaining context.
+        # With images, send only the request's own limit, since only the engine knows the number of tokens in an image. Without a limit, the
+        # engine uses the remaining context.
         limit = job.limit if job.turn.media else body["max_tokens"]
         if limit is not None:
             sampled["max_tokens"] = limit

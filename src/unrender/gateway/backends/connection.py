@@ -240,7 +240,7 @@ def event(line: bytes, where: str) -> Said | None:
     """
     if line.startswith(b"error:"):  # llama-server's form
         raise EngineError(_reason(line[6:]), where=where)
-    # `: ping` and `event: message` contain no data.
+    # Skip lines without data, such as `: ping` and `event: message`.
     if not line.startswith(b"data:"):
         return Said({}, where)
     # "data:{…}" and "data: {…}" are equivalent, and engines use both.

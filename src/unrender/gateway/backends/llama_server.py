@@ -112,7 +112,7 @@ class LlamaServer(HttpEngine):
     async def _body(self, job: Job) -> dict[str, Any]:
         prompt: Any = await self._prompt(job.turn.prompt)
         if job.turn.media:
-            # Each server chooses a random mark at startup. Older servers use a fixed one.
+            # Use the server's own mark for images, which is random and chosen at startup. Older servers use a fixed one.
             mark = (await self._query("/props")).text("media_marker") or "<__media__>"
             images = [medium.data.partition(",")[2] for medium in job.turn.media]
             prompt = {"prompt_string": prompt.replace(IMAGE, mark), "multimodal_data": images}

@@ -51,7 +51,8 @@ class PromptIds:
 
     async def keep(self, turn: Turn, prompt: Sequence[int], text: str, ids: Sequence[int]) -> None:
         """Store the ids of a finished answer, unless the last token may contain more text than the answer."""
-        # An engine cuts the text after a stop string, but not the token that contains it: the token `END.` leaves the text `END`.
+        # The ids may contain more than the text, because an engine cuts the text after a stop string, but not the token: the token `END.`
+        # leaves the text `END`.
         for stop in turn.stop:
             if text.endswith(stop) and await self._id(stop) != ids[-1]:
                 return

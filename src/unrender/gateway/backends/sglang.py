@@ -43,7 +43,7 @@ class SGLang(HttpEngine):
             meta, text = Said(data.get("meta_info") or {}, "meta_info"), data.text("text")
             reason = meta.get("finish_reason")
             finish = reason.get("type") if isinstance(reason, dict) else reason
-            # Frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
+            # Without incremental output, frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
             if not self._incremental:
                 text, length = _new(text, length, last=finish is not None)
             before, tokens = tokens, meta.number("completion_tokens")

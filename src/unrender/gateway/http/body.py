@@ -88,7 +88,7 @@ def _bounded(body: Any) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # `{"n": 1, "n": 16}` is 16 here and 1 in other parsers, so a proxy could check a different request.
+    # Reject duplicate keys: `{"n": 1, "n": 16}` is 16 here and 1 in other parsers, so a proxy could check a different request.
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)

@@ -175,7 +175,7 @@ class Exchange:
         warnings = tuple(_warnings(ask, model, prepared))
         if warnings:
             self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
-        # Streams of some APIs begin with the prompt's token count, or with 0 if the engine doesn't report it.
+        # Count the prompt's tokens now: streams of some APIs begin with the count, or with 0 if the engine can't count tokens.
         counted, exact = await model.count(prepared.turn.prompt) if ask.stream and self._api.counts else (0, True)
 
         def begin() -> Answer:

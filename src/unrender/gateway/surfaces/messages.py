@@ -194,7 +194,7 @@ class _Blocks(Conversation):
                     self.unheeded.append(where)
                 case "tool_use":
                     given = {} if block.input is None else block.input
-                    # Clients send the arguments of a broken call back as text.
+                    # Keep arguments that are text, since clients send the arguments of a broken call back as text.
                     arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
                     calls.append(self.call(block.id, block.name or "", arguments))
                 case _:
@@ -275,7 +275,7 @@ class MessagesSurface(BlockSurface):
         self._open, self._call = "", -1
         self._texts.clear()
         filled = {"input": _values(text)} if kind == "input_json" else {kind: text}
-        # Clients only send back thinking blocks that are signed.
+        # Sign thinking blocks, since clients only send back signed ones.
         if kind == "thinking":
             filled["signature"] = _SIGNATURE
             yield event("content_block_delta", index=index, delta={"type": "signature_delta", "signature": _SIGNATURE})
@@ -285,7 +285,7 @@ class MessagesSurface(BlockSurface):
     def finish(self, usage: Usage) -> bytes:
         """Return the stop reason, the usage, and the end of the message."""
         self._usage = usage
-        # Other warnings were in `message_start`. Violations of the request are known only at the end.
+        # Add warnings about violations of the request, which are known only at the end. Other warnings were in `message_start`.
         lacking = {"warnings": list(self._outcomes[0].warnings)} if self._outcomes[0].warnings else {}
         return event("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + event("message_stop")
 

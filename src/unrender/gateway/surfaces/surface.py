@@ -147,7 +147,7 @@ class Conversation:
 
     def call(self, id: str | None, name: str, arguments: Any) -> dict[str, Any]:
         """Return a call for an assistant message."""
-        # A result only contains `call_1`, but some templates also print the name of the tool.
+        # Remember the tool's name: a result contains only the call's id, but some templates also print the name.
         self._names[id or ""] = name
         return {"id": id or "", "type": "function", "function": {"name": name, "arguments": arguments}}
 
