@@ -41,7 +41,7 @@ def pictures(
 ) -> list[tuple[PicturePiece, ...]]:
     """Return sample answers as sequences of parts.
 
-    The sample is one answer with content and a call. If the template doesn't render content and calls together, there's one answer for
+    Usually, there's one answer with content and a call. If the template doesn't render content and calls together, there's one answer for
     each. If the end of turn after calls is different, it's taken from `evidence`.
     """
     turn = format_.turn

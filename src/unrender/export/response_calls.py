@@ -326,7 +326,7 @@ def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) ->
 
 
 def _closer_after(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer after a bracket. A closer elsewhere is part of a JSON string."""
+    """Return a pattern for a closer after a bracket. A closer that doesn't follow a bracket is part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 

@@ -167,7 +167,7 @@ class Choice:
         return self._taken(events, tokens)
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
-        """Return the events. If they contain a broken call that may be healed, hold them and return nothing."""
+        """Return the events, unless they contain a broken call that may be healed. In that case, hold them and return nothing."""
         if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
             self._broke = (events, tokens)
             return []

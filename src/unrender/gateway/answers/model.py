@@ -34,10 +34,10 @@ class Model:
     repair: Repairs = "format"
     """Damaged calls to repair, as in `Policy`."""
     heals: bool = True
-    """Let the engine regenerate the rest of a broken call with a grammar, if it supports grammars."""
+    """True to let an engine that supports grammars regenerate the rest of a broken call with a grammar."""
     created: int = 0
     probes: bool = False
-    """Probe the engine when it is first ready."""
+    """True to probe the engine when it is first ready."""
     found: Findings = field(default_factory=Findings)
     """Results of probing the engine."""
 

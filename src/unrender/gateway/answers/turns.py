@@ -399,7 +399,7 @@ class Built(NamedTuple):
 
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
-    """Return the grammar. If it can't be built, the reason becomes a warning, and the request is not rejected."""
+    """Return the grammar for an answer. If it can't be built, the reason becomes a warning, and the request is not rejected."""
     if engine.dialect not in ENGINE_OF:
         return Built(None, (f"not constrained: unsupported grammar dialect {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:

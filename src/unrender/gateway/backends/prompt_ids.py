@@ -64,7 +64,7 @@ class PromptIds:
             self._count -= len(self._kept.popitem(last=False)[1])
 
     async def _continuation(self, turn: Turn, text: str) -> list[int] | None:
-        """Return the ids of `text` as a continuation. None if the turn has no special token that can precede the text."""
+        """Return the ids of `text` as a continuation. Returns None if the turn has no special token that can precede the text."""
         for anchor in (*turn.preserved_tokens, *turn.stop):
             first = await self._id(anchor)
             if first is not None:

@@ -76,7 +76,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _bounded(body: Any) -> Any:
-    """Return the body. Raises `Failure` if it is nested too deeply to process."""
+    """Check the nesting of a parsed body, and return the body. Raises `Failure` if it is nested too deeply to process."""
     level = [body]
     # Check level by level: a recursive check would itself exceed the recursion limit.
     for _ in range(_DEEPEST):

@@ -42,7 +42,9 @@ _HOLE_JSON = json.dumps(_HOLE).encode()
 
 
 def with_content(message: Any) -> Any:
-    """Return a message. Raises `ValueError` for content that is an object or a number, which templates would still print."""
+    """Check a message's content, and return the message. Raises `ValueError` if the content is an object or a number, which templates would
+    print.
+    """
     content = message.get("content") if isinstance(message, dict) else None
     if content is not None and not isinstance(content, str | list):
         raise ValueError(f"content: expected text, null or a list of parts, found {type(content).__name__}")
@@ -236,7 +238,7 @@ class ChatSurface(Surface):
         return body | self._warnings()
 
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Return a call. The arguments of a custom tool call are converted to text."""
+        """Return a call for a completion. The arguments of a custom tool call are converted to text."""
         function = call["function"]
         if function["name"] not in self._ask.custom:
             return call

@@ -112,7 +112,9 @@ class _Strict(Object):
 
     @model_validator(mode="after")
     def closed(self, info: ValidationInfo) -> Self:
-        """Return the schema. Raises `ValueError` for an object that allows additional properties or has optional ones."""
+        """Check that the schema is strict, and return it. Raises `ValueError` for an object that allows additional properties or has
+        optional ones.
+        """
         if ("object" in (self.type or ()) or self.properties) and self.additional is not False:
             raise ValueError(f"expected additionalProperties: false in a strict schema, found {self.additional!r:.80}")
         missing = set(self.properties or ()) - set(self.required or ())
