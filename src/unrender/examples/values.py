@@ -209,7 +209,8 @@ class _Writer:
     def array(self, schema: Mapping[str, Any], name: str, depth: int) -> list[Any]:
         """Return a list with the fewest allowed items, usually at least one."""
         heads, low = _list(schema, "prefixItems"), schema.get("minItems")
-        fewest = len(heads) or int(depth < _SHALLOW)  # Limit the depth, because values of a recursive schema could be nested without end.
+        # Limit the depth, because values of a recursive schema could be nested without end.
+        fewest = len(heads) or int(depth < _SHALLOW)
         length = low if isinstance(low, int) and low > 0 else fewest
         if length > MAX_SHOWN_ITEMS or schema.get("maxItems") == 0:
             return []

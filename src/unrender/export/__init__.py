@@ -83,7 +83,8 @@ def response_template_of(format: Format, *, target: Target = "transformers") -> 
 def _anchor(format: Format) -> dict[str, Any]:
     """Return the anchor: the text in the prompt after which the answer starts."""
     headers = list(format.turn.headers)
-    if not headers or format.turn.unasked:  # No prompt contains the header, so the answer starts at the end of the prompt.
+    # If no prompt contains the header, the answer starts at the end of the prompt.
+    if not headers or format.turn.unasked:
         return {"start_anchor_pattern": r"\Z"}
     return {"start_anchor": headers[0] if len(headers) == 1 else headers}
 

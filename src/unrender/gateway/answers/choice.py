@@ -258,7 +258,8 @@ class Choice:
 
     def _up_to_stop(self, events: Sequence[unrender.Event], stops: _Stops) -> Iterator[unrender.Event]:
         for event in events:
-            if isinstance(event, unrender.Malformed):  # a Malformed event refers to earlier text, so keep holding `_held`
+            # A Malformed event refers to earlier text, so keep holding `_held`.
+            if isinstance(event, unrender.Malformed):
                 yield event
                 continue
             text = self._held + (event.text if isinstance(event, unrender.ContentText) else "")

@@ -284,7 +284,8 @@ class Turns:
             )
         except ExtendError as error:
             raise _NotExtended(error.reason, str(error)) from error
-        except UnrenderError as error:  # render instead, since that reports the error with its position in the conversation
+        # Render instead, since that reports the error with its position in the conversation.
+        except UnrenderError as error:
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
         turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))

@@ -70,7 +70,7 @@ class Completions(HttpEngine):
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": await self._limit(job),
-            "stop": list(job.turn.stop)[:4],  # OpenAI's API accepts only this many stop strings; the parser detects the others
+            "stop": list(job.turn.stop)[:4],  # OpenAI's limit; the parser detects other stop strings
             **self.fixed,
             **{name: value for name, value in job.sampling.items() if name in self.sampling},
         }
@@ -268,7 +268,8 @@ def _is_id(value: Any) -> bool:
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     """Return log probabilities in the format of Chat Completions. Invalid entries are omitted."""
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # the response format for requests with token ids
+    # The response format for requests with token ids.
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
         return [
             token
             | {
