@@ -45,7 +45,7 @@ class Keys:
     """API keys and their models. Without keys, every client may use every model."""
 
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Key → names of the models that it allows; "*" allows all."""
+    """Names of the models that each key allows, by key; "*" allows all."""
 
     def check(self, headers: Mapping[bytes, bytes]) -> frozenset[str]:
         """Return the names of the models that the request's key allows; "*" allows all.

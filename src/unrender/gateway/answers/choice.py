@@ -1,7 +1,7 @@
 """Turns the output of one choice into events, and tracks stop strings, token counts and the finish reason.
 
-Rule: the work per piece doesn't grow with the length of the answer. Stop strings are searched only in content. Text that could become a stop
-string is buffered. The buffer is never longer than the longest stop string.
+Rule: the work per piece doesn't grow with the length of the answer. Stop strings are searched only in content. Text that could become a
+stop string is buffered, and the buffer is never longer than the longest stop string.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def _response_format(form: Any) -> Any:
 
 
 class _Blocks(Conversation):
-    """Messages with content blocks → messages in OpenAI's format."""
+    """Converts messages with content blocks to messages in OpenAI's format."""
 
     continues = False
     """True if the answer continues the last message, which is the assistant's."""

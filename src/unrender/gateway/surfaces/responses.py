@@ -152,7 +152,7 @@ def _echo(request: ResponsesRequest, form: Any, reasoning: _Reasoning) -> dict[s
 
 
 class _Items(Conversation):
-    """Input items → messages in OpenAI's format.
+    """Converts input items to messages in OpenAI's format.
 
     Consecutive reasoning, text and calls become one assistant message, as templates write it.
     """
