@@ -1,4 +1,4 @@
-"""Generates a readable value that a JSON Schema allows, like the examples in documentation.
+"""Generates readable example values for JSON Schemas, such as those in documentation.
 
 Strategy: the schema's own values come first (`const`, `examples`, `default`, `enum`), then values for its format, then words from the
 property's name and the question. Each guess is checked against the schema. If no guess is valid, a value is sampled from the schema's
@@ -52,7 +52,7 @@ _ASKED = [
     "content",
     "keywords",
 ]
-"""Words that occur in names of properties whose value is the question."""
+"""Words that mark a property as the place for the user's question, such as `query` in `search_query`."""
 _TEXTS: Mapping[str, str] = {
     **dict.fromkeys(_PLACES, "Paris"),
     "country": "France",
@@ -79,10 +79,10 @@ _TEXTS: Mapping[str, str] = {
     "id": "a1",
 }
 _SHALLOW = 4
-"""Maximum depth at which lists get an item even if they may be empty."""
+"""Depth up to which a list gets an item, even if the schema allows an empty list."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROPER = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]{2,}(?: [A-Z][^\W\d_]+)*")
-"""Capitalized names inside a sentence. The first word is excluded, because it's always capitalized."""
+"""Matches capitalized names inside a sentence. The first word is excluded, because it's always capitalized."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,6})?(?![\w.])")
 
 
@@ -124,7 +124,7 @@ class _Writer:
     left: int = MAX_PLACES
 
     def value(self, schema: JsonSchema, name: str, depth: int) -> Any:
-        """Return a value for a subschema, which is the first valid guess, or else a sample."""
+        """Return a value for a subschema: the first valid guess, or a sample if no guess is valid."""
         if depth > MAX_SMALL:
             raise GrammarError(f"schema: no example within {MAX_SMALL} levels")
         schema = self.resolved(schema)
@@ -209,7 +209,8 @@ class _Writer:
     def array(self, schema: Mapping[str, Any], name: str, depth: int) -> list[Any]:
         """Return a list with the fewest allowed items, usually at least one."""
         heads, low = _list(schema, "prefixItems"), schema.get("minItems")
-        fewest = len(heads) or int(depth < _SHALLOW)  # Limit the depth, because recursive schemas have to end.
+        # Limit the depth, because values of a recursive schema could be nested without end.
+        fewest = len(heads) or int(depth < _SHALLOW)
         length = low if isinstance(low, int) and low > 0 else fewest
         if length > MAX_SHOWN_ITEMS or schema.get("maxItems") == 0:
             return []

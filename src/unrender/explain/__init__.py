@@ -2,7 +2,7 @@
 
 `explanation` returns an `Explanation` with each character's role, the positions where parsing stopped, and hints. It parses the output
 normally, and then again with one change at a time. Examples of changes are another call syntax (`nearest`), missing markers, or no list of
-tools. `hints` is a table of common problems. `picture` shows a format as an answer, and `recording` replays recorded chunks.
+tools. `hints` is a table of common problems. `picture` shows a format as a sample answer, and `recording` replays recorded chunks.
 
 Rules: explanations use the public parser and evidence in the output. Model names are never used.
 """

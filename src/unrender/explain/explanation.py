@@ -18,14 +18,14 @@ from unrender.parser.streaming import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The position at which parsing a call, or another part, failed."""
+    """A call or another part that couldn't be parsed, and the position at which parsing failed."""
 
     begun: int
     """Start of the part, in characters of the output."""
     position: int
     """Position of the first unexpected character."""
     expected: str
-    """Description of the expected text, e.g. `the name of one of the tools`."""
+    """Description of the text that was expected there, e.g. `the name of one of the tools`."""
     found: str
     """The unexpected text, up to the end of the line, or "" at the end of the output."""
 
@@ -36,7 +36,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The result of parsing an output, with the reasons."""
+    """The result of parsing an output, with the role of each character and the reasons for failures."""
 
     output: str
     format: Format
@@ -51,7 +51,7 @@ class Explanation:
     nearest: Nearest | None = None
     hints: tuple[Hint, ...] = ()
     expected: tuple[str, ...] = ()
-    """Texts that the format allows after the output, as in `Parser.expected`."""
+    """The strings that the format allows after the output, as in `Parser.expected`."""
 
     @property
     def clean(self) -> bool:
@@ -105,9 +105,9 @@ def explain(
 ) -> Explanation:
     """Explain how `output` is parsed, where parsing stopped, and how to fix it.
 
-    If `prompt` is given, it's the model's actual prompt, or its end, and the output is parsed as its answer. Otherwise, the output answers
-    `messages`, or a single question by default. `tools` are in OpenAI's format, and further keyword arguments are variables of the
-    template. Invalid arguments may raise the errors of `ChatTemplate.prepare`. Model output never raises an error.
+    `prompt` is the model's actual prompt, or the end of that prompt. Without it, the output is parsed as an answer to `messages`, or to a
+    single question by default. `tools` are in OpenAI's format, and further keyword arguments are variables of the template. Invalid
+    arguments may raise the errors of `ChatTemplate.prepare`. Model output never raises an error.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}")
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]

@@ -1,7 +1,7 @@
 """Defines hints on common problems. Each hint checks how an output was parsed and suggests a fix.
 
 Rules:
-- A hint needs evidence in the output, and names it. Several hints may apply. The likeliest cause comes first.
+- Each hint quotes its evidence from the output. Several hints may apply. The likeliest cause comes first.
 - Schemas are interpreted as in `ToolCall.problems`. In addition, arguments with unknown names are reported even if the schema allows them.
 """
 
@@ -67,7 +67,7 @@ def _no_tools(case: Case) -> Iterator[Advice]:
     turn = case.reading.turn
     if turn.request._calls_allowed:
         return
-    # If there's no list of tools, calls of any name are parsed.
+    # Parse again without a list of tools, which finds calls of any name.
     anything = replace(turn.request, tools=None, tool_choice="auto")
     if AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls:
         yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"
@@ -110,7 +110,8 @@ def _stripped(case: Case) -> Iterator[Advice]:
     format, openers = case.reading.turn.format, _openers(case)
     if not openers or any(opener in case.reading.output for opener in openers) or not _called(case):
         return
-    # An engine with `skip_special_tokens=True` turns `<|tool_call|>[{"name": …}]` into `[{"name": …}]`.
+    # Look for special tokens in the start markers: an engine with `skip_special_tokens=True` turns `<|tool_call|>[{"name": …}]` into
+    # `[{"name": …}]`.
     tokens = [token for token in format.preserved_tokens if any(token in opener for opener in openers)]
     fix = f"Have the engine keep {_listed(tokens or openers)} (skip_special_tokens=False, or preserved tokens)"
     closers = (piece for calls in calls_in(format) if calls.own for piece in calls.all_closers)
@@ -196,7 +197,7 @@ def _after_end(case: Case) -> Iterator[Advice]:
 
 
 def _inside(format: Format) -> Iterator[str]:
-    """Yield texts between the parts of an answer. If an end-of-turn text occurs in one of them, it doesn't end the answer."""
+    """Yield the markers between the parts of an answer. An end-of-turn string that occurs in one of them doesn't end the answer."""
     tools, turn = format.tools, format.turn
     yield from (*tools.markers, tools.separator)
     yield from (part for part in tools.function if not isinstance(part, Slot))
@@ -254,7 +255,7 @@ def _lone_closer(case: Case) -> Iterator[Advice]:
     end = markers.end.strip()
     turn = reading.turn.format.turn
     if any(end in text for text in (turn.end, *turn.ends, reading.turn.format.content.end)):
-        return  # The end marker also ends other parts.
+        return  # The end marker also ends other parts, so it isn't evidence of reasoning.
     at = reading.output.find(end) if end else -1
     before = reading.output[:at] if at > 0 else ""
     if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:

@@ -3,7 +3,7 @@
 Strategy: the output is parsed with each candidate syntax instead of the template's own. The best candidate finds the most complete calls.
 If several candidates find as many calls, the best one leaves the least text.
 
-Rules: candidate syntaxes are parsed, but never generated. Their order doesn't matter. Common syntaxes are stored in
+Rules: candidate syntaxes are parsed, but never generated. The order of the candidates doesn't matter. Common syntaxes are stored in
 `formats/markers/common.json`.
 """
 
@@ -100,7 +100,7 @@ class Nearest:
 
 
 def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]:
-    """Return the syntax that finds more calls than the template's own, and the parsing result.
+    """Return the best syntax that finds more calls than the template's own, and its parsing result.
 
     Returns None and the given result if no syntax finds more calls, or if there's no text outside of calls.
     """
@@ -109,8 +109,8 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
         return nearest, best
     for name, why, syntax in _candidates():
         other = read_as(reading, syntax)
-        # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`. So it only counts if calls have
-        # arguments.
+        # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`. So such a syntax only counts if its
+        # calls have arguments.
         if other is None or (not syntax.openers and all(call.arguments_json == "{}" for call in other.whole_calls)):
             continue
         if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
@@ -138,7 +138,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     openers = (tools.section_start, tools.call_start)
     if any(text.strip() for text in openers):
         yield "without its openers", replace(tools, section_start="", call_start="")
-        # The first character may be missing, e.g. `tool_call>` instead of `<tool_call>`.
+        # Also try markers without their first character, e.g. `tool_call>` instead of `<tool_call>`.
         beheaded = [text.strip()[1:] for text in openers]
         cut = replace(tools, section_start=beheaded[0], call_start=beheaded[1])
         yield "with the first character of its opener missing", cut
@@ -172,7 +172,7 @@ def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
 
 
 def without(text: str, tokens: tuple[str, ...]) -> str:
-    """Return a text with the tokens removed."""
+    """Return `text` with the tokens removed."""
     for token in tokens:
         text = text.replace(token, "")
     return text

@@ -33,7 +33,7 @@ class PicturePiece:
     text: str
     role: str
     field: str
-    """The field of the format, e.g. `tools.separator`. It also identifies the evidence for the part."""
+    """Path of the format's field, e.g. `tools.separator`. The evidence for the part has the same path."""
 
 
 def pictures(
@@ -41,8 +41,8 @@ def pictures(
 ) -> list[tuple[PicturePiece, ...]]:
     """Return sample answers as sequences of parts.
 
-    The sample is one answer with content and a call. If the template doesn't render both together, there's one answer for each. If calls
-    have a different end of turn, it's taken from `evidence`.
+    Usually, there's one answer with content and a call. If the template doesn't render content and calls together, there's one answer for
+    each. If the end of turn after calls is different, it's taken from `evidence`.
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
@@ -72,7 +72,7 @@ def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[Picture
 
 
 def field_texts(value: Any) -> list[tuple[str, str]]:
-    """Return the path and text of every field of a Format or of capabilities that differs from its default."""
+    """Return the paths and texts of the fields that differ from their defaults, in a Format or in capabilities."""
     return list(_markers(value, ""))
 
 

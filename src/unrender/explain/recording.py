@@ -1,4 +1,4 @@
-"""Replays recorded chunks: the events of each chunk, and whether other chunkings give the same result.
+"""Replays recorded chunks, to show the events of each chunk, and to check that other chunkings give the same result.
 
 Strategy: the output is parsed once for each other chunking. Long outputs are split in two at evenly spaced positions instead of at every
 position. `tried` is the number of chunkings.
@@ -15,7 +15,9 @@ from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
 
 _CHARACTERS = 2_000_000
-"""Maximum number of characters that are parsed to test splits in two. Parsing two million characters takes one or two seconds."""
+"""Maximum total number of characters that are parsed to test splits into two chunks. Parsing two million characters takes one or two
+seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class Difference:
     """Another chunking with a different result."""
 
     chunking: str
-    """Description, e.g. `single characters` or `cut at character 17`."""
+    """Description, e.g. Description of the chunking, e.g. `single characters` or `cut at character 17`."""
     message: Message
     events: tuple[Event, ...]
 

@@ -3,10 +3,10 @@
 The result is the `response_template` of transformers, vLLM and SGLang: a JSON object with fields, and patterns that open and close them.
 This module creates the fields. `response_calls` creates the field for calls, and all patterns.
 
-Strategy: text that belongs to no other field is content. If reasoning has no opener, such text is reasoning. Wrappers of content, joints
-and ends of turn *close* the field, which has no effect while it is empty. Openers and closers also match layout, because a second region of
-content, even of white space, would replace the first. For the same reason, reasoning only opens at the start of an answer or of a message
-in it. A later opener is content, so no text is lost.
+Strategy: text that belongs to no other field is content. If reasoning has no opener, such text is reasoning. Markers around content, joints
+and ends of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even white space
+left between them would be a second region of content, and replace the first. For the same reason, reasoning only opens at the start of an
+answer or of a message in it. Openers at other positions are content, so no text is lost.
 
 Rule: verbatim text is preserved exactly. A Format that can't be expressed raises `ExportError`; a partial loss is an `Omission`.
 """
@@ -44,7 +44,7 @@ Target = Literal["transformers", "vllm"]
 __all__ = ["Exported", "Target", "read_response_template"]
 
 REASONING_NAMES: Mapping[str, str] = {"transformers": "reasoning_content", "vllm": "thinking"}
-"""Name of the reasoning field by engine. Most chat templates use `reasoning_content`. vLLM and SGLang accept only `thinking`."""
+"""Name of the reasoning field, by engine. Most chat templates use `reasoning_content`. vLLM and SGLang accept only `thinking`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,10 @@ def response_template_of(format: Format, *, target: Target = "transformers") -> 
 
 
 def _anchor(format: Format) -> dict[str, Any]:
-    """Return the anchor: the text of the prompt after which the answer starts."""
+    """Return the anchor: the text in the prompt after which the answer starts."""
     headers = list(format.turn.headers)
-    if not headers or format.turn.unasked:  # A parser can't find a header that the prompt doesn't contain.
+    # If no prompt contains the header, the answer starts at the end of the prompt.
+    if not headers or format.turn.unasked:
         return {"start_anchor_pattern": r"\Z"}
     return {"start_anchor": headers[0] if len(headers) == 1 else headers}
 
@@ -106,7 +107,7 @@ def _text(**anchors: str) -> dict[str, Any]:
 def _reasoning(format: Format) -> dict[str, Any]:
     reasoning = format.reasoning
     opener = beside_text(reasoning.start.lstrip(), spelled(format, reasoning.start))
-    # An answer without reasoning may start with just the closer of reasoning.
+    # An answer without reasoning may start with only the closer, so the field also opens there.
     opened = _beginnings(format) + ANYWHERE + any_of((opener, f"(?={spelled(format, reasoning.end)})"))
     calls = _calls_begin(format) if reasoning.holds_calls else []
     ended = [f"(?={end})" for end in turn_ends(format)]
@@ -114,7 +115,7 @@ def _reasoning(format: Format) -> dict[str, Any]:
 
 
 def _beginnings(format: Format) -> str:
-    """Return a pattern for the text before reasoning: the start of an answer, or the header of a message in it."""
+    """Return a pattern for the text before reasoning: the start of an answer, or the header of a message inside the answer."""
     turn = format.turn
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]
@@ -128,11 +129,11 @@ def _unasked(format: Format) -> list[str]:
 
 
 def _reasoning_ends(format: Format) -> Iterator[str]:
-    """Yield patterns for the end of reasoning with its joint. No joint follows empty reasoning in a special form."""
+    """Yield patterns for the end of reasoning and the joint after it. If empty reasoning has its own form, no joint follows that form."""
     markers, core = format.reasoning, spelled(format, format.reasoning.end)
     joint, closed = _joint(format.turn.reasoning_to_content), _joint(format.turn.start_to_content)
-    # A lone `</think>`, in the prompt or at the start of an answer, is followed by the joint that starts an answer, not by the joint after
-    # reasoning.
+    # A lone `</think>` may be in the prompt or at the start of an answer. It's followed by the joint that starts an answer, not by the
+    # joint after reasoning.
     if closed and closed != joint and format.turn.prefill_no_thinking.strip() == markers.end.strip():
         yield rf"(?:\A\s*|(?<={escaped_pattern(markers.start.strip())})){core}{closed}"
     begun = escaped_pattern(markers.empty.removesuffix(markers.end.strip()))

@@ -6,11 +6,11 @@ formats, the opener captures the function's name, and the text between opener an
 Rules:
 
 - White space at a marker's ends is layout. Next to verbatim text, a pattern matches at most as much white space as the marker has, to
-  preserve that text exactly. Elsewhere a pattern matches any amount.
-- The patterns are for the `regex` package, which also finds a match that starts at the end of the text. They also work with
+  preserve that text exactly. Elsewhere, a pattern matches any amount of white space.
+- The patterns are for the `regex` package, which also finds a match that starts at the end of the text. The patterns also work with
   Python's `re`.
-- If JSON lacks keys that a transform needs, the entire message is lost. Therefore openers require the key of the arguments, and
-  closers must follow the last bracket of the JSON. Most strings in the JSON may then contain the closer.
+- If JSON lacks keys that a transform needs, the entire message is lost. Therefore openers require the key of the arguments, and closers
+  must follow the last bracket of the JSON. As a result, most strings in the JSON may contain the closer.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def spelled(format: Format, marker: str) -> str:
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
     """Return a pattern for literals and slots. Each slot in `groups` becomes a capturing group named after the slot.
 
-    A slot at the end stops at one of the texts in `follows`. A slot that occurs twice matches the same text both times.
+    A final slot ends before any of the texts in `follows`. A slot that occurs twice matches the same text both times.
     """
     named, seen = set(groups), set()
     pattern = ""
@@ -326,7 +326,7 @@ def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) ->
 
 
 def _closer_after(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer after a bracket. A closer elsewhere is part of a JSON string."""
+    """Return a pattern for a closer after a bracket. A closer that doesn't follow a bracket is part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 
@@ -354,7 +354,9 @@ def _arguments(arguments: ArgumentsPart) -> TemplateField:
 
 
 def _entry(arguments: ArgumentsPart) -> str:
-    """Return the pattern of one argument. The pattern matches the value exactly, and requires both texts of a repeated key to be equal."""
+    """Return the pattern of one argument. The pattern matches the value exactly. If an argument contains its key twice, the two keys must
+    be equal.
+    """
     at, closer, parts = arguments.entry.index(Slot.VALUE), arguments.closer, as_skeleton(arguments.entry)
     before = text_of(parts[at - 1])
     end = [part if isinstance(part, Slot) else part.rstrip() for part in parts[at + 2 :]]

@@ -1,15 +1,15 @@
 """The syntax of a model's answers, as frozen, versioned, plain data.
 
 `Format` is the interface between two halves of the library. Analysis reads Jinja templates and produces a Format. Grammars, parser and
-exports use only the Format. It can be printed, saved, compared and edited by hand.
+exports use only the Format. Formats can be printed, saved, compared and edited by hand.
 
 Rules:
-- Text is literal: exactly what the model prints, e.g. `"</think>"`. White space at the ends of a marker and in joints is *layout*:
-  it's generated exactly and parsed tolerantly. White space next to a verbatim slot (reasoning, content, raw values) is stripped at
-  most up to the literal's own length, so that verbatim text is preserved.
-- The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers
-  (`name_prefix`, `value_suffix`, …) are properties computed from the skeletons.
-- A new field has to be needed by at least two templates.
+- Text is literal: exactly what the model prints, e.g. `"</think>"`. White space at the ends of a marker and in joints is *layout*: it's
+  generated exactly and parsed tolerantly. To preserve verbatim text (reasoning, content, raw values), at most as much white space next to
+  it is stripped as the literal contains.
+- The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers (`name_prefix`,
+  `value_suffix`, …) are properties computed from the skeletons.
+- Add a field only if at least two templates need it.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ FORMAT_VERSION = 2
 class Format:
     """The syntax of a model's answers: reasoning, content, calls and the text around them, as plain data.
 
-    A Format satisfies the invariants of `unrender.format.checks` (bounded texts, complete skeletons, unambiguous markers). An invalid one
-    raises `FormatError`, which names the field.
+    A Format satisfies the invariants of `unrender.format.checks` (bounded texts, complete skeletons, unambiguous markers). Creating an
+    invalid Format raises `FormatError`, which names the field.
     """
 
     version: int = FORMAT_VERSION
@@ -84,7 +84,7 @@ class Format:
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
-    """The markers around content before calls, if they're different."""
+    """The markers around content before calls; None if they are the same as in `content`."""
     tools: CallSyntax = CallSyntax()
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are parsed but never generated, in order of preference."""
@@ -136,7 +136,8 @@ class Format:
     def _ended_by(self, eos_token: str) -> Self:
         """Return the format with an end-of-sequence token as another end of turn.
 
-        The format doesn't depend on the token, but output may contain it. A token that is too long for a marker is ignored.
+        The format itself doesn't depend on the tokenizer's token, but output may contain the token. A token that is too long for a marker
+        is ignored.
         """
         turn = self.turn
         if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends) or text_problem(eos_token):

@@ -30,7 +30,7 @@ _WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.KEY, Slot.TYPE)
 
 
 def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, where: str) -> Iterator[Invariant]:
-    """Yield the checks of any skeleton: only slots in `known`, with text between two slots."""
+    """Yield the checks for any skeleton: it may contain only slots in `known`, and needs text between two slots."""
     yield where, len(parts) > MAX_PARTS, f"expected at most {MAX_PARTS} parts, found {len(parts)}"
     first = arguments.entry[:1]
     # The arguments must not start with a letter right after the name `f`, because `city=Rome` would then give `fcity`.
@@ -42,7 +42,8 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         if isinstance(part, Slot):
             slots = [str(slot) for slot in known]
             yield here, part not in known, f"expected one of the slots {slots}, found {part.value!r}"
-            # In `NAME " " INDEX`, the counter is a number, so its start is clear. The start of arguments and ignored text is clear too.
+            # In `NAME " " INDEX`, the counter is a number, so its start is clear. The starts of arguments and of ignored text are clear,
+            # too.
             apart = part is Slot.INDEX and before is Slot.NAME and not isinstance(last, Slot)
             apart |= part in (Slot.ARGUMENTS, Slot.ANY) and before is not Slot.ANY
             expected = f"expected a text between the slots `{before}` and `{part}`"
@@ -50,7 +51,7 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         else:
             yield here, not part, "expected a text or a slot, found nothing"
             yield here, at and not isinstance(last, Slot), "expected a slot, as a text comes before it"
-        # The parser would read a letter or digit after a name or an id as part of it.
+        # No letter or digit may follow a name or an id, since the parser would read it as part of the name or id.
         texts = [begins, arguments.when_empty or ""] if part is Slot.ARGUMENTS else [text_of(part)]
         joined = last in _WORDS and any(text[:1].isalnum() or text[:1] == "_" for text in texts)
         yield here, joined, f"expected no letter or digit right after `{last}`, found {texts[0]!r}"
@@ -162,8 +163,8 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Invariant]:
     yield from _ends_of_arguments(tools, where, key, value)
     in_tags = codec.containers is Containers.XML
     yield where, in_tags and keys < 2, "expected the key after the value too, because containers are `xml`"
-    # In `<city>Rome</city>`, the end marker contains the key. This is only allowed for quoted values, and for raw values typed by the
-    # schema.
+    # In `<city>Rome</city>`, the end marker contains the key. Such markers are only allowed for quoted values, for raw values typed by the
+    # schema, and in XML containers.
     raw = codec.strings is Strings.RAW and codec.typed_by is Typing.SCHEMA and not codec.cdata
     only = "containers are `xml`, or strings have quotes or are `raw` and typed by `schema`"
     ends = in_tags or raw or not codec.strings.unquoted

@@ -1,12 +1,12 @@
 """Checks the invariants of a Format. The first violation becomes a `FormatError` that names the field.
 
 Generators yield each check as a path, a flag for failure, and a message. Text lengths and counts are checked first, so later checks process
-bounded data. They are followed by checks of each part, and then by checks for conflicts between markers.
+bounded data. Then each part is checked, and finally conflicts between markers.
 
 Rules:
 - A valid Format is parsed, generated and exported without errors. A missing invariant is a bug in this module.
-- Each marker either starts a part, ends a part or separates two parts. Two markers with different roles must not have the same text
-  if the parser expects both at the same position. This comparison ignores white space around markers and JSON brackets after them.
+- Each marker either starts a part, ends a part or separates two parts. Two markers with different roles must not have the same text if the
+  parser expects both at the same position. White space around markers, and JSON brackets after them, are ignored in this comparison.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 # Analysis, sampler and parser use some of these characters as placeholders, since models don't generate them.
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
-"""NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser."""
+"""Matches NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser.
+"""
 
 
 def check(format: Format) -> None:
@@ -42,7 +43,7 @@ def text_problem(text: str) -> str:
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()
-    # Only the longer run of white space is measured.
+    # Measure the longer of the two runs of white space at the ends.
     if core and len(text) - min(len(text.lstrip()), len(text.rstrip())) > MAX_LAYOUT:
         return f"expected at most {MAX_LAYOUT} characters of white space at either end"
     if not core and len(text) > MAX_LAYOUT:
@@ -140,7 +141,7 @@ _FENCE = "```"
 _WORDED_FENCE = re.compile(r"```\w")
 
 NamedMarker = tuple[str, str]
-"""Path of a marker in the Format, and its text."""
+"""A marker's path in the Format, and the marker's text."""
 
 
 def _answer(format: Format) -> Iterator[Invariant]:
@@ -183,8 +184,8 @@ def _prefills(
 ) -> Iterator[Invariant]:
     """Yield the checks of the prefill.
 
-    A prefill must not start a call, because no other answer would be possible. It must not contain a header. It must open the reasoning if
-    this is what the format declares.
+    A prefill must not start a call, because no other answer would be possible. It must not contain a header. If the format declares that
+    the prompt opens reasoning, the prefill must do so.
     """
     start, end = reasoning.start.strip(), reasoning.end.strip()
     prompts = (("turn.prefill", turn.prefill), ("turn.prefill_no_thinking", turn.prefill_no_thinking))

@@ -104,11 +104,11 @@ def decode_fields(kind: Any, data: Any, *, where: str) -> Any:
 
 
 _DERIVED: dict[type, tuple[str, ...]] = {CallSyntax: ("mode", "envelope")}
-"""Redundant fields of older JSON."""
+"""Fields that older JSON may contain, but that are now computed from other fields."""
 _GONE = {"arguments": ("repeats", "as_string"), "codec": ("entities", "escaped_containers")}
 """Fields of version 1 that were removed, by their parent object."""
 _HELD = {"format": ("tools", "tolerated"), "tools": ("arguments",), "arguments": ("codec",)}
-"""Fields that contain the parent objects of removed fields."""
+"""Path to the objects with removed fields: for each object, its fields to search."""
 
 
 def without_gone_fields(data: Any, name: str = "format", where: str = "format") -> Any:

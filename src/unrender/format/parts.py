@@ -116,7 +116,7 @@ class Strings(StrEnum):
 
     @property
     def unquoted(self) -> bool:
-        """True if strings have no quotes, so they must be ended by a marker."""
+        """True if strings have no quotes, so a marker must end them."""
         match self:
             case Strings.RAW:
                 return True
@@ -147,7 +147,7 @@ class Containers(StrEnum):
     BARE = "bare"
     """Like JSON, but keys are unquoted and scalars follow the codec: `{n:[1,true]}`."""
     XML = "xml"
-    """Nested tags in the style of the arguments' own entry. List items are tagged `item_tag`."""
+    """Nested tags in the same style as the arguments. List items are in tags named `item_tag`."""
 
 
 class Typing(StrEnum):
@@ -179,8 +179,8 @@ class Codec:
     cdata: bool = False
     """True if strings with special characters may be in `<![CDATA[…]]>`."""
     escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are escaped in raw values, e.g. `<` as `&lt;`. If the arguments are one object, the object is written as a JSON
-    string.
+    """Characters that are escaped in raw values, e.g. `<` as `&lt;`. If there are any and the arguments are one object, the object is
+    written as a JSON string.
     """
     item_separator: str = ", "
     key_separator: str = ": "
@@ -260,7 +260,7 @@ class Envelope:
 
 
 MARKERS = ("section_start", "call_start", "call_end", "section_end")
-"""Names of the marker fields around all calls and around each call, in output order."""
+"""Names of the fields for the markers around all calls and around each call, in output order."""
 
 
 class CallMarkers(NamedTuple):
@@ -291,7 +291,7 @@ class CallSyntax:
     """Skeleton of one call, e.g. `('{"name": "', NAME, '", "arguments": ', ARGUMENTS, "}")`."""
     arguments: Arguments = Arguments()
     id_parts: tuple[int, int] | None = None
-    """Positions `a, b` if the call's id is the text of `function[a:b]`, e.g. `functions.f:0`."""
+    """Positions `a, b` if the text of `function[a:b]`, e.g. `functions.f:0`, is the call's id. None if the call has an ID slot or no id."""
     index_start: int = 0
     id_length: int = 0
     """Required number of letters and digits in an id, e.g. 9; 0 if the template accepts any id."""
@@ -325,7 +325,7 @@ class CallSyntax:
 
     @property
     def markers(self) -> CallMarkers:
-        """The markers around all calls and around each call. Their fields are listed in `MARKERS`."""
+        """The markers around all calls and around each call. The names of their fields are in `MARKERS`."""
         return CallMarkers(self.section_start, self.call_start, self.call_end, self.section_end)
 
     @property
@@ -441,7 +441,7 @@ class Reasoning:
     end: str = ""
     """End marker, e.g. `\\n</think>`, without the joint after it."""
     empty: str = ""
-    """Text for an answer without reasoning, e.g. `<think></think>` or only `</think>`."""
+    """Text that an answer without reasoning contains instead, e.g. `<think></think>` or only `</think>`."""
     unseen: bool = False
     """True if the markers are known but no rendering shows reasoning. The text after the end marker is then only a convention."""
     holds_calls: bool = False
@@ -451,13 +451,13 @@ class Reasoning:
     def ends_within_start(self) -> bool:
         """True if the end marker is part of the start marker, e.g. if both are `~~`.
 
-        After the start marker, the next end marker closes reasoning.
+        In this case, only an end marker after the start marker closes reasoning.
         """
         end = self.end.strip()
         return bool(end) and end in self.start
 
     def opened_in(self, text: str) -> bool:
-        """Return True if `text` contains the start marker. Otherwise, only the prompt can have started reasoning."""
+        """Return True if `text` contains the start marker. If it doesn't, only the prompt can have started reasoning."""
         return bool(self.start.strip()) and self.start.strip() in text
 
     def closed_in(self, text: str) -> bool:

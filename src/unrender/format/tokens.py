@@ -20,7 +20,7 @@ _LEXEME = re.compile(
     rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
 )
 _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
-"""A marker that may be a single token."""
+"""Matches a marker that may be a single token."""
 
 
 def lexemes(text: str) -> list[str]:

@@ -200,7 +200,7 @@ def _all(texts: tuple[tuple[Path, str], ...]) -> tuple[Declared, ...]:
 
 
 def with_declared(format: Format, declared: Declared) -> Format:
-    """Return `format` extended with a declared format. Raises `FormatError` if the two conflict."""
+    """Return `format` extended with a declared format. Raises `FormatError` if the two formats conflict."""
     added = declared.format
     merged = replace(
         format,

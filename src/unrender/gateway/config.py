@@ -1,6 +1,6 @@
 """Reads models, limits and keys from a TOML file or the command line.
 
-Rules: an unknown setting or a wrong type is an error that names the setting. A secret can be read from an environment variable, to keep it
+Rules: an unknown setting or a wrong type is an error that names the setting. Secrets can be read from environment variables, to keep them
 out of the file.
 """
 
@@ -34,12 +34,12 @@ from unrender.rendering.loading import LoadedTemplates
 __all__ = ["read", "read_file"]
 
 Many: Any = Field(max_length=10_000)
-"""Limits the number of models, keys and aliases in a file."""
+"""Field for lists of models, keys and aliases, which limits their length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Settings of a gateway, with its models loaded."""
+    """Settings of a gateway, and its loaded models."""
 
     models: tuple[Model, ...]
     limits: GatewayLimits
@@ -112,7 +112,7 @@ class _Model(Settings):
         raise NotImplementedError
 
     def own_template(self) -> ChatTemplate:
-        """Return the engine's own template, used if the settings don't name one."""
+        """Return the engine's own template, which is used if the settings don't name a template."""
         said = "template: expected a model folder, a template file or a hub id, since this engine has no template"
         raise invalid(said, param="template")
 
@@ -134,7 +134,7 @@ class _Remote(_Model, _Secret):
     idle_timeout: Seconds = 300.0
 
     def connection(self, where: str) -> Connection:
-        """Return the connection to the engine."""
+        """Return a new connection to the engine."""
         if not self.url.startswith(("http://", "https://")):
             raise wrong(f"{where}.url", "the engine's address, e.g. http://127.0.0.1:8080", self.url)
         return Connection(
@@ -194,7 +194,7 @@ class _Gguf(_Model):
 
 
 _STORED = 10**9
-"""Default of `limits.store_bytes` if `store` is set."""
+"""Value of `limits.store_bytes` if `store` is set and the limit isn't."""
 BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
@@ -210,7 +210,7 @@ _MEANT: Mapping[str, str] = {
     "api_key": "`key` or `key_env`",
     "urls": "`url`, the address of a load balancer for several engines, e.g. nginx with least_conn",
 }
-"""Removed settings and names used by other projects, with their replacements."""
+"""Removed settings, and names that other projects use for settings, with their replacements."""
 
 
 def read_file(path: str, *, check: bool = False) -> Config:
@@ -224,13 +224,13 @@ def read_file(path: str, *, check: bool = False) -> Config:
 
 
 def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
-    """Read settings that are already parsed. Raises `Failure` with the name of an invalid setting."""
+    """Read settings from parsed TOML. Raises `Failure` with the name of an invalid setting."""
     file = _File.read(settings)
     models = tuple(_model(one, f"models[{i}]", check=check) for i, one in enumerate(file.models))
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     _check_names(models)
-    # "postgresql://host/answers" is a file in the folder "postgresql:/host", which doesn't exist.
+    # This also rejects database URLs: "postgresql://host/answers" would be a file in the folder "postgresql:/host", which doesn't exist.
     if file.store and (not Path(file.store).parent.is_dir() or Path(file.store).is_dir()):
         raise wrong("store", "a SQLite file in an existing folder", file.store)
     limits = GatewayLimits.read({**({"store_bytes": _STORED} if file.store else {}), **file.limits}, "limits")
@@ -266,7 +266,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         own = sampler_template if check and isinstance(said, _LlamaServer) else said.own_template
         template = ChatTemplate.from_pretrained(said.template) if said.template else own()
     except (Failure, TemplateError) as error:
-        # The engine's error "path: m.gguf: no such file" becomes `models[0].path: …`.
+        # Report the error's path in the file: "path: m.gguf: no such file" becomes `models[0].path: …`.
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error

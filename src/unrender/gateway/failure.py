@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Kind(StrEnum):
-    """Kind of failure, with its HTTP status if the answer has not started."""
+    """Kind of failure, with the HTTP status that is sent if the answer has not started."""
 
     INVALID = "invalid", 400
     UNAUTHENTICATED = "unauthenticated", 401

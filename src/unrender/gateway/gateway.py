@@ -20,7 +20,7 @@ from unrender.gateway.surfaces.stored import Stored
 
 
 class GatewayLimits(Settings):
-    """Limits for one request, and for all requests together."""
+    """Limits for single requests, and for all requests together."""
 
     max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] = 32_000_000
     """Maximum size of a request body."""
@@ -29,15 +29,15 @@ class GatewayLimits(Settings):
     max_streams: Annotated[int, Field(ge=0, le=10**9)] = 1024
     """Maximum number of answers in progress. Further requests are rejected, not queued."""
     store_bytes: Annotated[int, Field(ge=0, le=10**12)] = 0
-    """Size of the store for Responses API answers that later requests refer to; 0 disables it."""
+    """Maximum size of the store for Responses API answers, which later requests may refer to; 0 disables it."""
     store_seconds: Seconds = 30 * 24 * 3600.0
     """Lifetime of a stored answer, in seconds."""
     kept_bytes: Annotated[int, Field(ge=0, le=10**12)] = 100_000_000
-    """Size of the cache of generated answers, which later prompts extend; 0 disables it."""
+    """Maximum size of the cache of generated answers, which later prompts may extend; 0 disables it."""
     answer_timeout: Seconds | None = None
     """Time limit for an answer, in seconds; None for no limit."""
     keepalive_interval: Seconds = 15.0
-    """Seconds of silence after which a stream sends a ping."""
+    """Time without frames after which a stream sends a ping, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Keys:
     """API keys and their models. Without keys, every client may use every model."""
 
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Key → names of the models that it allows; "*" allows all."""
+    """Names of the models that each key allows, by key; "*" allows all."""
 
     def check(self, headers: Mapping[bytes, bytes]) -> frozenset[str]:
         """Return the names of the models that the request's key allows; "*" allows all.
@@ -76,7 +76,7 @@ def credential(headers: Mapping[bytes, bytes]) -> bytes:
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """One gateway. Apart from stored answers, it has no state that another gateway would need."""
+    """One gateway. Gateways can run side by side, since they share no state except stored answers."""
 
     models: Models
     limits: GatewayLimits = field(default_factory=GatewayLimits)
@@ -115,5 +115,5 @@ class Gateway:
 
     def shelf(self, scope: Mapping[str, Any]) -> Shelf:
         """Return the kept answers that the sender of a request may continue."""
-        # Keys distinguish senders even if no key is required.
+        # Even if no key is required, keys distinguish senders, so that nobody can continue another sender's answer.
         return Shelf(all=self.kept, sender=credential(dict(scope["headers"])))

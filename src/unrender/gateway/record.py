@@ -129,7 +129,7 @@ class Record:
             _log.info("%s", json.dumps(self._line(request_id, seconds, usage_of(answer))))
 
     def _count(self, metrics: Metrics, answer: Answer) -> None:
-        # If a grammar was sent, a 400 from the engine is nearly always about the grammar.
+        # Count this as a rejected grammar: if a grammar was sent, a 400 from the engine is nearly always about the grammar.
         refused = bool(answer.prepared.grammar) and self.outcome == "invalid"
         metrics.count("grammar_total", self.model, "refused" if refused else answer.prepared.grammar_result)
         for kind in answer.errors:
@@ -172,7 +172,7 @@ def usage_of(answer: Answer | None) -> Usage | None:
 
 
 def reading(outcome: Outcome, broken: int) -> str:
-    """Return the parse result of an answer as one word, e.g. "clean" or "truncated".
+    """Return a word for the result of parsing an answer, e.g. "clean" or "truncated".
 
     `broken` is the number of `Malformed` events.
     """

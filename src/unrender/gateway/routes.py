@@ -47,8 +47,8 @@ def app(
 ) -> Starlette:
     """Return the gateway as an ASGI application, which you can serve directly or mount in another application.
 
-    The application's `state.gateway` is the `Gateway`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored answers of the Responses API, limited to
-    `limits.store_bytes`.
+    The application's `state.gateway` is the `Gateway`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored
+    answers of the Responses API, whose total size is limited to `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),
@@ -77,7 +77,7 @@ def app(
 
 
 async def _left(_: Request, __: Exception) -> Response:
-    """Return a placeholder response, since the client has disconnected."""
+    """Return a placeholder response that nobody receives, since the client has disconnected."""
     return Response(status_code=Kind.INVALID.status)
 
 
@@ -205,7 +205,7 @@ class Paths:
         return answered(status, Kind.BUSY.status if problems else 200)
 
     async def problems(self) -> list[str | None]:
-        """Return the problem of each model, or None if the model is ready. Probes an engine when it is first ready."""
+        """Return a description of each model's problem, or None if the model is ready. Probes an engine when it is first ready."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
     async def _turn(self, request: Request, ask: Ask) -> Turn:

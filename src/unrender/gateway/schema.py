@@ -31,11 +31,11 @@ Whole: BeforeValidator = BeforeValidator(
 
 
 class Object(BaseModel):
-    """A JSON object. Unknown fields are kept for `unheeded`."""
+    """A JSON object. Unknown fields are kept, so that `unheeded` can list them."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="allow", frozen=True)
     neutral: ClassVar[Mapping[str, Any]] = {}
-    """Names of ignored fields → values that have no effect."""
+    """Values of ignored fields, by name, that need no warning because they have no effect."""
 
     @classmethod
     def read(cls, value: Any, where: str = "", **context: Any) -> Self:
@@ -44,9 +44,9 @@ class Object(BaseModel):
             return cls.model_validate(value, context=context)
         except ValidationError as error:
             found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MAX_LISTED]]
-            # For `content: [{"text": 5}]`, pydantic reports that `content` isn't a string, and that `content[0].text` isn't one. The second
-            # error is more helpful.
-            raise max(found, key=_depth) from None  # the deepest error is about the intended type
+            # For `content: [{"text": 5}]`, pydantic reports that `content` isn't a string, and that `content[0].text` isn't one. Raise the
+            # second error, which is more helpful.
+            raise max(found, key=_depth) from None  # the error with the deepest path is about the intended type
 
     def unheeded(self, where: str = "") -> Iterator[str]:
         """Yield the paths of ignored fields in this object and in nested ones."""
@@ -70,7 +70,7 @@ def wrong(where: str, expected: str, found: Any, *, param: str | None = None) ->
 
 
 def texts(value: str | list[str] | None) -> tuple[str, ...]:
-    """Return the non-empty texts of a field that is one text or a list."""
+    """Return the non-empty strings of a field that is a single string or a list."""
     return tuple(filter(None, [value] if isinstance(value, str) else value or ()))
 
 
@@ -84,8 +84,8 @@ _WORDS = {"missing": "a value", "model_type": "an object", "none_required": "non
 def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> Failure:
     """Return the failure for a pydantic error. The path of the failure omits steps that pydantic adds for alternative types."""
     place, kind, steps = where, error["type"], error["loc"]
-    # ("messages", 0, "content", "list[Block]", 2, "text") names a type among the fields. Steps that don't exist in the value are omitted,
-    # so the path is `messages[0].content[2].text`.
+    # A pydantic path such as ("messages", 0, "content", "list[Block]", 2, "text") contains names of types. Steps that don't exist in the
+    # value are omitted, so the path is `messages[0].content[2].text`.
     for step in steps:
         if isinstance(value, list) and isinstance(step, int) and step < len(value):
             place, value = f"{place}[{step}]", value[step]

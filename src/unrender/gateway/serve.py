@@ -26,7 +26,8 @@ class Server(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal stops the server."""
-        # Modules and templates are never freed. Without freezing, each full collection would pause all streams for 0.1 s.
+        # Exclude modules and templates from garbage collection, since they are never freed. Otherwise, each full collection would pause all
+        # streams for 0.1 s.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT)

@@ -159,7 +159,7 @@ def _check_bounds(minimum: int, maximum: int | None) -> None:
 
 
 def space(text: str = "") -> Node:
-    """Return white space: generates `text`, and accepts any white space, including none."""
+    """Return a node for white space. It generates `text`, and accepts any white space, including none."""
     return nodes.Layout(text)
 
 
@@ -179,22 +179,22 @@ def end() -> Node:
 
 
 def json_value() -> Node:
-    """Return any JSON value, which the parser streams."""
+    """Return a node for any JSON value. The parser streams the value."""
     return nodes.JsonValue()
 
 
 def schema(json_schema: JsonSchema) -> Node:
-    """Return a JSON value that follows the schema when generated. The parser accepts any JSON value."""
+    """Return a node for JSON values. Generated values follow the schema, but the parser accepts any value."""
     return nodes.JsonValue(json_schema)
 
 
 def python_value() -> Node:
-    """Return one value in Python syntax or JSON."""
+    """Return a node for one value, in Python syntax or JSON."""
     return nodes.PythonValue()
 
 
 def quoted(quote: str = '"') -> Node:
-    """Return a string between two `quote` characters. A backslash escapes the next character.
+    """Return a node for a string between two `quote` characters. A backslash escapes the next character.
 
     Raises `GrammarError` unless `quote` is `"` or `'`.
     """

@@ -1,8 +1,8 @@
 """Writes a tool call as nodes: the function's skeleton, and its arguments with their names and values.
 
 Rules: arguments are in schema order or sorted by name, since templates use either order. Raw text never contains the value's end marker,
-with or without the white space before it, since the parser ends the value at either. If a codec can't express a part of a schema, the part
-is reported and the value is wider.
+with or without the white space before it, since the parser ends the value at either. If a codec can't express a part of a schema, that part
+is reported, and the grammar also allows other values.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class CallWriter:
         self.hint: str = f"args-{self.tool}"
 
     def call(self) -> Node:
-        """Return the node of a call, without its call markers."""
+        """Return the node of a call, without the markers around the call."""
         return sequence_of([self.part(part) for part in self.calls.function])
 
     @cached_property
@@ -111,7 +111,7 @@ class CallWriter:
             case Marker(text):
                 return Literal(text)
             case Slot.NAME:
-                # If the complete call is JSON, so is its name: `{"name": "say \\"hi\\""}`.
+                # If the complete call is JSON, escape the name as in JSON: `{"name": "say \\"hi\\""}`.
                 in_json = literal_of(self.calls.function[0]).lstrip().startswith("{")
                 return self.told(Role.NAME, Literal(escape(self.tool) if in_json else self.tool))
             case Slot.ARGUMENTS:
@@ -142,7 +142,7 @@ class CallWriter:
         empty = self.arguments.empty
         bare = not (self.arguments.open.text + self.arguments.close.text or self.arguments.entry)
         if bare and self.codec.containers is Containers.JSON and empty == "{}":
-            empty = None  # `empty` is already the text of an object without properties.
+            empty = None  # An object without properties already has the text `empty`.
         if empty is not None and any(shape.minimum == 0 and not _required(shape.properties) for shape in objects):
             options.append(Literal(empty))
         return any_pattern(options if len(options) == 1 else list(dict.fromkeys(options)))
@@ -170,7 +170,7 @@ class CallWriter:
                 yield in_sequence(Literal(self.arguments.open.text), inside, Literal(self.arguments.close.text))
 
     def written_property(self, item: Property) -> Iterator[Property]:
-        """Return the property as it's generated. If the format omits null, a nullable property becomes optional."""
+        """Yield the property as it's generated. If the format omits null, a nullable property becomes optional."""
         if not self.codec.omits_null:
             yield item
             return
@@ -184,7 +184,7 @@ class CallWriter:
         return self.rules.add(f"{self.hint}-{name}", node)
 
     def extra(self, shape: Object) -> Extra | None:
-        """Return the undeclared arguments; None if their names can't be expressed."""
+        """Return the entries for undeclared arguments. Returns None if there are none, or if a grammar can't express their names."""
         if not shape.extra:
             return None
         if self.arguments.entry.count(Slot.KEY) != 1:
@@ -194,7 +194,7 @@ class CallWriter:
             return None
         if any(keys.pattern is not None for keys, _ in shape.extra):
             self.report("#", "propertyNames", "a name without quotes may be any word")
-        # An extra argument with a declared name would bypass the schema of the declared argument.
+        # Exclude declared names: an extra argument with such a name would bypass the schema of the declared argument.
         keys = shape.extra[0][0] if len(shape.extra) == 1 else Text()
         names = {"", *(item.name for item in shape.properties), *keys.excluded}
         key = all_but(names, WORDS, (keys.minimum, keys.maximum or None))
@@ -242,7 +242,7 @@ class CallWriter:
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
-        """Texts that end a value."""
+        """The strings that end a value."""
         return written_stops(self.calls, self.objects)
 
     # A single value.
@@ -303,7 +303,7 @@ class CallWriter:
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of raw text.
 
-        The schema's keywords are enforced only if matching texts can't contain a stop, and reported otherwise.
+        The schema's keywords are enforced only if a matching text can't contain a stop. Otherwise, they are reported.
         """
         # A pattern is enforced only if its texts can't contain a stop: `^[a-z]+$` can't contain `</a>`, but `^.*$` can.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
@@ -330,7 +330,7 @@ class CallWriter:
             case Containers.JSON:
                 return self.write_json(replace(self.parameters, shape=shape, unsupported=()), hint)
             case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
-                # Templates that format lists with `str()` may still format objects with `tojson`.
+                # Allow both notations, since templates that format lists with `str()` may still format objects with `tojson`.
                 return any_pattern([self.speller(found, hint).spell(shape, hint) for found in PYTHON_OR_JSON])
             case Containers.PYTHON | Containers.BARE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)

@@ -51,8 +51,8 @@ class Expansion:
 def expand(grammar: Grammar, values: Values, limits: Limits = STANDARD, *, roles: bool = True) -> Expansion:
     """Expand `grammar` into plain nodes and, if `values` is native, `JsonValue`s.
 
-    If `roles` is False, the result contains no tags, which dialects don't need. Raises `GrammarError` for calls if the tools are unknown,
-    for an invalid response schema, and if a response schema or all tools together exceed the limits.
+    If `roles` is False, the result contains no tags, which dialects don't need. Raises `GrammarError` if the grammar contains calls but the
+    tools are unknown, or if a response schema is invalid. It's also raised if a response schema, or all tools together, exceed the limits.
     """
     expander = _Expander(values, limits, roles)
     expander.rules.merge(grammar.rules)  # Reserves the names of existing rules.
@@ -98,13 +98,13 @@ class _Expander:
             case nodes.Tag(_, inner) if not self.roles:
                 return self.node(inner)
             case nodes.Peek() | nodes.Negate():
-                return node  # Lookahead generates no text.
+                return node  # Lookahead generates no text, so it isn't expanded.
             case nodes.Leaf() | nodes.Ref() | Sequence() | Choice() | Optional() | Repeat() | nodes.Tag():
                 return nodes.with_children(node, self.node)
 
     def read(self, schema: JsonSchema) -> Reading:
         reading = read_schema(schema, longest=MAX_REPETITIONS)
-        # If every keyword is supported, both forms of values use the same reading.
+        # If every keyword is supported, spelled and native values use the same reading.
         if self.values is Values.SPELLED or not reading.unsupported:
             return reading
         # A schema that can't be passed natively is spelled out too, so use the reading for that form.
@@ -124,7 +124,7 @@ class _Expander:
     def json(self, reading: Reading, hint: str) -> Node:
         """Return the node of a JSON value."""
         self.unsupported += reading.unsupported
-        # The schema readers of engines don't support some shapes, e.g. "a number that isn't an integer".
+        # Some shapes are spelled out, because the schema readers of engines don't support them, e.g. "a number that isn't an integer".
         if self.values is Values.NATIVE:
             with suppress(Unwritable):
                 return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
@@ -136,7 +136,8 @@ class _Expander:
         start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
         call = Sequence((call_open, self.call(calls)))
         if calls.ends_turn and not calls.close:
-            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. It's therefore optional.
+            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. The last marker is therefore
+            # optional.
             more = None if calls.maximum is None else calls.maximum - 1
             again = Repeat(Sequence((call_close, separator, call)), 0, more)
             return Sequence((start, call, again, Optional(Sequence((call_close, end)))))
@@ -147,7 +148,7 @@ class _Expander:
         """Return a choice of all tools' calls."""
         if calls.tools is None:
             raise GrammarError("calls: a grammar needs the names of the tools")
-        # The same calls occur several times in a grammar. Tools aren't hashable, so they're compared by id.
+        # Build each choice once, because the same calls occur several times in a grammar. Tools aren't hashable, so they're compared by id.
         key = (calls.function, calls.arguments, tuple(map(id, calls.tools)))
         if key not in self.calls:
             options: list[Node] = [

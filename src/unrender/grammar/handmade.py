@@ -308,7 +308,7 @@ def _as_text(node: Node, schema: JsonSchema) -> Node | None:
     if len(words) == len(options) and all(isinstance(word, str) and word for word in words):
         free = not any(stop in word for word in words for stop in node.stops)
         return Choice(tuple(map(Literal, words))) if free else None
-    # A stop inside the text would truncate the value.
+    # Restrict the text only if it can't contain a stop, which would truncate the value.
     safe = not any(_OF_WORDS.issuperset(stop) for stop in node.stops)
     return JsonValue(schema) if safe and kinds_of(reading.shape, reading.definitions) <= _WORDS else None
 
@@ -405,7 +405,7 @@ class _Counter:
             return self.calls(node, count)
         if count is CallCount.NONE:
             return replace(node, node=self.node(inner, count))
-        # In a bounded repetition such as `(text / call){1,3}`, the position of the call matters, so it's unrolled.
+        # In a bounded repetition such as `(text / call){1,3}`, the position of the call matters, so unroll the repetition.
         if high is not None or low > 1:
             return self.node(_unrolled(node), count)
         between = () if node.separator is None else (node.separator,)
@@ -460,7 +460,7 @@ def _is_silent(node: Node, rules: frozenset[str]) -> bool:
 
 
 def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
-    """Return whether `node` can match any text.
+    """Return whether there is any text that `node` matches.
 
     `rules` contains the rules that can match. If `calls` is False, matches that contain calls are ignored.
     """

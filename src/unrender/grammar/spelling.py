@@ -180,7 +180,8 @@ class Speller:
         deepest, character = min(max(map(len, shape.excluded)), MAX_EXCLUDED_WORD), any_one()
 
         def rest(read: int) -> Node:
-            # The text after each possible difference is one shared rule per length, which refers to the next one.
+            # After a string differs from all excluded words, only its length matters. So there is one shared rule per number of characters
+            # read, which refers to the next one.
             low, high = max(least - read, 0), None if most is None else most - read
             if read > deepest or high == 0 or (low, high) == (0, None):
                 return between(character, low, high)
@@ -207,7 +208,7 @@ class Speller:
         return Literal(json.dumps(value))
 
     def word(self, text: str, quotes: tuple[Quotes, ...] = ()) -> Node:
-        """Return the node of one string, with an option for each of `quotes`. By default, all quotes of the lexicon are used."""
+        """Return the node of the string `text`, with an option for each of `quotes`. By default, all quotes of the lexicon are used."""
         every = quotes or self.lexicon.quotes
         forms = [Literal(f"{q.open}{q.alphabet.written(text) if q.alphabet else text}{q.close}") for q in every]
         return any_pattern(list(dict.fromkeys(forms)))
@@ -227,7 +228,9 @@ class Speller:
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
-        """Return an array or object with this body. If `optional`, the body may be omitted. A `body` of None means that there is none."""
+        """Return the node of an array or object. `body` is the content between the brackets, or None if there is none. If `optional`, the
+        body may be omitted.
+        """
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(self.row(*parts)),) if optional and parts else parts
         return self.row(Literal(opening), self.space(), *inside, Literal(closing))
@@ -339,8 +342,8 @@ def chain(
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:
         tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
-    # The first written entry has no separator. It's any entry up to the first required one, or an extra entry if none is required. Of a? b!
-    # c?, only a and b can be first ("heads").
+    # The first written entry has no separator. This can be any entry up to the first required one, or an extra entry if none is required.
+    # Of a? b! c?, only a and b can be first ("heads").
     apart = separator != EMPTY
     heads: list[Node] = []
     last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))
@@ -376,10 +379,10 @@ class SchemaRules(NamedTuple):
 
 
 def schema_grammar(schema: JsonSchema) -> SchemaRules:
-    """Return the grammar of the JSON texts that match `schema`, with any white space between tokens.
+    """Return the grammar of JSON that matches `schema`, with any white space between tokens.
 
     Properties keep the order of the schema, and optional ones may be omitted. Keywords that a grammar can't express are listed in
-    `unsupported`, and the grammar accepts more texts than the schema. Raises `GrammarError` if `schema` isn't a JSON Schema.
+    `unsupported`. In that case, the grammar accepts more than the schema allows. Raises `GrammarError` if `schema` isn't a JSON Schema.
 
     >>> found = schema_grammar({"type": "integer", "minimum": 1, "maximum": 3})
     >>> found.node

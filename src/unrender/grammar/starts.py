@@ -108,7 +108,7 @@ def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
             if start != known[name]:
                 known[name], changed = start, True
     for name in rules:
-        # Reject left recursion. In `a = "x"? b` with `b = a "y"`, `a` refers to itself before a character is consumed.
+        # Reject left recursion: in `a = "x"? b` with `b = a "y"`, `a` refers to itself before a character is consumed.
         if name in nodes.reached(known[name].rules, lambda rule: known[rule].rules):
             raise GrammarError(f"rule {name!r} may enter itself before it consumes a character (left recursion)")
     return known

@@ -164,7 +164,7 @@ class Answer:
     async def _healing(self, index: int) -> Job | None:
         """Return the job that continues after the valid part of a broken call, or None if the call can't be healed."""
         choice = self.choices[index]
-        # Parsing the answer again and building its grammar would block the event loop for too long.
+        # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
         found, grammar = await asyncio.to_thread(choice.healing, self.model.capabilities)
         if found is None or grammar is None:
             return None
@@ -179,7 +179,7 @@ class Answer:
             pieces = self.model.backend.generate(job)
             try:
                 return await anext(pieces), pieces
-            # An engine may return no output. That is an empty answer, not an error.
+            # An engine may return no output, which is an empty answer, not an error.
             except StopAsyncIteration:
                 return Piece("", 0), pieces
             except EngineError as error:
@@ -195,7 +195,8 @@ class Answer:
 
     def _job(self, index: int) -> Job:
         ask = self.ask
-        # Some engines treat two jobs with the same id as one job. With the same seed, all choices would be identical.
+        # Give each choice its own id and seed. Some engines treat two jobs with the same id as one job, and with the same seed, all choices
+        # would be identical.
         name = self.request_id if ask.choices == 1 else f"{self.request_id}-{index}"
         return Job(
             turn=self.model.sent(self.prepared.turn),

@@ -1,7 +1,7 @@
 """Turns the output of one choice into events, and tracks stop strings, token counts and the finish reason.
 
-Rule: the work per piece doesn't grow with the length of the answer. Stop strings are searched only in content. Text that could become a stop
-string is buffered. The buffer is never longer than the longest stop string.
+Rule: the work per piece doesn't grow with the length of the answer. Stop strings are searched only in content. Text that could become a
+stop string is buffered, and the buffer is never longer than the longest stop string.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCall
 
 @kept(1_000)
 def _one_of(texts: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern with one group that matches any of the texts, the longest first. Without texts, it matches nothing."""
+    """Return a pattern with one group that matches any of the texts, the longest first. Without texts, the pattern never matches."""
     return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})" if texts else r"((?!))")
 
 
@@ -65,7 +65,7 @@ class Choice:
         """Token counts from the engine."""
         self._texts: list[str] = []
         self._ids_match = True
-        """False if the engine sends no ids, or once a special token wasn't in its piece's text."""
+        """True while the engine sends ids, and the text of each piece contains the piece's special tokens."""
         self._stops = _Stops(stop) if stop else None
         self._before: list[unrender.Event] = []
         """Events to return first: those of an open call in the prompt, or unsent events of a healed answer."""
@@ -105,7 +105,7 @@ class Choice:
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
         self.finish_reason = piece.finish or self.finish_reason
-        # The engine's usage covers only the last job of a healed answer.
+        # Ignore the engine's usage for a healed answer, since it covers only the last job.
         self.usage = None if self.healed else piece.usage or self.usage
         self._tokens += piece.tokens
         if self._logprobs is not None:
@@ -118,10 +118,10 @@ class Choice:
         return self._unbroken(list(self._parsed(piece)), piece.tokens)
 
     def _parsed(self, piece: Piece) -> Iterator[unrender.Event]:
-        """Parse a piece. If its special tokens are known, markers in ordinary text are quotations.
+        """Parse a piece. If the piece's special tokens are known, markers in ordinary text are treated as quotations.
 
-        If a piece contains both a special token and the same text in ordinary tokens, the parser gets the piece without this information.
-        Once a special token's text is missing, this applies to all later pieces.
+        If a piece contains both a special token and the same text in ordinary tokens, the parser isn't told which is which. Once the text
+        of a special token is missing, the parser gets all later pieces as plain text, too.
         """
         first = len(self._texts) == 1
         self._ids_match = self._ids_match and (piece.special is not None or not first)
@@ -142,7 +142,7 @@ class Choice:
 
     def finish(self) -> list[unrender.Event]:
         """End the answer and return the last events."""
-        # After a stop string, the parser's last events would contain text that is not part of the answer.
+        # Drop the parser's last events after a stop string, since they would contain text that is not part of the answer.
         return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
 
     def healing(self, engine: EngineCapabilities) -> tuple[Healing | None, EngineGrammar | None]:
@@ -167,7 +167,7 @@ class Choice:
         return self._taken(events, tokens)
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
-        """Return the events. If they contain a broken call that may be healed, hold them and return nothing."""
+        """Return the events, unless they contain a broken call that may be healed. In that case, hold them and return nothing."""
         if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
             self._broke = (events, tokens)
             return []
@@ -210,11 +210,11 @@ class Choice:
         return found
 
     def _place(self, places: deque[tuple[int, Mapping[str, Any]]], text: str) -> None:
-        """Record the end position of each token. A token that is only part of a character ends with the text."""
+        """Record the end position of each token. A token that is only part of a character gets the end of the text."""
         tokens, self._early = self._early, []
         at, self._length = self._length, self._length + len(text)
         # Tokens are placed one after the other: "It ", "rains" end at 3 and 8. If their lengths don't add up to the piece, a token was part
-        # of a character, sent as a replacement character. In that case all tokens end with the piece.
+        # of a character, sent as a replacement character. In that case, every token's end position is the end of the piece.
         whole = sum(len(str(token["token"])) for token in tokens) == len(text)
         if tokens and not whole and all(token.get("bytes") == [*_HALF.encode()] for token in tokens):
             # An engine that doesn't report bytes returns "👋" as three tokens, each "\ufffd". Clients join the bytes, so the last token gets
@@ -233,7 +233,7 @@ class Choice:
             self._count_reasoning(events, tokens)
         if self._skipped:
             less = self._skipped
-            # The parser's call 2 is call 0 of an answer that continues after two calls.
+            # Count from this answer's first call: if the answer continues after two calls, the parser's call 2 becomes call 0.
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
         for one in events:
             self.broken += type(one) is unrender.Malformed
@@ -258,7 +258,8 @@ class Choice:
 
     def _up_to_stop(self, events: Sequence[unrender.Event], stops: _Stops) -> Iterator[unrender.Event]:
         for event in events:
-            if isinstance(event, unrender.Malformed):  # refers to earlier text, so keep holding `_held`
+            # A Malformed event refers to earlier text, so keep holding `_held`.
+            if isinstance(event, unrender.Malformed):
                 yield event
                 continue
             text = self._held + (event.text if isinstance(event, unrender.ContentText) else "")
@@ -299,7 +300,7 @@ class _Stops:
         self._pattern = re.compile("|".join(map(re.escape, self._stops)))
 
     def decided(self, text: str, *, more: bool) -> tuple[int, str]:
-        """Return the end of the text that is final, and the stop string found there, or "" if there is none.
+        """Return the position up to which the text is final, and the stop string at that position, or "" if there is none.
 
         If `more` text may follow, the start of a possible stop string isn't final: with "STOP", only "One " of "One ST" is final.
         """

@@ -71,7 +71,7 @@ def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
         return None
     place, found = Place(digest=_digest(key)), None
     calls: dict[str, int] = {}
-    """Call ids → number of the call, counted through the conversation."""
+    """Number of each call, counted from the start of the conversation, by call id."""
     count = 0
     for i, message in enumerate(messages):
         if message.get("role") != "assistant":
@@ -99,7 +99,7 @@ def _answer(message: Mapping[str, Any]) -> Any:
     """Return the parts of an answer that are compared."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else "".join(texts)
-    # Anthropic's API rejects texts that are only whitespace, so clients omit them.
+    # Ignore texts that are only whitespace: Anthropic's API rejects them, so clients omit them.
     if content is None or (isinstance(content, str) and not content.strip()):
         content = ""
     calls = [_call(call) for call in _calls(message)]
@@ -180,7 +180,7 @@ def _written(value: Any) -> str:
 
 
 def _digest(*parts: str | bytes) -> bytes:
-    """Return the digest of several texts. Each text is prefixed with its length, so that the digest is unambiguous."""
+    """Return the digest of a sequence of texts. Each text is prefixed with its length, so that the digest is unambiguous."""
     made = blake2b(digest_size=16)
     for part in parts:
         data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")

@@ -2,9 +2,9 @@
 
 Templates rarely render an answer exactly as it was generated: whitespace, key order and dropped reasoning differ. The store keeps the turn
 and the raw text, indexed by the digest of the conversation up to that answer. Rules: an answer is found only by the same sender, with the
-same model, tools and variables. Each answer has a size in bytes, and the least recently used ones are evicted. If no answer is found, the
-prompt is rendered, so processes don't need to share a store. Answers with equal digests are all kept, and distinguished by call ids and by
-reasoning that clients send back.
+same model, tools and variables. Each answer has a size in bytes, and the least recently used ones are evicted when the store is full. If no
+answer is found, the prompt is rendered, so processes don't need to share a store. Answers with equal digests are all kept, and
+distinguished by call ids and by reasoning that clients send back.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Conversations:
     def find(self, history: History) -> KeptAnswer | None:
         """Return the answer that these messages continue, or None.
 
-        If several answers match, the one with the same ids is preferred, then the latest. Answers with different reasoning never match.
+        If several answers match, the one with the same call ids is preferred, and otherwise the latest. Answers with different reasoning
+        never match.
         """
         sent = history.answer
         if sent is None:

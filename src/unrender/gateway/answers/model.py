@@ -34,10 +34,10 @@ class Model:
     repair: Repairs = "format"
     """Damaged calls to repair, as in `Policy`."""
     heals: bool = True
-    """Let the engine regenerate the rest of a broken call with a grammar, if it supports grammars."""
+    """True to let an engine that supports grammars regenerate the rest of a broken call with a grammar."""
     created: int = 0
     probes: bool = False
-    """Probe the engine when it is first ready."""
+    """True to probe the engine when it is first ready."""
     found: Findings = field(default_factory=Findings)
     """Results of probing the engine."""
 
@@ -50,7 +50,7 @@ class Model:
 
     async def probe(self) -> bool:
         """Probe the engine, unless a probe has completed or is running. Return True if this call completed the probe."""
-        # Load balancers request `/ready` every second, and probing a busy engine takes longer than that.
+        # Run only one probe at a time: load balancers request `/ready` every second, and probing a busy engine takes longer than that.
         if self.found.tried or self.found.trying:
             return False
         self.found.trying = True

@@ -64,7 +64,7 @@ async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> Non
     grammar = _only(backend.capabilities.dialect, WORD)
     text, usage = await _answer(turn, backend, grammar)
     if grammar is not None:
-        # Some engines also return the text that ends an answer.
+        # Ignore an end of turn after the word, since some engines also return the text that ends an answer.
         found.grammar = text.strip() in (WORD, *(WORD + end for end in turn.stop))
     # If both the template and the engine write "<s>", the engine counts one token more than its tokenizer finds in the prompt.
     if bos and turn.prompt.startswith(bos) and usage is not None and usage.prompt_tokens:
@@ -86,7 +86,7 @@ async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -
     except EngineError as error:
         if grammar is None or error.status is None:
             raise
-        return "", None  # The engine rejects the simplest grammar.
+        return "", None  # The engine rejects even the simplest grammar, so it doesn't support grammars.
     return "".join(texts), usage
 
 

@@ -1,9 +1,9 @@
 """Creates the turn for an `Ask` and the grammar for the engine, with warnings for everything that the grammar can't enforce.
 
-Strategy: a conversation that continues a stored answer is extended; any other is rendered. Rendering and grammar building run in threads,
-so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A grammar depends on the format, the
-tools, the tool choice and the prefill. It is cached for the next request with the same values. Rule: an answer is validated only if neither
-a grammar nor the engine enforced its format.
+Strategy: if a conversation continues a stored answer, the earlier prompt is extended. Any other conversation is rendered. Rendering and
+grammar building run in threads, so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A
+grammar depends on the format, the tools, the tool choice and the prefill. Each grammar is cached for later requests with the same values.
+Rule: an answer is validated only if neither a grammar nor the engine enforced its format.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 
 
 Constrain = Literal["always", "required", "never"]
-"""Requests that are constrained by a grammar. "always": requests with tools or a response format; lazily if the model may answer in text.
-"required": requests that require a call or a response format.
+"""Requests that are constrained by a grammar. "always": requests with tools or a response format. The grammar is lazy if the model may
+answer in text. "required": requests that require a call or a response format.
 """
 Repairs = Literal["format", "offered", "none"]
 """Damaged calls to repair, as in `Policy`."""
@@ -64,8 +64,8 @@ Calls = Literal["auto", "complete", "streamed"]
 streamed if a grammar or the engine guarantees the call, otherwise complete.
 """
 Extend = Literal["on", "required", "off"]
-"""Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": the same,
-but a conversation with an answer that can't be continued is rejected.
+"""Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": as with
+"on", but a conversation with an answer that can't be continued is rejected.
 """
 Thoughts = Literal["template", "tool_cycle", "all"]
 """Reasoning to keep in a prompt although the template would drop it, as in `Turn.next`."""
@@ -86,7 +86,7 @@ class Origin:
 
 
 class _NotExtended(Exception):
-    """Raised if a prompt has to be rendered; `reason` is one word."""
+    """Raised if a conversation can't extend a stored answer, so its prompt has to be rendered. `reason` is one word."""
 
     def __init__(self, reason: str, said: str) -> None:
         super().__init__(said)
@@ -145,7 +145,7 @@ class Prepared:
             return (_NO_JSON,)
         try:
             return () if conforms(value, request.response_schema) else (_WRONG,)
-        except (GrammarError, RecursionError):  # an invalid schema can't validate anything
+        except (GrammarError, RecursionError):  # an invalid schema can't be used to validate the answer
             return ()
 
 
@@ -193,7 +193,7 @@ class Turns:
         """Analyze the template before the first request needs it."""
         tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
         await self._prompts.run("", lambda: self.template.format)
-        with suppress(Failure):  # Some templates reject this conversation but accept others.
+        with suppress(Failure):  # Ignore failures, since a template that rejects this conversation may accept others.
             await self.turn(replace(HELLO, tools=(tool,)))
 
     async def turn(self, ask: Ask, client: Hashable = "", shelf: Shelf | None = None) -> Turn:
@@ -217,8 +217,8 @@ class Turns:
         found = self._grammars.get(key)
         # A relaxed grammar has warnings for every request, so its result is "relaxed", not "cached".
         cached = found is not None and found.result == "built"
-        # Building a grammar may take seconds. Only one thread builds, so that rendering can use the other cores.
-        if found is None:  # cached grammars don't wait for builds
+        # Building a grammar may take seconds. Only one thread builds grammars, so that rendering can use the other cores.
+        if found is None:  # a cached grammar doesn't wait until others are built
             found = await self._builders.run(
                 client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
             )
@@ -233,7 +233,7 @@ class Turns:
     def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
         """Store a finished answer for the next request of its conversation, unless the client received different text."""
         origin, message = prepared.origin, outcome.message
-        # After a stop string or in a failed call, the raw text contains more than the client received.
+        # Don't store an answer with a stop string or a failed call, since the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
         if origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
@@ -241,12 +241,12 @@ class Turns:
         shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, weight=origin.weight))
 
     def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin]:
-        """Return the turn and the origin of its prompt. A conversation that continues a stored answer is extended."""
+        """Return the turn and the origin of its prompt. If the conversation continues a stored answer, the prompt extends that answer."""
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
-        if history is None and not ask.continues:  # rendering rejects such a request
+        if history is None and not ask.continues:  # rendering reports the invalid messages
             return self._rendered(ask), Origin()
         try:
             return self._extended(ask, history, shelf, images)
@@ -269,7 +269,7 @@ class Turns:
         kept = shelf.all.find(history)
         if kept is None:
             raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
-        # The client may have renamed the calls. The prompt contains the original ids.
+        # Restore the original ids, which the prompt contains, since the client may have renamed the calls.
         names = dict(zip(history.calls, kept.calls, strict=True))
         own = tuple(_renamed(message, names) for message in news)
         try:
@@ -284,7 +284,8 @@ class Turns:
             )
         except ExtendError as error:
             raise _NotExtended(error.reason, str(error)) from error
-        except UnrenderError as error:  # rendering reports this error with its position in the conversation
+        # Render instead, since that reports the error with its position in the conversation.
+        except UnrenderError as error:
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
         turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
@@ -327,7 +328,7 @@ class Turns:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_media(turn, engine)
-        # An extended prompt already contains the marks.
+        # Mark only images in rendered prompts, since an extended prompt already contains the marks.
         if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
         # Measuring a long conversation takes a while, so it's done in the thread that renders the prompt.
@@ -349,14 +350,16 @@ def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
 
 
 def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
-    """Return the warnings of an extended turn, for the entire prompt and for new messages. `length` is the number of earlier messages."""
+    """Return the warnings of an extended turn: those about the entire prompt, and those about new messages. `length` is the number of
+    earlier messages.
+    """
     lasting = [note for note in before.warnings if not _NOTED.search(note)]
     new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
     return dict.fromkeys([*lasting, *new])
 
 
 def _renamed(message: Any, names: Mapping[str, str]) -> Any:
-    """Return a tool result with the call id that the prompt uses; any other message unchanged."""
+    """Return a tool result with the call id that the prompt uses. Other messages are returned unchanged."""
     id = message.get("tool_call_id")
     return {**message, "tool_call_id": names[id]} if id and names.get(id, id) != id else message
 
@@ -397,7 +400,7 @@ class Built(NamedTuple):
 
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
-    """Return the grammar. If it can't be built, the reason becomes a warning, and the request is not rejected."""
+    """Return the grammar for an answer. If it can't be built, the reason becomes a warning, and the request is not rejected."""
     if engine.dialect not in ENGINE_OF:
         return Built(None, (f"not constrained: unsupported grammar dialect {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:

@@ -58,11 +58,11 @@ class Job:
     request_id: str
     grammar: EngineGrammar | None = None
     limit: int | None = None
-    """Maximum number of generated tokens; None for no limit except the context."""
+    """Maximum number of generated tokens; None if only the context limits them."""
     sampling: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
     logprobs: int | None = None
-    """Number of alternatives for each token; None if log probabilities are not requested."""
+    """Number of alternatives with log probabilities for each token; None if log probabilities are not requested."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers to forward, e.g. `traceparent`."""
     messages: Sequence[Mapping[str, Any]] = ()
@@ -85,7 +85,7 @@ class Piece(NamedTuple):
 
     text: str
     tokens: int = 1
-    """Number of tokens, if the engine reports it."""
+    """Number of tokens in the piece. Pieces from engines that don't report it count as one token."""
     finish: str | None = None
     """Finish reason in the last piece: "stop" or "length"."""
     usage: Usage | None = None
@@ -101,7 +101,7 @@ class Piece(NamedTuple):
 
 
 _IMPOSSIBLE = -9999.0
-"""OpenAI's log probability of an impossible token; JSON has no infinity."""
+"""Log probability of an impossible token, as in OpenAI's API, since JSON has no infinity."""
 
 
 def scored(text: str, logprob: float) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def scored(text: str, logprob: float) -> dict[str, Any]:
 
 
 class EngineError(Exception):
-    """The engine is unreachable, rejects the job, or fails during the answer.
+    """Raised if the engine is unreachable, rejects the job, or fails during the answer.
 
     `message` is sent to clients. `where` is only logged, since clients must not see the addresses of engines.
     """
@@ -165,9 +165,9 @@ _TOKEN = re.compile(r"\s?\w{1,16}|\s+|[^\w\s]", re.DOTALL)
 
 
 class Sampler:
-    """An engine without a model, for tests and demos. It makes up calls and plain words. Equal requests get equal answers.
+    """An engine without a model, for tests and demos. The engine makes up calls and plain words. Equal requests get equal answers.
 
-    It generates `rate` tokens a second; 0 means no limit.
+    It generates `rate` tokens per second; 0 means no limit.
     """
 
     def __init__(self, *, rate: float = 0.0) -> None:
@@ -184,7 +184,7 @@ class Sampler:
             text = await asyncio.to_thread(example_answer, job.turn, job.messages, job.seed or 0)
         except GrammarError as error:
             raise EngineError(f"the sampler can't answer this request: {error}", status=400) from error
-        # Truncate the text between pieces, as a real engine does between tokens.
+        # Apply the limit between pieces, as a real engine does between tokens.
         tokens = _TOKEN.findall(text)
         cut_off = job.limit is not None and len(tokens) > job.limit
         kept = tokens[: job.limit]
@@ -216,7 +216,7 @@ def free_cores(system: Path = Path("/sys")) -> int:
     """
     siblings = "devices/system/cpu/cpu{}/topology/thread_siblings_list"
     try:
-        # The hyperthreads of a core have the same siblings, and share its arithmetic units.
+        # Count cores instead of hyperthreads, which share the core's arithmetic units: all hyperthreads of a core list the same siblings.
         cores = len({(system / siblings.format(cpu)).read_text() for cpu in os.sched_getaffinity(0)})
     except (AttributeError, OSError):  # Not Linux.
         return 0

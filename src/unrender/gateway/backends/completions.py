@@ -15,16 +15,16 @@ from unrender.openai import Usage
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
 _TOKENIZE = "/tokenize"
-"""Path that counts tokens."""
+"""Path for counting tokens."""
 _TOKENS_IN = "/inference/v1/generate"
-"""Path that accepts token ids and images."""
+"""Path for prompts as token ids, with images."""
 _UNLIMITED = 4096
-"""Default of `max_tokens` if the engine doesn't report its context. Without a value, engines stop after 16 tokens."""
+"""Default of `max_tokens` if the engine doesn't report its context size. Without `max_tokens`, engines stop after 16 tokens."""
 _SAMPLED = (
     *sorted(_COMMON | _MORE),
     *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
 )
-"""Sampling parameters that both of vLLM's request forms share."""
+"""Sampling parameters that both of vLLM's paths accept, for text and for token ids."""
 
 
 class Completions(HttpEngine):
@@ -70,7 +70,7 @@ class Completions(HttpEngine):
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": await self._limit(job),
-            "stop": list(job.turn.stop)[:4],  # OpenAI's limit; the parser detects the others
+            "stop": list(job.turn.stop)[:4],  # OpenAI's limit; the parser detects other stop strings
             **self.fixed,
             **{name: value for name, value in job.sampling.items() if name in self.sampling},
         }
@@ -86,8 +86,8 @@ class Completions(HttpEngine):
             if choice.get("finish_reason") == "abort":
                 raise EngineError("the engine aborted the request", where=self._where)
             text, ids = choice.text("text"), choice.get("token_ids")
-            # vLLM lists the ids of a piece. For other engines, a piece counts as one token. A piece without text may contain a token: part
-            # of a character.
+            # vLLM lists the ids of a piece. For other engines, a piece counts as one token. Even a piece without text may contain a token,
+            # which is then part of a character.
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
             known = tuple(ids) if isinstance(ids, list) and all(map(_is_id, ids)) else ()
@@ -112,7 +112,7 @@ class Completions(HttpEngine):
         nothing = Said({}, self._where)
         try:
             listed = (await self._query("/v1/models")).listed("data") or [nothing]
-        # A server without this path may still complete text, if the settings contain the model's name.
+        # Ignore the error if the settings contain the model's name, since a server without this path may still complete text.
         except EngineError as error:
             if not self._model or error.status is None:
                 raise
@@ -122,12 +122,13 @@ class Completions(HttpEngine):
         self._context = known.number("max_model_len")
 
     async def _limit(self, job: Job) -> int:
-        """Return the maximum number of tokens to generate. The result never exceeds the remaining context.
+        """Return the maximum number of tokens to generate, which never exceeds the remaining context.
 
-        The engine reads null as 16 and rejects a value that doesn't fit. A token has at least one byte, so most prompts don't have to be
-        counted.
+        The engine treats null as 16, and rejects a value that exceeds the context. Since a token has at least one byte, the tokens of most
+        prompts don't have to be counted.
         """
-        # "Hi" has at most two tokens. If that many fit in addition to the limit, counting isn't necessary.
+        # A prompt has at most as many tokens as bytes, e.g. two for "Hi". If that many fit in addition to the limit, counting isn't
+        # necessary.
         context = self._context or 0
         most = len(job.turn.prompt.encode(errors="replace"))
         if job.limit is not None and (not context or job.limit + most <= context):
@@ -149,7 +150,7 @@ class VLLM(Completions):
     sampling = _COMMON | _MORE
     fixed: ClassVar[Mapping[str, Any]] = {
         "add_special_tokens": False,  # the template has already added BOS
-        "skip_special_tokens": False,  # the parser needs them
+        "skip_special_tokens": False,  # the parser needs special tokens
         "spaces_between_special_tokens": False,
         # The parser detects stop strings. To strip stop strings, the engine would have to hold back output throughout the answer.
         "include_stop_str_in_output": True,
@@ -200,7 +201,8 @@ class VLLM(Completions):
     async def _ids_taken(self) -> bool:
         """Return True if the engine returns text for token ids. The result is cached.
 
-        vLLM before 0.33 has the path, but ignores `output_mode` and returns only ids. Its OpenAPI schema shows the difference.
+        vLLM before 0.33 has the path, but ignores `output_mode` and returns only ids. The engine's OpenAPI schema shows if it supports
+        `output_mode`.
         """
         if self._takes_ids is None:
             try:
@@ -228,7 +230,8 @@ class VLLM(Completions):
     def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:
         """Return a request with the prompt's token ids and images. The engine expands the image placeholders."""
         sampled = {name: body[name] for name in (*_SAMPLED, "structured_outputs") if name in body}
-        # Only the engine knows the number of tokens in an image. Without a limit, the engine uses the remaining context.
+        # With images, send only the request's own limit, since only the engine knows the number of tokens in an image. Without a limit, the
+        # engine uses the remaining context.
         limit = job.limit if job.turn.media else body["max_tokens"]
         if limit is not None:
             sampled["max_tokens"] = limit
@@ -264,8 +267,9 @@ def _is_id(value: Any) -> bool:
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
-    """Return log probabilities in the format of Chat Completions. Invalid ones are omitted."""
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):  # response to a request with token ids
+    """Return log probabilities in the format of Chat Completions. Invalid entries are omitted."""
+    # The response format for requests with token ids.
+    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
         return [
             token
             | {

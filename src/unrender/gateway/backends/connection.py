@@ -1,4 +1,4 @@
-"""Reads an engine's HTTP responses line by line. Every failure is an `EngineError` with its location.
+"""Reads an engine's HTTP responses line by line. Every failure is an `EngineError` with the URL.
 
 Rules: closing `lines` closes the connection, so that the engine stops generating. The length of a line is limited. A stream that ends isn't
 necessarily complete: the reader has to check for the engine's final event.
@@ -23,11 +23,11 @@ _MOST = 10**12
 _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
 _QUICK = aiohttp.ClientTimeout(total=10)
-"""Timeout for every request that doesn't generate."""
+"""Timeout for all requests except those that generate answers."""
 
 
 Reader = Callable[[bytes], tuple[list[Piece], bool]]
-"""Function that returns the pieces of a line, and True for the final event."""
+"""Function that returns the pieces in a line, and whether the line is the final event."""
 
 
 class Connection:
@@ -71,7 +71,7 @@ class Connection:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
-        """Return None if the path responds with 200, otherwise the problem."""
+        """Return None if the path responds with 200, otherwise a description of the problem."""
         try:
             async with self._request(path):
                 return None
@@ -170,7 +170,7 @@ class HttpEngine:
         return None
 
     async def ready(self) -> str | None:
-        """Return None if the engine is healthy, otherwise the problem."""
+        """Return None if the engine is healthy, otherwise a description of the problem."""
         return await self._connection.problem(self.health)
 
     async def close(self) -> None:
@@ -195,14 +195,16 @@ class Said(dict[str, Any]):
         self._where = where
 
     def text(self, name: str) -> str:
-        """Return the string field `name`, or "" if it is absent. Raises `EngineError` for another type."""
+        """Return the string field `name`, or "" if it is absent. Raises `EngineError` if the field has another type."""
         text = self.get(name)
         if text is not None and not isinstance(text, str):
             raise EngineError(f"{name}: expected text, found {text!r:.80}", where=self._where)
         return text or ""
 
     def listed(self, name: str) -> list[Said]:
-        """Return the objects in the list field `name`, or an empty list if it is absent. Raises `EngineError` for another type."""
+        """Return the objects in the list field `name`, or an empty list if it is absent. Raises `EngineError` if the field has another
+        type.
+        """
         found = self.get(name)
         if found is not None and not isinstance(found, list):
             raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=self._where)
@@ -225,7 +227,7 @@ def parsed(data: bytes, where: str) -> Any:
     """Parse JSON. Raises `EngineError`, naming `where`, for anything else."""
     try:
         text = data.decode().strip()
-        value, end = _decode(text)  # takes half as long as `json.loads` for a short line
+        value, end = _decode(text)  # for a short line, this takes half as long as `json.loads`
         return value if end == len(text) else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise EngineError(f"expected JSON, found {data[:SHOWN]!r}", where=where) from error
@@ -238,7 +240,7 @@ def event(line: bytes, where: str) -> Said | None:
     """
     if line.startswith(b"error:"):  # llama-server's form
         raise EngineError(_reason(line[6:]), where=where)
-    # `: ping` and `event: message` contain no data.
+    # Skip lines without data, such as `: ping` and `event: message`.
     if not line.startswith(b"data:"):
         return Said({}, where)
     # "data:{…}" and "data: {…}" are equivalent, and engines use both.
@@ -263,7 +265,7 @@ def _words(value: Any) -> str:
 
 
 def scored_item(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a list with the token of an item with `token`, `logprob` and maybe `bytes`, which may be part of a character."""
+    """Return a list with the token of an item, which has `token`, `logprob` and maybe `bytes`. The token may be part of a character."""
     own = item.get("bytes")
     known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
     return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

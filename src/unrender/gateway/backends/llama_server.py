@@ -1,6 +1,7 @@
 """Client for llama.cpp's server (`/completion`), with lazy GBNF grammars and the engine's own template.
 
-Ollama's `/api/generate` uses the same sampling parameters, but doesn't support grammars. Its answers are only validated afterwards.
+Ollama's `/api/generate` uses the same sampling parameters, but doesn't support grammars. So answers from Ollama are only validated
+afterwards.
 
 `start` runs a server in this process: llama.cpp's own server code (`xllamacpp`) on a loopback port.
 """
@@ -28,7 +29,9 @@ LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "frequency_penalty": ("frequency_penalty", 0.0),
     "repetition_penalty": ("repeat_penalty", 1.0),
 }
-"""Common names → the engine's names and neutral values. The values are always sent, since the engine's defaults differ from OpenAI's."""
+"""The engine's name and the neutral value of each sampling parameter, by common name. The values are always sent, since the engine's
+defaults differ from OpenAI's.
+"""
 _TRIGGERS = {"word": 1, "pattern": 2}
 _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 SLOTS = 4
@@ -92,12 +95,12 @@ class LlamaServer(HttpEngine):
     async def _prompt(self, prompt: str) -> str:
         """Return a prompt without the BOS token, which the engine adds itself."""
         if self._bos is None:
-            # Tokenizing an empty text returns only the BOS token, if the engine adds one.
+            # Find the BOS token by tokenizing an empty text: the result contains only this token, or nothing if the engine adds none.
             probe = {"content": "", "add_special": True, "with_pieces": True}
             tokens = (await self._query("/tokenize", probe)).get("tokens")
             first = tokens[0] if tokens and isinstance(tokens, list) else {"piece": ""}
             piece = first.get("piece") if isinstance(first, dict) else None
-            # The piece is a list of bytes if it is part of a character. Old servers return only ids.
+            # A piece that is part of a character is a list of bytes. Old servers return only ids.
             self._bos = piece if isinstance(piece, str) else (await self._query("/props")).text("bos_token")
         return prompt.removeprefix(self._bos)
 
@@ -109,7 +112,7 @@ class LlamaServer(HttpEngine):
     async def _body(self, job: Job) -> dict[str, Any]:
         prompt: Any = await self._prompt(job.turn.prompt)
         if job.turn.media:
-            # Each server chooses a random mark at startup. Older servers use a fixed one.
+            # Use the server's own mark for images, which is random and chosen at startup. Older servers use a fixed one.
             mark = (await self._query("/props")).text("media_marker") or "<__media__>"
             images = [medium.data.partition(",")[2] for medium in job.turn.media]
             prompt = {"prompt_string": prompt.replace(IMAGE, mark), "multimodal_data": images}

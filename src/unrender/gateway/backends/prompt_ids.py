@@ -45,13 +45,14 @@ class PromptIds:
         return await self._tokenize(turn.prompt)
 
     async def special(self, turn: Turn) -> dict[int, str]:
-        """Return the turn's markers and stops that are one token, by id."""
+        """Return the turn's markers and stop strings that are a single token, by token id."""
         texts = dict.fromkeys([*turn.preserved_tokens, *turn.stop])
         return {id: text for text in texts if (id := await self._id(text)) is not None}
 
     async def keep(self, turn: Turn, prompt: Sequence[int], text: str, ids: Sequence[int]) -> None:
-        """Store the ids of a finished answer, unless its last token may contain more than its text."""
-        # An engine cuts the text after a stop string, but not the token that contains it: the token `END.` leaves the text `END`.
+        """Store the ids of a finished answer, unless the last token may contain more text than the answer."""
+        # The ids may contain more than the text, because an engine cuts the text after a stop string, but not the token: the token `END.`
+        # leaves the text `END`.
         for stop in turn.stop:
             if text.endswith(stop) and await self._id(stop) != ids[-1]:
                 return
@@ -63,7 +64,7 @@ class PromptIds:
             self._count -= len(self._kept.popitem(last=False)[1])
 
     async def _continuation(self, turn: Turn, text: str) -> list[int] | None:
-        """Return the ids of `text` as a continuation. None if the turn has no special token that can precede the text."""
+        """Return the ids of `text` as a continuation. Returns None if the turn has no special token that can precede the text."""
         for anchor in (*turn.preserved_tokens, *turn.stop):
             first = await self._id(anchor)
             if first is not None:

@@ -43,7 +43,7 @@ class SGLang(HttpEngine):
             meta, text = Said(data.get("meta_info") or {}, "meta_info"), data.text("text")
             reason = meta.get("finish_reason")
             finish = reason.get("type") if isinstance(reason, dict) else reason
-            # Frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
+            # Without incremental output, frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
             if not self._incremental:
                 text, length = _new(text, length, last=finish is not None)
             before, tokens = tokens, meta.number("completion_tokens")
@@ -74,7 +74,7 @@ class SGLang(HttpEngine):
         return request_body(job)
 
     async def count(self, text: str) -> int | None:
-        """Return the engine's token count, or None if it is too old to report one."""
+        """Return the engine's token count, or None if the engine is too old to count tokens."""
         try:
             return (await self._query("/tokenize", {"prompt": text, "add_special_tokens": False})).number("count")
         except EngineError as error:
@@ -86,7 +86,7 @@ class SGLang(HttpEngine):
 def request_body(job: Job) -> dict[str, Any]:
     """Return the body of a request to `/generate`."""
     parameters: dict[str, Any] = {
-        "max_new_tokens": job.limit,  # null uses the remaining context; the default is 128
+        "max_new_tokens": job.limit,  # null allows the entire remaining context, while the default is 128
         "stop": list(job.turn.stop),
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
@@ -105,7 +105,9 @@ def request_body(job: Job) -> dict[str, Any]:
 
 
 class _Told:
-    """Returns each log probability once. A server that sends the complete text again also sends all log probabilities again."""
+    """Collects log probabilities, and returns each of them only once. A server that sends the complete text again also sends all log
+    probabilities again.
+    """
 
     def __init__(self, top: int | None, *, cumulative: bool) -> None:
         self._top = top
@@ -117,7 +119,7 @@ class _Told:
         if self._top is None:
             return ()
         values, others = _rows(meta, "output_token_logprobs"), _rows(meta, "output_top_logprobs")
-        # If 2 of 3 values have been seen, the third is new.
+        # Skip the values that have been seen: after 2 of 3, only the third is new.
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
         found = []
@@ -129,7 +131,7 @@ class _Told:
 
 
 def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:
-    """Return the text after the first `length` characters, and the new length. Part of a character is held back."""
+    """Return the text after the first `length` characters, and the new length. An incomplete character at the end is held back."""
     end = len(text) if last else len(text.rstrip(_HALF))
     return (text[length:end], end) if end > length else ("", length)
 

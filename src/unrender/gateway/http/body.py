@@ -1,7 +1,7 @@
 """Reads JSON from request bodies, and sends the frames of an answer as a stream.
 
 Rules: input that two parsers could read differently is rejected: duplicate keys, NaN, numbers too large for a double, invalid UTF-8. Each
-frame waits until the server has accepted the previous one, so a slow client slows down the engine and doesn't fill memory. A stream has
+frame waits until the server has accepted the previous one, so a slow client slows down the engine instead of filling memory. A stream has
 one task that sends pings.
 """
 
@@ -76,7 +76,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _bounded(body: Any) -> Any:
-    """Return the body. Raises `Failure` if it is nested too deeply to process."""
+    """Check the nesting of a parsed body, and return the body. Raises `Failure` if it is nested too deeply to process."""
     level = [body]
     # Check level by level: a recursive check would itself exceed the recursion limit.
     for _ in range(_DEEPEST):
@@ -88,7 +88,7 @@ def _bounded(body: Any) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # `{"n": 1, "n": 16}` is 16 here and 1 in other parsers, so a proxy could check a different request.
+    # Reject duplicate keys: `{"n": 1, "n": 16}` is 16 here and 1 in other parsers, so a proxy could check a different request.
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
@@ -118,7 +118,7 @@ class EventStream:
         """True after the status has been sent. Later errors are sent as events."""
         self._send = send
         self._headers = headers
-        # A frame and a ping don't interrupt each other.
+        # Only one task sends at a time, so that a frame and a ping don't interrupt each other.
         self._sending = asyncio.Lock()
         self._last = time.monotonic()
         self._pings = asyncio.create_task(self._keep_open(ping, interval))

@@ -12,7 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_SECONDS = 10.0
-"""Time limit for a request's head, in seconds. It starts when a connection is opened or an answer ends."""
+"""Time limit for a request's head, in seconds. The time starts when a connection is opened or an answer ends."""
 
 
 class Door(H11Protocol):
@@ -22,7 +22,7 @@ class Door(H11Protocol):
 
     @property
     def app(self) -> Any:
-        """The application that uvicorn calls for each request."""
+        """The application that uvicorn calls for each request: a wrapper around the gateway's."""
         return self._answer  # a stored bound method would create a reference cycle
 
     @app.setter
@@ -35,7 +35,7 @@ class Door(H11Protocol):
 
         async def write(message: Any) -> None:
             nonlocal chunked
-            # For each chunk, h11's state machine costs as much as all other work for a token.
+            # Write chunks without h11, whose state machine costs as much per chunk as all other work for a token.
             if chunked and message.get("more_body") and not (flow.write_paused or cycle.disconnected):
                 if body := message["body"]:  # an empty chunk would end the response
                     transport.write(b"%x\r\n%b\r\n" % (len(body), body))

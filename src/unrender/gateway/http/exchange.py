@@ -75,7 +75,7 @@ class Exchange:
         self._own: Headers = [(name.encode(), self._id.encode()) for name in ID_HEADERS]
 
     def _traced(self) -> dict[str, str]:
-        """Record the request's trace. Return the trace headers for the engine."""
+        """Record the id of the request's trace, and return the trace headers for the engine."""
         sent = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
         given = {name: value for name, value in sent.items() if _PLAIN.fullmatch(value)}
         found = _TRACE.fullmatch(given.get("traceparent", ""))
@@ -114,7 +114,7 @@ class Exchange:
             if self._gone:
                 self._record.outcome = "cancelled"
             self._record.end(self._gateway.metrics, self._id, self._answer)
-            # The answer references this exchange. The cycle would keep both objects alive until the next garbage collection.
+            # The answer references this exchange, and such a cycle would keep both objects alive until the next garbage collection.
             self._answer = None
 
     async def _run(self) -> None:
@@ -154,7 +154,7 @@ class Exchange:
             return
         try:
             await self._gateway.stored.keep(self._gateway.keys.owner(self._headers), self._items, surface.body())
-        # The client still gets its answer. A later request that refers to it gets an error.
+        # Only log the failure: the client still gets its answer, and a later request that refers to the answer gets an error.
         except Failure:
             _log.warning("request %s: the answer was not stored", self._id)
 
@@ -175,7 +175,7 @@ class Exchange:
         warnings = tuple(_warnings(ask, model, prepared))
         if warnings:
             self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
-        # Streams of some APIs begin with the prompt's token count, or with 0 if the engine doesn't report it.
+        # Count the prompt's tokens now: streams of some APIs begin with the count, or with 0 if the engine can't count tokens.
         counted, exact = await model.count(prepared.turn.prompt) if ask.stream and self._api.counts else (0, True)
 
         def begin() -> Answer:

@@ -42,7 +42,9 @@ _HOLE_JSON = json.dumps(_HOLE).encode()
 
 
 def with_content(message: Any) -> Any:
-    """Return a message. Raises `ValueError` for content that is an object or a number, which templates would still print."""
+    """Check a message's content, and return the message. Raises `ValueError` if the content is an object or a number, which templates would
+    print.
+    """
     content = message.get("content") if isinstance(message, dict) else None
     if content is not None and not isinstance(content, str | list):
         raise ValueError(f"content: expected text, null or a list of parts, found {type(content).__name__}")
@@ -123,7 +125,8 @@ def _plain_call(call: Any) -> Any:
     custom = call.get("custom") if isinstance(call, Mapping) else None
     if not isinstance(custom, Mapping):
         return call
-    # A client sends back the call that it received, `{"custom": {"name": "run", "input": "ls"}}`. Templates only support functions.
+    # Clients send back custom calls as they received them: `{"custom": {"name": "run", "input": "ls"}}`. Templates only support functions,
+    # so convert them.
     function = {"name": custom.get("name"), "arguments": custom_arguments(str(custom.get("input", "")))}
     return {"id": call.get("id"), "type": "function", "function": function}
 
@@ -235,7 +238,7 @@ class ChatSurface(Surface):
         return body | self._warnings()
 
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Return a call. The arguments of a custom tool call are converted to text."""
+        """Return a call for a completion. The arguments of a custom tool call are converted to text."""
         function = call["function"]
         if function["name"] not in self._ask.custom:
             return call

@@ -90,13 +90,13 @@ class CountRequest(Sampling):
     output_config: _Output | None = None
     output_format: Any = None
     thread: Any = None
-    """Conversation that the server would keep, so that later requests only send new messages. Rejected, since the gateway keeps no
-    conversations.
+    """Conversation that the server should keep, so that later requests only send new messages. This field is rejected, since the gateway
+    keeps no conversations.
     """
     chat_template_kwargs: dict[str, Any] | None = None
     stop_sequences: Stop | None = None
     metadata: Any = None
-    """Identifies the caller for statistics. It doesn't affect the answer."""
+    """Identifies the caller for statistics, and doesn't affect the answer."""
 
 
 class MessagesRequest(CountRequest):
@@ -126,10 +126,10 @@ def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     conversation = _Blocks()
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
-    # "adaptive" leaves the decision to the model, and so to the template.
+    # "adaptive" lets the model decide, so leave the template's default unchanged.
     told = {} if thinking.type in (None, "adaptive") else {"thinking": thinking.model_dump(exclude_none=True)}
     output = request.output_config or _Output()
-    # `{"type": "tool", "name": "f"}` in OpenAI's format. The name is validated when the tools are known.
+    # Convert `{"type": "tool", "name": "f"}` to OpenAI's format. The name is validated later, when the tools are known.
     named = {"type": "function", "function": {"name": choice.name}}
     return request.ask(
         read_tools(request.tools),
@@ -153,7 +153,7 @@ def _response_format(form: Any) -> Any:
 
 
 class _Blocks(Conversation):
-    """Messages with content blocks → messages in OpenAI's format."""
+    """Converts messages with content blocks to messages in OpenAI's format."""
 
     continues = False
     """True if the answer continues the last message, which is the assistant's."""
@@ -194,7 +194,7 @@ class _Blocks(Conversation):
                     self.unheeded.append(where)
                 case "tool_use":
                     given = {} if block.input is None else block.input
-                    # Clients send the arguments of a broken call back as text.
+                    # Keep arguments that are text, since clients send the arguments of a broken call back as text.
                     arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
                     calls.append(self.call(block.id, block.name or "", arguments))
                 case _:
@@ -216,7 +216,7 @@ def _text(block: Block, where: str) -> str:
 
 
 def _shown(block: Block, where: str) -> str | Mapping[str, Any]:
-    """Return a text or an image."""
+    """Return the text in a block, or the image as a message part."""
     if block.type != "image" or not isinstance(block.source, Mapping):
         return _text(block, where)
     kind, data = block.source.get("media_type"), block.source.get("data")
@@ -275,7 +275,7 @@ class MessagesSurface(BlockSurface):
         self._open, self._call = "", -1
         self._texts.clear()
         filled = {"input": _values(text)} if kind == "input_json" else {kind: text}
-        # Clients only send back thinking blocks that are signed.
+        # Sign thinking blocks, since clients only send back signed ones.
         if kind == "thinking":
             filled["signature"] = _SIGNATURE
             yield event("content_block_delta", index=index, delta={"type": "signature_delta", "signature": _SIGNATURE})
@@ -285,7 +285,7 @@ class MessagesSurface(BlockSurface):
     def finish(self, usage: Usage) -> bytes:
         """Return the stop reason, the usage, and the end of the message."""
         self._usage = usage
-        # Other warnings were in `message_start`. Violations of the request are known only at the end.
+        # Add warnings about violations of the request, which are known only at the end. Other warnings were in `message_start`.
         lacking = {"warnings": list(self._outcomes[0].warnings)} if self._outcomes[0].warnings else {}
         return event("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + event("message_stop")
 
@@ -304,7 +304,8 @@ class MessagesSurface(BlockSurface):
         return {"stop_reason": reason, "stop_sequence": outcome.stopped_by or None}
 
     def _cost(self) -> dict[str, int]:
-        # For 100 tokens, 80 of them cached, OpenAI reports 100 and 80, and Anthropic 20 and 80.
+        # Anthropic's input tokens don't include cached ones: if 80 of 100 tokens are cached, OpenAI reports 100 and 80, and Anthropic 20
+        # and 80.
         cached = self._usage.cached_tokens or 0
         return {
             "input_tokens": max(self._usage.prompt_tokens - cached, 0),
@@ -332,7 +333,7 @@ def _values(arguments: str) -> Any:
     {'path': 'a.txt', 'lines': [1, 2]}
     """
     try:
-        return json.loads(arguments)  # also accepts unpaired surrogates
+        return json.loads(arguments)  # unlike `from_json`, this accepts unpaired surrogates
     except (ValueError, RecursionError):
         pass
     try:

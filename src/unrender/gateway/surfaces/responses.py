@@ -71,7 +71,7 @@ class _Reasoning(Object):
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
-    """Any value returns reasoning as a summary, which more clients show than reasoning itself."""
+    """With any value, reasoning is returned as a summary, since more clients show summaries than reasoning."""
 
 
 class ResponsesRequest(Sampling):
@@ -152,7 +152,7 @@ def _echo(request: ResponsesRequest, form: Any, reasoning: _Reasoning) -> dict[s
 
 
 class _Items(Conversation):
-    """Input items → messages in OpenAI's format.
+    """Converts input items to messages in OpenAI's format.
 
     Consecutive reasoning, text and calls become one assistant message, as templates write it.
     """
@@ -192,7 +192,7 @@ class _Items(Conversation):
         opaque = item.encrypted_content or ""
         text = opaque.removeprefix(_SEALED)
         if text == opaque:
-            # If the content isn't ours, only the item's plain text can be used.
+            # Encrypted content from another server can't be read, so use the item's plain text.
             text = "\n".join(_texts(item.content or item.summary or [], where))
         if opaque and not text:
             self.unheeded.append(f"{where}.encrypted_content")
@@ -232,7 +232,7 @@ def _text(part: Item, where: str) -> str:
 
 
 def _texts(content: Any, where: str, read: Callable[[Item, str], Any] = _text) -> Sequence[Any]:
-    """Return the texts of a content that is a text or a list of parts. `read` converts each part."""
+    """Return the parts of an item's content, which is a string or a list. `read` converts each part of a list."""
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list):
@@ -241,7 +241,7 @@ def _texts(content: Any, where: str, read: Callable[[Item, str], Any] = _text) -
 
 
 def _shown(part: Item, where: str) -> str | Mapping[str, Any]:
-    """Return a text or an image."""
+    """Return the text of a part, or the image as a message part."""
     return image(part.image_url) if part.type == "input_image" and part.image_url else _text(part, where)
 
 
@@ -321,7 +321,7 @@ class ResponsesSurface(BlockSurface):
             yield self._frame(f"{_PARTS[item.field]}.added", **item.where, part=_part(kind, ""))
         logprobs = b""
         # Log probabilities of tokens before the message started are sent with its first delta.
-        if kind == "message":  # message deltas always have the field
+        if kind == "message":  # message deltas always have the field `logprobs`
             logprobs = b',"logprobs":' + json.dumps(self._fresh, separators=(",", ":")).encode()
             self._fresh = []
         yield self._delta(item, text, logprobs)
@@ -347,7 +347,8 @@ class ResponsesSurface(BlockSurface):
     def _delta(self, item: _Item, text: str, more: bytes = b"") -> bytes:
         item.texts.append(text)
         before, middle = item.deltas
-        # `…"sequence_number":` 7 `,"item_id":…,"delta":` "Hi" and the log probabilities, if there are any.
+        # Join the encoded fields and the new values: `…"sequence_number":7,"item_id":…,"delta":"Hi"`, then the log probabilities, if there
+        # are any.
         return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
@@ -357,7 +358,7 @@ class ResponsesSurface(BlockSurface):
         self._item, self._call = None, -1
         text, body = "".join(item.texts), item.body
         body["status"] = "completed" if complete else "incomplete"
-        # The end of a text is reported twice: for its part, and for its item.
+        # Report the end of a text twice: for its part, and for its item.
         if item.field in _PARTS:
             yield from self._close_text(item, text)
         else:
@@ -383,7 +384,7 @@ class ResponsesSurface(BlockSurface):
 
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the frames that end the open item."""
-        # `finish` waits for the engine's token count, but the answer itself is complete here.
+        # Set the time here, since the answer is complete, while `finish` still waits for the engine's token count.
         self._completed = int(time.time())
         self._outcomes[index] = outcome
         return b"".join(self._stop(complete=outcome.finish_reason not in _INCOMPLETE))

@@ -27,7 +27,9 @@ _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
 """Seconds to wait while another process uses the database."""
 _ROOM = 0.9
-"""Fill level above which old answers are deleted. The rest is for answers that other processes store in between."""
+"""Fraction of the store that remains filled when old answers are deleted. The rest leaves room for answers that other processes store
+before the next check.
+"""
 _SEEN = 100
 """Number of size checks while the store fills. Each check adds up all sizes, so checking for every new answer would be slow."""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
@@ -44,7 +46,7 @@ DELETE FROM answers WHERE (owner, id) IN (
     WHERE newer > ?
 )
 """
-"""Keeps the newest answers up to a total size in bytes."""
+"""Deletes the oldest answers, so that the others fit into a total size in bytes."""
 _T = TypeVar("_T")
 _log = logging.getLogger("unrender.gateway")
 
@@ -78,7 +80,7 @@ class Stored:
     def _database(self) -> sqlite3.Connection:
         """The database connection. It is created on first use, in the thread that uses it, as SQLite requires."""
         if self._place:
-            Path(self._place).touch(0o600)  # it contains conversations, so only the owner may read it
+            Path(self._place).touch(0o600)  # the file contains conversations, so only its owner may read it
         opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
         for statement in (*_OPENING, _TABLE, _INDEX):
             opened.execute(statement)
@@ -126,7 +128,7 @@ class Stored:
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
 
     def _found(self, owner: bytes, id: str) -> Entry | None:
-        # Our ids are ASCII, and unpaired surrogates are not valid in a database query.
+        # Look up only ASCII ids, as ours are, since unpaired surrogates are not valid in a database query.
         if not (self.most and id.isascii() and id.isprintable()):
             return None
         oldest = time.time() - self._seconds
@@ -139,7 +141,7 @@ class Stored:
         await self._run(lambda: self._keep(owner, given, response))
 
     def _keep(self, owner: bytes, given: Any, response: Mapping[str, Any]) -> None:
-        # The length of the JSON is about the size in the database.
+        # Estimate the size in the database by the length of the JSON.
         texts = json.dumps(_listed(given)), json.dumps(response)
         size = sum(map(len, texts))
         if size > self.most * _ROOM:
@@ -157,7 +159,7 @@ class Stored:
             self._do(_LEAVE, int(self.most * _ROOM))
 
     async def tidy(self) -> None:
-        """Delete answers that have expired, or exceed the size limit, since the last run."""
+        """Delete answers that have expired, and the oldest ones if the store exceeds its size limit."""
         self._unseen = self.most
         with suppress(Failure):  # already logged
             if self.most:
@@ -188,7 +190,7 @@ def _refers(item: Any) -> bool:
 
 
 def _resolved(item: Any, found: Callable[[str], Entry | None]) -> Any:
-    """Return the stored item that a reference points to; anything else unchanged."""
+    """Return the stored item that a reference points to. Other items are returned unchanged."""
     if not _refers(item):
         return item
     # Item ids contain the id of their answer: `msg_` + `4f…` + `000` is the first item of `resp_4f…`.
@@ -201,5 +203,5 @@ def _resolved(item: Any, found: Callable[[str], Entry | None]) -> Any:
 
 
 def _listed(given: Any) -> Sequence[Any]:
-    """Return the items of an input, which may be a text."""
+    """Return the items of a request's `input`, which is a string or a list."""
     return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given

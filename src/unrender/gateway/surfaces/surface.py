@@ -43,14 +43,14 @@ class Ask:
     include_usage: bool = False
     choices: int = 1
     stop: tuple[str, ...] = ()
-    """Texts that end the content. They have no effect in reasoning and arguments."""
+    """Stop strings, which end the content. They have no effect in reasoning and arguments."""
     limit: int | None = None
-    """Maximum number of generated tokens; None for no limit except the context."""
+    """Maximum number of generated tokens; None if only the context limits them."""
     sampling: Mapping[str, float] = field(default_factory=dict)
     """`temperature`, `top_p`, …, with the names that OpenAI and the engines share."""
     seed: int | None = None
     logprobs: int | None = None
-    """Number of alternatives for each token; None if log probabilities are not requested."""
+    """Number of alternatives with log probabilities for each token; None if log probabilities are not requested."""
     store: bool | None = None
     """True to store the answer for later requests; None if the request doesn't specify it."""
     custom: frozenset[str] = frozenset()
@@ -129,7 +129,7 @@ class Conversation:
         self.unheeded: list[str] = []
         """Paths of ignored parameters."""
         self._names: dict[str, str] = {}
-        """Call ids → tool names, which tool results don't contain."""
+        """Tool name by call id, since tool results contain only the id."""
 
     def add(self, role: str, content: Any, **more: Any) -> None:
         """Add a message."""
@@ -147,7 +147,7 @@ class Conversation:
 
     def call(self, id: str | None, name: str, arguments: Any) -> dict[str, Any]:
         """Return a call for an assistant message."""
-        # A result only contains `call_1`, but some templates also print the name of the tool.
+        # Remember the tool's name: a result contains only the call's id, but some templates also print the name.
         self._names[id or ""] = name
         return {"id": id or "", "type": "function", "function": {"name": name, "arguments": arguments}}
 
@@ -274,7 +274,7 @@ class BlockSurface(Surface):
         return b"".join(self._stop())
 
     def _text(self, kind: str, text: str) -> Iterator[bytes]:
-        """Yield a delta of a block of this kind. Starts the block if it isn't open."""
+        """Yield a delta for a block of this kind, after the block's start if it isn't open yet."""
         raise NotImplementedError
 
     def _start_call(self, id: str, name: str) -> Iterator[bytes]:

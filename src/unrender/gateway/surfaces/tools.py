@@ -42,7 +42,7 @@ class _Grammar(Object):
 
 class _Format(_Grammar):
     grammar: _Grammar | None = None
-    """Chat Completions nests the two fields here, while Responses doesn't."""
+    """In Chat Completions, `syntax` and `definition` are inside this object. In Responses, they are next to `type`."""
 
 
 class _Custom(Object):
@@ -67,12 +67,12 @@ def read_tools(tools: Sequence[Any] | None) -> Tools:
             found.functions.append({"type": "function", "function": function})
             found.custom.add(custom.name)
             found.unheeded += unheeded
-        # `ChatTemplate.prepare` supports Anthropic's format, but without its `type`.
+        # `ChatTemplate.prepare` supports Anthropic's tools, but not their field `type`, so omit it.
         elif "input_schema" in tool:
             check_strict(tool, where, "input_schema")
             found.functions.append({name: tool[name] for name in tool if name not in ("type", "cache_control")})
         elif kind in (None, "function"):
-            nested = isinstance(tool.get("function"), Mapping)  # in Chat Completions; not nested in Responses
+            nested = isinstance(tool.get("function"), Mapping)  # Chat Completions nests the function; Responses doesn't
             own, place = (tool["function"], f"{where}.function") if nested else (tool, where)
             check_strict(own, place, "parameters", code="invalid_function_parameters")
             found.functions.append(tool)
@@ -112,7 +112,9 @@ class _Strict(Object):
 
     @model_validator(mode="after")
     def closed(self, info: ValidationInfo) -> Self:
-        """Return the schema. Raises `ValueError` for an object that allows additional properties or has optional ones."""
+        """Check that the schema is strict, and return it. Raises `ValueError` for an object that allows additional properties or has
+        optional ones.
+        """
         if ("object" in (self.type or ()) or self.properties) and self.additional is not False:
             raise ValueError(f"expected additionalProperties: false in a strict schema, found {self.additional!r:.80}")
         missing = set(self.properties or ()) - set(self.required or ())
@@ -124,7 +126,7 @@ class _Strict(Object):
 
 
 def check_strict(form: Any, where: str, name: str = "schema", *, param: str = "", code: str | None = None) -> None:
-    """Raise `Failure` for a strict form whose schema is invalid or not strict.
+    """Raise `Failure` if a tool or response format is marked as strict, but its schema is invalid or not strict.
 
     `name` is the field with the schema. With `input_schema`, properties may be optional.
     """
@@ -147,7 +149,8 @@ def plain_choice(choice: Any) -> Any:
     """
     if not isinstance(choice, Mapping):
         return choice
-    # Chat Completions has `{"allowed_tools": {"tools": […]}}`, Responses has `{"type": "allowed_tools", "tools": […]}`.
+    # Look for the tools in both places: Chat Completions has `{"allowed_tools": {"tools": […]}}`, Responses has `{"type": "allowed_tools",
+    # "tools": […]}`.
     for inner in (choice.get("allowed_tools"), choice):
         if isinstance(inner, Mapping) and isinstance(inner.get("tools"), list):
             return {"type": choice.get("type"), **inner, "tools": [plain_choice(tool) for tool in inner["tools"]]}
