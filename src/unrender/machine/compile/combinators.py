@@ -151,8 +151,7 @@ class _Compiler:
             case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
                 self.code.emit(_value(node))
             case nodes.AnswerPart():
-                # Handwritten grammars can't contain this node, so `start_of` raises `GrammarError`.
-                start_of(node, self.known)
+                start_of(node, self.known)  # raises `GrammarError`: not allowed in a handwritten grammar
             case _:
                 assert_never(node)
         return at
