@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, _ATOMS):
         return value
-    # A template may contain `{{ messages.append }}` by mistake. Python would print `<built-in method append of list object at 0x7f…>`.
+    # For `{{ messages.append }}`, Python would print `<built-in method append of list object at 0x7f…>`. Print only the method's name.
     if isinstance(value, _CODE):
         shown = f"<method {value.__name__}>" if isinstance(value, _METHODS) else "<callable>"
         return _Shown(shown)
