@@ -165,9 +165,7 @@ class Template:
 
     @property
     def reads(self) -> frozenset[str]:
-        """All variables whose value may come from the caller, even unintentionally, such as `y` in `{% if x %}{% set y = 1 %}{% endif %}{{
-        y }}`.
-        """
+        """All variables that may come from the caller, even unintentionally: `y` in `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
         return self.facts.variables
 
     @property
