@@ -68,8 +68,7 @@ class LoadedTemplates:
     """Path or hub id of the template, for error messages."""
 
     def named(self, name: str | None) -> LoadedTemplates:
-        """Return a copy with only the source that has the given name, which is used with and without tools. If `name` is None, return all
-        sources.
+        """Return only the source with this name, for requests with and without tools. If `name` is None, return all sources.
 
         Raises `TemplateError` if there is no source with this name.
         """

@@ -69,8 +69,7 @@ class VariableFinder(CodeGenerator):
         # `{{ tools }}` comes from the caller. In `{% set n = 0 %}{{ n }}`, `n` is a local variable.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
         for name in {*outside} - environment.globals.keys():
-            # A variable that is both read and set in a loop is local to it, such as `last` in `{% for m in messages %}{% if last %}…{%
-            # endif %}{% set last = m %}{% endfor %}`.
+            # A variable that a loop both reads and sets is local: `{% if last %}…{% endif %}{% set last = m %}`.
             is_local = frame.loop_frame and name in frame.symbols.stores
             environment.undeclared[name] = environment.undeclared.get(name, True) and is_local
 
