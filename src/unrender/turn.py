@@ -155,9 +155,7 @@ class Turn(Constrained):
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
-    """True if the model thinks in this turn, by request or by the template's default. None if neither the request nor the template
-    determines it.
-    """
+    """True if the model thinks in this turn, by request or by the template's default. None if unknown."""
     warnings: tuple[str, ...] = ()
     """Parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of them."""
     known_ids: tuple[str, ...] = ()
@@ -214,9 +212,9 @@ class Turn(Constrained):
         """Return a parser for one answer, which starts after the prefill.
 
         A strict parser raises `ParseError` at the first text that the format doesn't allow, and a lenient one never raises. `ids` is a
-        function that returns a call's id. Its arguments are the call's index in the conversation and the tool's name. By default, ids are
-        random and unique. `special_tokens` are the texts of the tokenizer's special tokens, by default those in the format. They matter
-        only if you pass `special` to `feed`.
+        function that returns a call's id. Its arguments are the call's index in the conversation, from 0, and the tool's name. By default,
+        ids are random and unique. `special_tokens` are the texts of the tokenizer's special tokens, by default those in the format. They
+        matter only if you pass `special` to `feed`.
         """
         return Parser(
             self.format,

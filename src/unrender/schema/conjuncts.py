@@ -61,9 +61,7 @@ def _unfollowed(place: Place, keyword: str, _references: References, report: Rep
 
 
 def _condition(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
-    """Rewrite `if` as an `anyOf`: either `if` and `then` match, or the complement of `if` and `else`. Returns None if `if` has no
-    complement.
-    """
+    """Rewrite `if` as an `anyOf`: `if` and `then`, or the complement of `if` and `else`. Returns None if `if` has no complement."""
     condition = place.at(keyword)
     branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
     # A constant condition selects a branch: `{"if": true, "then": x}` is equivalent to x.

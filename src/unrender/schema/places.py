@@ -41,7 +41,7 @@ def wrong(path: str, expected: str, found: Any) -> GrammarError:
 
 
 def step_text(step: object) -> str:
-    """Return `key` as one escaped step of a JSON pointer."""
+    """Return `step` as one escaped step of a JSON pointer."""
     return f"/{str(step).replace('~', '~0').replace('/', '~1')}"
 
 

@@ -97,9 +97,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """The number of items that must have the shape `wanted`. All other items have the shape `others`. No value has both the shape `wanted`
-    and the shape `others`.
-    """
+    """The number of items that must have the shape `wanted`. All other items have the shape `others`. The two shapes share no values."""
 
     wanted: Shape
     others: Shape
@@ -118,7 +116,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Object:
-    """An object: An object: `properties` in this order, then any number of `extra` properties.
+    """An object: `properties` in this order, then any number of `extra` properties.
 
     `minimum` and `maximum` count only extra properties. Values may have other keys, which are accepted but never generated. `others` is the
     shape of their values.
