@@ -216,7 +216,7 @@ class PromptEncoder:
         return encoded
 
     def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
-        """Yield positions at which to split the text. They are inside texts of special tokens that don't come entirely from the template."""
+        """Yield positions at which to split the text, inside texts of special tokens that don't come entirely from the template."""
         at, cut = 0, 0
         while any(bodies) and (found := self._special.search(text, at)):
             start, end = found.span()

@@ -90,7 +90,7 @@ class CostBudget:
         """
         if isinstance(value, str | bytes):
             return len(value)
-        # If `x = [x, x]` is repeated sixty times, there are 60 lists in memory, but the printed value contains 2 ** 60. Values are
+        # If `x = [x, x]` is repeated sixty times, there are 60 lists in memory, but 2 ** 60 in the printed text. Values are
         # therefore counted level by level, which exceeds the limit after a few levels.
         total, depth, level, limit = 0, 0, [value], self._limits.rendering_characters
         while level:

@@ -207,7 +207,7 @@ def _is_json(value: Any) -> bool:
 
 
 _HUGE = 10**1000
-"""Maximum integer, since Python refuses to print numbers with thousands of digits."""
+"""Limit for the absolute value of integers, since Python refuses to print numbers with thousands of digits."""
 
 
 def _parts(value: Any) -> list[Any]:

@@ -353,7 +353,7 @@ class _Reader:
 
 
 _VALUES_PER_STEP = 10
-"""Number of values in an `enum` that count as one conjunct in the limits."""
+"""Number of `enum` and `const` values that count as one conjunct in the limits."""
 
 
 _PLAIN: Mapping[str, Shape] = {

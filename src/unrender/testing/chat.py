@@ -75,7 +75,7 @@ class ExpectedCall:
 
     name: str
     arguments: Mapping[str, Any] | str
-    """The arguments. The arguments as partial JSON text if the call is incomplete."""
+    """The arguments, or their partial JSON text if the call is incomplete."""
     status: CallStatus = "complete"
 
     def source(self) -> str:

@@ -244,7 +244,7 @@ def coerce(text: str, types: frozenset[str]) -> str:
 def _value(json_text: str) -> Any:
     try:
         return json.loads(json_text)
-    except (ValueError, RecursionError):  # For numbers with thousands of digits, or deeply nested lists.
+    except (ValueError, RecursionError):  # Raised for numbers with thousands of digits, and for deeply nested lists.
         return _NO_VALUE
 
 

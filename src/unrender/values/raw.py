@@ -156,7 +156,7 @@ class RawScanner(Scanner):
         return False
 
     def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
-        """Return `text` as part of the value, or hold it if it follows a mark. `meaning` is the unescaped text if it differs from `text`."""
+        """Return `text` as part of the value, or hold it if it follows a mark. `meaning` is the unescaped `text` if it differs."""
         said = text if meaning is None else meaning
         if not doubt.marks:
             doubt.passed(text)

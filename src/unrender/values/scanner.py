@@ -224,9 +224,8 @@ class LiteralScanner(Scanner):
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
-        if (
-            end == len(text) and not final
-        ):  # `tr` may become `true`, and `3--` may be a 3 before `-->`, so wait for more text.
+        # `tr` may become `true`, and `3--` may be a 3 before `-->`, so wait for more text.
+        if end == len(text) and not final:
             return at, MORE if may_be_word(word) or self._may_stop(word) else FAILED
         written = json_word(word, strict=self.style.strict)
         if not written:
