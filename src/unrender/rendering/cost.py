@@ -45,7 +45,7 @@ class CostBudget:
         self._until = now() + limits.rendering_seconds
 
     def step(self) -> None:
-        """Count one small piece of work."""
+        """Count one step of the rendering."""
         self._steps += 1
         self._unseen += _STEP
         if self._unseen > _BULK:

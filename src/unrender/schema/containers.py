@@ -47,7 +47,7 @@ def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> 
 def _containing(shape: Array, place: Place, rest: Places, context: KeywordContext) -> Shape:
     """Return the arrays of `shape` with the number of matching items that `contains` requires."""
     wanted = place.at("contains")
-    # `contains` alone requires at least one item.
+    # Without `minContains`, `contains` requires at least one matching item.
     sizes = replace(place, schema={"minContains": 1} | dict(place.mapping))
     low, high = size_of((sizes,), "minContains", "maxContains", context)
     if wanted.schema is True or wanted.schema == {}:

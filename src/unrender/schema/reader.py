@@ -380,7 +380,7 @@ _LISTED = frozenset(("type", "enum"))
 _PLAIN_ARRAY = _TYPED | {"items"}
 _PLAIN_OBJECT = _TYPED | {"properties", "required", "additionalProperties"}
 _SHORT = 200
-"""Maximum size of a cached schema, in bytes. It has at most thirty levels, since each level takes at least six bytes."""
+"""Maximum size of a cached schema, in bytes. A schema of this size has at most thirty levels, since each level takes at least six bytes."""
 _SHALLOW = MAX_SCHEMA_DEPTH - _SHORT // 6
 _REFERRING = (b"$ref", b"Ref")
 _IMPLIED = {

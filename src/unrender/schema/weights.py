@@ -55,7 +55,7 @@ class Scale:
     kept: list[Shape] = field(default_factory=list)
     """Measured shapes, kept alive so that their ids aren't reused."""
     ranges: int = 0
-    """Total parts of all numeric ranges so far."""
+    """Total number of grammar parts of all numeric ranges so far."""
 
     def weigh(self, shape: Shape) -> Weight:
         """Return the weight of a shape, without the targets of references."""

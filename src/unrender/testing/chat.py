@@ -159,7 +159,7 @@ class Case:
 
     def __init__(self, template: ChatTemplate) -> None:
         self.finished: bool = False
-        """True once `expect` was called."""
+        """True once `expect` has been called."""
         self._template = template
         self._messages: Sequence[Mapping[str, Any]] = _QUESTION
         self._request: dict[str, Any] = {}

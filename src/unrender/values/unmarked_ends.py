@@ -46,7 +46,7 @@ class Follow:
     closing: tuple[Part, ...]
     """Parts that close the arguments, the call and all calls, in this order."""
     further: tuple[Part, ...]
-    """Parts between two calls, parts at the start of a call, and parts of its skeleton up to the text after the name."""
+    """Parts between two calls, parts at the start of a call, and parts of a call's skeleton up to the text after its name."""
     ends: tuple[str, ...] = ()
     """End-of-turn markers."""
     trail: str = ""

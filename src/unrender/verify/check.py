@@ -1,8 +1,8 @@
 """Verifies a template: renders random answers of every kind, parses them, and reports the result for each capability.
 
 Strategy: `renditions` extracts the answer from a rendering. If the template drops part of the answer, the capability is skipped. Each
-answer is parsed in one piece, character by character, and in random chunks, with and without the end-of-turn marker. The checks of prompts,
-further turns, grammars and the history come after that.
+answer is parsed in one piece, character by character, and in random chunks, with and without the end-of-turn marker. Prompts, further
+turns, grammars and the history are checked afterwards.
 """
 
 from __future__ import annotations

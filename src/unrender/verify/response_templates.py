@@ -1,8 +1,8 @@
 """Checks a response template: transformers' parser must parse the template's answers like unrender's parser does.
 
-Strategy: random answers for each capability are rendered, and both parsers parse them, complete and in small chunks. Prompts with thinking
-on, off, and at the template's default are used. A difference is a counterexample. Answers that unrender's own parser doesn't recover are
-skipped.
+Strategy: random answers for each capability are rendered, and both parsers parse them, complete and in small chunks. Prompts are rendered
+with thinking on, off, and at the template's default. A difference is a counterexample. Answers that unrender's own parser doesn't recover
+are skipped.
 """
 
 from __future__ import annotations
