@@ -3,8 +3,8 @@
 Strategy: ids are decoded a few at a time, and an incomplete character is buffered (incremental detokenisation). Ids of special tokens are
 distinguished from ordinary text with the same characters, so a quoted `<|im_end|>` doesn't end the turn.
 
-Pieces of a prompt are encoded together, so that merges are the same as for the rendered prompt. If a message body contains the text of a
-special token, the prompt is split inside that text. So this works without any tokenizer option.
+Pieces of a prompt are encoded together, so that their tokens are the same as those of the rendered prompt. If a message body contains the
+text of a special token, the prompt is split inside that text, so no tokenizer option is needed.
 
 >>> from unrender import ChatTemplate
 >>> class Letters:  # any tokenizer of tokenizers or transformers will do
@@ -32,7 +32,7 @@ __all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
 _HALF = "\ufffd"
 """Replacement character that decoders return for an incomplete character."""
 _PROBES = ("x", " x", "\nx")
-"""Strings for testing whether an anchor stops a tokenizer from adding a space to the following text."""
+"""Strings for testing whether a tokenizer adds no space to text that follows an anchor."""
 _ANCHORS = 8
 """Maximum number of special tokens to try as an anchor."""
 
@@ -45,7 +45,7 @@ class Decoder(Protocol):
 
 
 class Detokenizer:
-    """Incremental decoder. It returns text as soon as later ids can't change it."""
+    """Incremental decoder. Text is returned as soon as later ids can't change it."""
 
     __slots__ = ("_given", "_held", "_tokenizer")
 
@@ -58,8 +58,8 @@ class Detokenizer:
 
     def feed(self, token: int) -> str:
         """Add an id, and return the text that is now final."""
-        # `東` may be three tokens. The first two decode to U+FFFD, so they are buffered. A token's text may depend on the previous token
-        # (`▁` at the start of a word), so previous tokens are decoded again and their text is removed.
+        # If `東` is three tokens, the first two decode to U+FFFD, so they are buffered. A token's text may depend on the previous token (`▁`
+        # at the start of a word), so previous tokens are decoded again and their text is removed.
         self._held.append(token)
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         waiting = len(self._held) - self._given
@@ -83,8 +83,8 @@ class Detokenizer:
 class TokenParser:
     """Feeds token ids to a parser.
 
-    `special_ids` are the ids of special tokens. The default is all special tokens of the tokenizer. A marker that isn't a special token,
-    such as `<call>` in a vocabulary without it, is recognised in ordinary text. Errors are raised only by the tokenizer.
+    `special_ids` are the ids of special tokens. The default is all special tokens of the tokenizer. A marker that isn't a special token of
+    the vocabulary is recognised in ordinary text. Only errors of the tokenizer are raised.
     """
 
     __slots__ = ("_decoded", "_special", "parser")
@@ -94,7 +94,7 @@ class TokenParser:
         """The parser, with its `message` and `spans`."""
         self._decoded = Detokenizer(tokenizer)
         self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)
-        if isinstance(parser, Parser):  # Parsers of engines don't distinguish quoted special tokens.
+        if isinstance(parser, Parser):  # The parsers of engines can't distinguish special tokens from ordinary text.
             parser._quote_only(self._decoded.text(sorted(self._special)))
 
     @property
@@ -127,7 +127,7 @@ class TokenParser:
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
     """Return the ids of all added tokens of a tokenizer, whether or not they are marked as special.
 
-    Many tokenizers don't mark their tokens for calls and reasoning as special. `tokenizer` is from transformers or tokenizers.
+    Many tokenizers don't mark the tokens around calls and reasoning as special. `tokenizer` is from transformers or tokenizers.
     """
     named = getattr(tokenizer, "all_special_ids", ())  # None stands for a special token that the vocabulary lacks.
     return frozenset({*map(int, _added(tokenizer)), *(id for id in named if id is not None)})
@@ -216,13 +216,13 @@ class PromptEncoder:
         return encoded
 
     def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
-        """Yield positions at which to split the texts of special tokens that aren't entirely from the template."""
+        """Yield positions at which to split the text, inside texts of special tokens that don't come entirely from the template."""
         at, cut = 0, 0
         while any(bodies) and (found := self._special.search(text, at)):
             start, end = found.span()
             touched = _body_in(starts, bodies, start, end)
-            # If the template ends with `<|im_` and a body starts with `end|>`, split at the border. Within a body, the rest may contain
-            # another token.
+            # If the template ends with `<|im_` and a body starts with `end|>`, split at the border. Inside a body, continue after the
+            # split, since the rest may contain another token.
             at = end if touched is None else max(touched, start + 1)
             if touched is not None and cut < at < end:
                 cut = at
@@ -259,7 +259,7 @@ class PromptEncoder:
         return places
 
     def _anchor_of(self, special: Sequence[str]) -> tuple[str, int]:
-        """Return a text after which the tokenizer adds no space, and the number of its ids."""
+        """Return text after which the tokenizer adds no space, and the number of ids of this text."""
         for anchor in (*special[:_ANCHORS], "\n"):
             ids = self._raw(anchor)[0]
             if all(self._fits(anchor, ids, probe) for probe in _PROBES):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
-"""Treatment of reasoning that the template would leave out of the prompt. Trainers use the same names."""
+"""Treatment of reasoning that the template would leave out of the prompt. The names are those that trainers use."""
 Unfinished = Literal["error", "text"]
 """Treatment of an incomplete call in an answer, as an error or as text."""
 
@@ -101,7 +101,7 @@ class Constrained:
 class Healing(Constrained):
     """A broken call, truncated after its valid part, with a prompt and a grammar for the rest.
 
-    The complete answer is the text up to `cut`, followed by the newly generated text.
+    The repaired answer is the text up to `cut`, followed by the newly generated text.
     """
 
     cut: int
@@ -151,19 +151,19 @@ class Turn(Constrained):
     is_continuation: bool = False
     """True if `prefill` is an answer that the model continues. The prefill is then part of the message."""
     tool_prompt: ToolPrompt | None = None
-    """The description of the tools in the prompt, if the template ignores tools. None if the template supports them."""
+    """The description of the tools in the prompt, if the template ignores tools. None if the template supports tools."""
     media: tuple[Media, ...] = ()
     """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
-    """True if the model thinks in this turn, by request or by the template's default. None if that is unknown."""
+    """True if the model thinks in this turn, by request or by the template's default. None if unknown."""
     warnings: tuple[str, ...] = ()
     """Parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of them."""
     known_ids: tuple[str, ...] = ()
-    """The ids of all calls in the conversation, or "" for a call without an id. New calls get other ids."""
+    """The ids of all calls in the conversation, or "" for a call without an id. New calls get different ids."""
     grammar: Grammar | None = None
     """A handwritten grammar of the answer. It replaces the format."""
     limits: Limits = STANDARD
-    """Limits for the grammar of the answer."""
+    """Limits for the size of the answer's grammar."""
     _source: Extender | None = field(default=None, compare=False, repr=False)
     """The template and its arguments, which `next` needs. None if the turn was created directly."""
 
@@ -171,8 +171,8 @@ class Turn(Constrained):
     def stop(self) -> tuple[str, ...]:
         """Stop strings for the engine, e.g. `<|im_end|>`. They aren't part of the message.
 
-        A text that also ends reasoning or starts a call is left out if this answer may contain one. Otherwise, generation would stop too
-        early. If no text is left, generation ends at the model's own end-of-sequence token.
+        A string that also ends reasoning or starts a call would stop generation too early, so it's left out if this answer may contain
+        reasoning or calls. If no string is left, generation ends at the model's end-of-sequence token.
         """
         inside = tuple(self._unfinished())
         return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
@@ -212,9 +212,9 @@ class Turn(Constrained):
         """Return a parser for one answer, which starts after the prefill.
 
         A strict parser raises `ParseError` at the first text that the format doesn't allow, and a lenient one never raises. `ids` is a
-        function that returns a call's id. Its arguments are the call's position in the conversation, counted from 0, and the tool's name.
-        By default, ids are random and unique. `special_tokens` are the texts of the tokenizer's special tokens, by default those in the
-        format. They matter only if you pass `special` to `feed`.
+        function that returns a call's id. Its arguments are the call's index in the conversation, from 0, and the tool's name. By default,
+        ids are random and unique. `special_tokens` are the texts of the tokenizer's special tokens, by default those in the format. They
+        matter only if you pass `special` to `feed`.
         """
         return Parser(
             self.format,
@@ -277,8 +277,8 @@ class Turn(Constrained):
     ) -> AnswerStream[ChunkBody]:
         """Return OpenAI's `chat.completion.chunk` objects for an answer that arrives in chunks.
 
-        The first has the role, and the last has the finish reason. `model` is the model name, and `reasoning_field` the name of the
-        reasoning field; `policy` and `ids` are as in `parser`.
+        The first object contains the role, and the last one the finish reason. `model` is the model name, and `reasoning_field` the name of
+        the reasoning field; `policy` and `ids` are as in `parser`.
 
         >>> from unrender import ChatTemplate
         >>> bodies = ChatTemplate.from_string("{{ messages[0].content }}").prepare_rendered().openai_chunks(["Hi"], model="m")
@@ -297,9 +297,9 @@ class Turn(Constrained):
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return the `Healing` of the first broken call of an answer, or None if no call can be healed.
 
-        A call is broken if it can't be parsed, or if its arguments don't match the tool's schema. A repaired call isn't broken. A call
-        can't be healed if its name is invalid, if the tool isn't offered, or if no more calls were allowed. Calls that were cut off by the
-        token limit (`finish_reason` is "length") can't be healed either, nor calls of a handwritten grammar. Nothing is added to the
+        A call is broken if it can't be parsed, or if its arguments don't match the tool's schema. A call that the parser repaired isn't
+        broken. A call can't be healed if its name is invalid, if the tool isn't offered, or if no more calls were allowed. Neither can
+        calls of a handwritten grammar, or calls that were cut off by the token limit (`finish_reason` is "length"). Nothing is added to the
         model's text. `text` is the answer so far or the complete one, and `policy` is used to parse it.
 
         >>> from unrender import ChatTemplate
@@ -326,7 +326,7 @@ class Turn(Constrained):
             or (broken.status == "truncated" and finish_reason == "length")
         ):
             return None
-        # Count positions from the start of the answer, which includes the prefill.
+        # Count positions from the start of the answer, including the prefill.
         prefill = len(self.prefill)
         span = (prefill + broken.start, prefill + broken.stop)
         try:
@@ -343,7 +343,7 @@ class Turn(Constrained):
         except GrammarError:
             return None
         cut = good.cut - prefill if good else 0
-        # A grammar may allow more than the schema. If the valid part contains the broken call itself, the call can't be healed.
+        # A grammar may allow more than the schema. If the valid part therefore contains the complete broken call, the call can't be healed.
         if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
@@ -381,7 +381,7 @@ class Turn(Constrained):
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """The pieces that `next` appended after the last prompt and answer; empty for a first turn."""
+        """The pieces that `next` appended to the last prompt and answer; empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
     def _held(self) -> Iterator[Any]:
@@ -415,8 +415,8 @@ class Turn(Constrained):
         leaves out a system message and tools that the template repeats. Other parts of the request are the same as in this turn.
         `variables` may change if they don't affect the prompt so far, e.g. `enable_thinking`.
 
-        Raises `ExtendError`, with a `reason`, if it's uncertain what the template would write next. Then render the complete conversation
-        with `prepare` instead. Raises `RequestError` as `prepare` does.
+        Raises `ExtendError`, with a `reason`, if it's uncertain what the template would write next. In this case, render the complete
+        conversation with `prepare`. Raises `RequestError` as `prepare` does.
 
         >>> from unrender import ChatTemplate
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"

@@ -1,8 +1,7 @@
 """Weakens a Format by dropping or replacing claims that the template's own answers refute.
 
-Strategy: answers are parsed with the format. If some are misread, every weaker format that may help is tried, and the one with the lowest
-cost is used. The process repeats with the result. A dropped claim costs less than a false one, and a claim is dropped only if that reduces
-the cost.
+Strategy: the template's answers are parsed with the format. If some are misread, every weaker format that may help is tried, and the one
+with the lowest cost is used. This is repeated with the result, as long as the cost falls. A dropped claim costs less than a false one.
 """
 
 from __future__ import annotations
@@ -44,11 +43,13 @@ class _Weaker:
     claim: str
     """The claim that is dropped."""
     parts: Callable[[Format], dict[str, Any]]
-    """Function that returns the weaker parts; empty if the format doesn't make the claim."""
+    """Function that returns the changed parts of a format without the claim. The result is empty if the format doesn't make the claim."""
     needed_by: Callable[[Said], bool]
     """Function that returns true for answers that need the claim."""
     part: Role | None = None
-    """The claim is refuted only if this part is misread in all answers that need the claim. None stands for any part."""
+    """Part of a message that the claim concerns; None stands for any part. The claim is refuted only if this part is misread in all answers
+    that need the claim.
+    """
     unread: bool = False
     """True if answers that need the claim can't be parsed without it."""
 
@@ -64,14 +65,14 @@ class _Trial:
     """Messages about other claims that were dropped with this one."""
     wrong: tuple[Misread, ...]
     faults: tuple[CutOut, ...]
-    """Answers for which the format's claims are false."""
+    """Answers that the format claims to read, but that are misread or not allowed by its grammars."""
     cost: int
 
 
 def prove(witness: Witness, format: Format) -> Proof:
-    """Parse the template's answers with the format, and weaken the format until its claims about them are true.
+    """Parse the template's answers with the format, and drop claims that these answers refute.
 
-    False claims remain if no weaker format helps.
+    A false claim is kept if no weaker format helps.
     """
     way = _weaken(_reading(witness, format), lambda trial: _trials(witness, trial))
     last, claims = way[-1], [trial.claim for trial in way]
@@ -105,7 +106,7 @@ def writable(witness: Witness, format: Format) -> tuple[Format, tuple[str, ...]]
 
 
 def _weaken(trial: _Trial, weaker: Callable[[_Trial], Iterator[_Trial]]) -> list[_Trial]:
-    """Return a trial, followed by the best weaker trial, the best one weaker than that, and so on."""
+    """Return `trial`, followed by trials with one more claim dropped each, as long as the cost falls."""
     way = [trial]
     # Drop one claim at a time, because the weaker format may read answers that refute or confirm other claims.
     for _ in range(MAX_RETRIES if trial.wrong or trial.faults else 0):
@@ -117,7 +118,7 @@ def _weaken(trial: _Trial, weaker: Callable[[_Trial], Iterator[_Trial]]) -> list
 
 
 def _given_up(way: Sequence[_Trial]) -> Iterator[str]:
-    """Yield the dropped findings, each with an answer that was misread before and isn't now."""
+    """Yield a message for each dropped claim, with an answer that refutes it."""
     for before, after in pairwise(way):
         wrong = (*before.faults, *(found.cut_out for found in before.wrong))
         mended = next((shown for shown in wrong if shown not in after.faults), wrong[0]).answer
@@ -173,15 +174,15 @@ def _trials(witness: Witness, trial: _Trial) -> Iterator[_Trial]:
 
 
 def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread]) -> bool:
-    # The claim "several calls are read" is refuted if all answers with several calls are misread. If one of them is read, the claim is
-    # true, and the others are misread for a different reason.
+    # The claim "several calls are read" is refuted if all answers with several calls are misread. If one of them is read correctly, the
+    # claim is true, and the others are misread for a different reason.
     needing = [found for found in wrong if weaker.needed_by(found.cut_out.said)]
     refuted = all(weaker.part in (None, *found.parts) for found in needing)
     return bool(needing) and refuted and not any(map(weaker.needed_by, read))
 
 
 def claims_to_read(format: Format, said: Said) -> bool:
-    """Return whether a format claims to read answers with the same parts as `said`."""
+    """Return whether a format claims to read answers that have the same parts as `said`."""
     return not _lacking(format, said)
 
 
@@ -234,7 +235,7 @@ _WEAKER = (
     _Weaker(
         claim=_CALLS,
         parts=lambda format: {} if format.tools.mode is ToolMode.NONE else {"tools": CallSyntax()},
-        # A format that reads `f()` but not `f(a=1)` doesn't support calls.
+        # If a format reads `f()` but not `f(a=1)`, the claim that it reads calls is dropped.
         needed_by=lambda said: any(call.arguments for call in said.calls),
         part=Role.CALL,
         unread=True,

@@ -1,4 +1,4 @@
-"""Extracts an answer from a rendering: the text after its prompt."""
+"""Extracts an answer from a rendering: the text after the prompt."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class CutOut:
 
     def read_after(self, format: Format) -> str:
         """Return the prompt for parsing the answer."""
-        # If the prompt is `<bot><think>` and the history contains `<bot>so</think>Hi`, only the prompt opens reasoning. In `<bot>My
-        # steps:`, plain words open reasoning instead of a marker.
+        # If the prompt is `<bot><think>` and the history contains `<bot>so</think>Hi`, only the prompt opens reasoning, so the parser needs
+        # the complete prompt. Reasoning may also be opened by plain words, as in `<bot>My steps:`.
         opened, begun = format.reasoning.opened_in, self.prompt.removeprefix(self.start)
         begins = begun.strip() if format.reasoning.mode is ReasoningMode.DELIMITER else opened(begun)
         unmarked = self.said.reasoning and begins and not opened(self.answer)
@@ -47,7 +47,7 @@ class CutOut:
 def cut_out(
     said: Said, request: Request, before: Conversation, *, prompt: str, whole: str, name: str = "", begun: str = ""
 ) -> CutOut | None:
-    """Extract an answer to the conversation `before` from a rendering; None if the question doesn't precede it.
+    """Extract an answer to the conversation `before` from a rendering. Returns None if the answer doesn't follow the question.
 
     `begun` is the prompt's prefill. An answer that doesn't continue the prefill starts after the header.
     """

@@ -1,7 +1,7 @@
-"""Parses a template's answers with a format, at once or in chunks, and finds the misread ones.
+"""Parses a template's answers with a format, at once or in chunks, and finds the ones that are misread.
 
-Rules: two answers that the template renders identically aren't counted as misread, because no parser could distinguish them. Text that may
-not be an answer isn't counted either.
+Rules: mistaking an answer for another that the template renders identically isn't counted, because no parser could distinguish them. Text
+that may not be an answer isn't counted either.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Witness:
     eos_token: str
     writes: Writes
     complete: Callable[[Format], Format]
-    """Function that completes a format with parts that no answer shows, such as declared formats."""
+    """Function that completes a format with parts that can't be determined from answers, such as declared formats."""
     is_over: Callable[[], bool]
     """Function that returns true if verification must stop."""
 
@@ -85,7 +85,7 @@ def read(
 
 
 def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
-    """Return the misread answers, except those that no parser could distinguish.
+    """Return the answers that are misread, except for mistakes that no parser could avoid.
 
     Answers are parsed with the format's own call syntax only, because tolerated syntaxes would prove nothing about it. Each is parsed in
     one piece, because results never depend on how the text is split into chunks.
@@ -126,7 +126,7 @@ def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Coll
 def _padded(found: Any, meant: Any) -> bool:
     """Return whether a string in `found` has different surrounding white space than in `meant`.
 
-    The same string without surrounding white space isn't reported, because a template may trim it.
+    A string in `found` without surrounding white space is accepted, because a template may trim strings.
     """
     match found, meant:
         case str(), str():
@@ -152,18 +152,18 @@ def _follows_header(format: Format, shown: CutOut) -> bool:
 
 
 def with_and_without_end(format: Format, text: str) -> Iterator[str]:
-    """Yield the text. If it ends with an end of turn or the next header, also yield it without them."""
+    """Yield the text. If it ends with an end of turn or the next header, also yield the text without that ending."""
     yield text
     bare = text
     while (shorter := _without_end(format, bare)) is not None:
         bare = shorter
     if bare != text:
-        # Parse `It rains.` and `It rains.<end><user>`: engines may stop before, at or after the end of turn.
+        # Yield both `It rains.` and `It rains.<end><user>`, because engines may stop before, at or after the end of turn.
         yield bare
 
 
 def _without_end(format: Format, text: str) -> str | None:
-    # Remove headers too, because a template that always adds a generation prompt writes one after the end.
+    # Remove headers too: a template that always adds a generation prompt writes a header after the end of turn.
     for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
         if end.strip() and text.rstrip().endswith(end.strip()):
             # If the end is `\n<end>`, also remove the line break in `Hi\n<end>`.
@@ -172,13 +172,13 @@ def _without_end(format: Format, text: str) -> str | None:
 
 
 def disallowed(answer: Remainder, ways: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the keys of `ways` whose forms are all rejected by the grammar of the answer."""
+    """Return the keys of `ways` for which the answer's grammar rejects every text in the value."""
     refused = set(answer.refused(chain.from_iterable(ways.values())))
     return [text for text, forms in ways.items() if refused.issuperset(forms)]
 
 
 def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
-    """Yield the answers that are parsed correctly, but that the format's grammar doesn't allow after their prompt."""
+    """Yield the answers that are parsed correctly but not allowed by the format's grammar."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- a stored analysis is read without it
 
     ended = format._ended_by(witness.eos_token)

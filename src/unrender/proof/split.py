@@ -52,7 +52,7 @@ def shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
 
 
 def calculate_diff_split(left: str, right: str) -> Split:
-    """Split two texts into a common prefix, two different middle parts and a common suffix. Markers are never split.
+    """Split two texts into a common prefix, two different middle parts and a common suffix. No marker is cut apart.
 
     >>> calculate_diff_split("<a>one</a>", "<a>two</a>")
     Split(prefix='<a>', left='one', right='two', suffix='</a>')
@@ -124,7 +124,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
     return (*candidates, *(closer.replace(right, left) for left, right in _PAIRS if right in closer))
 
 
-# Matches text that starts inside a tag, like `/k][k]`. It doesn't match `]<~[<`, because other characters are between the brackets.
+# Matches text that starts inside a tag, such as `/k][k]`. It doesn't match `]<~[<`, where `<~` separates the brackets.
 _OPEN_TAG = re.compile(
     "[^<>]*>|" + "|".join(rf"[^\{pair[0]}\{pair[1]}]*\{pair[1]}\s*\{pair[0]}" for pair in BRACKETS[1:])
 )
@@ -132,7 +132,7 @@ _OPEN_TAG = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The literals around the items in a row."""
+    """The literals around consecutive items."""
 
     prefix: str
     """Text before each item."""
@@ -145,19 +145,20 @@ class Solution:
 
 
 def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution:
-    """Find the prefix, suffix and separator of the items in a row.
+    """Find the prefix, suffix and separator of consecutive items.
 
     >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
     Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what is between two, and at both ends')
     """
-    # In `<c>f</c>, <c>g</c>.`, the prefix `<c>` precedes both items, and the suffix `</c>` follows both. The separator is the rest of the
-    # text between the items, `, `.
+    # In `<c>f</c>, <c>g</c>.`, each item has the prefix `<c>` and the suffix `</c>`. The separator is the rest of the text between the
+    # items, `, `.
     prefix = common_suffix([*before, between])
     suffix = common_prefix([between, *after])
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
         return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
-    # The prefix and the suffix overlap if a line break could belong to either, as in `\n[f]\n[g]\n`. Choose the least awkward border.
+    # The prefix and the suffix overlap if a line break could belong to either, as in `\n[f]\n[g]\n`. Choose the border with the lowest
+    # penalty.
     first = len(between) - len(prefix)
     borders = [first, *(at for at in accumulate(map(len, lexemes(between))) if first < at <= len(suffix))]
     border = min(borders, key=lambda at: _awkwardness(between, at))

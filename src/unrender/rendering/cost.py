@@ -15,7 +15,7 @@ from unrender.limits import MAX_DEPTH, Limits
 from unrender.rendering.printing import values_inside
 
 _BULK = 50_000
-"""Number of characters copied, searched or compared between two clock checks."""
+"""Maximum number of characters that are copied, searched or compared between two clock checks."""
 _STEP = _BULK // 64
 """Cost of a step, in characters. The clock is checked every 64 steps."""
 _ITEM = 8
@@ -45,7 +45,7 @@ class CostBudget:
         self._until = now() + limits.rendering_seconds
 
     def step(self) -> None:
-        """Count one small piece of work."""
+        """Count one step of the rendering."""
         self._steps += 1
         self._unseen += _STEP
         if self._unseen > _BULK:
@@ -90,8 +90,8 @@ class CostBudget:
         """
         if isinstance(value, str | bytes):
             return len(value)
-        # If `x = [x, x]` is repeated sixty times, there are 60 lists in memory, but 2 ** 60 as text. Counting one level at a time reaches
-        # the limit quickly.
+        # If `x = [x, x]` is repeated sixty times, there are 60 lists in memory, but 2 ** 60 in the printed text. Values are
+        # therefore counted level by level, which exceeds the limit after a few levels.
         total, depth, level, limit = 0, 0, [value], self._limits.rendering_characters
         while level:
             deeper: list[Any] = []

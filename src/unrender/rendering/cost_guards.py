@@ -2,7 +2,7 @@
 
 Rules:
 - Guards never change values. They raise `Exhausted` if an operation is too expensive, and `TypeError` if it makes no sense in a template.
-- Expensive operations are listed in tables. An unlisted filter is cheap, and its result isn't larger than its input.
+- Expensive operations are listed in tables. An unlisted filter must be cheap and return a result no larger than its input.
 - Templates can't use unlisted methods of built-in values.
 - `%` format strings are scanned as in Python. The sum of all widths and precisions is counted in advance.
 - `str.format` uses Jinja's sandboxed formatter. Nested fields are resolved first, and then each field is measured before it's formatted.
@@ -60,7 +60,7 @@ def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> 
     """Count the result of `left operator right` in advance. `operator` is one of `+`, `-`, `*`, `**` and `%`."""
     if isinstance(left, int) and isinstance(right, int):
         bits, more = left.bit_length(), right.bit_length()
-        # The maximum size of a product or power is known in advance: `2 ** 10` needs at most 2 * 10 bits.
+        # The size of a product or power can be limited in advance: `2 ** 10` needs at most 2 * 10 bits.
         if {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more)) > limits.MAX_INTEGER_BITS:
             raise Exhausted(_INTEGER_ERROR)
     elif operator == "+":
@@ -109,7 +109,7 @@ def guard_keys(budget: CostBudget, asked: Operands) -> None:
 
 def guard_padding(budget: CostBudget, asked: Operands) -> None:
     """Guard `center`, `indent` and `expandtabs`, which may pad each line or replace each tab."""
-    # The widths are numbers, as in `"a\nb" | indent(9)`, or the lengths of strings, as in `indent("> ")`.
+    # A width is a number, as in `"a\nb" | indent(9)`, or the length of a string, as in `indent("> ")`.
     widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
     text = asked.text
     budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
@@ -140,7 +140,7 @@ def guard_percent(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
-    """Guard filters and methods that take microseconds per character."""
+    """Guard slow filters and methods, which take microseconds per character."""
     size = budget.weigh(asked.value)
     if size > limits.MAX_SLOW_TEXT:
         raise Exhausted(f"the template searches a text of more than {limits.MAX_SLOW_TEXT} characters")
@@ -149,7 +149,7 @@ def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_numeric(_: Any, value: Any) -> None:
-    """Raise `TypeError` for strings, since `%` would format strings and `*` would repeat them."""
+    """Raise `TypeError` for arguments that aren't numbers, since `%` would format strings and `*` would repeat them."""
     if not isinstance(value, int | float):
         raise TypeError(f"expected a number, found {type(value).__name__}")
 
@@ -237,7 +237,7 @@ LISTING_FILTERS = frozenset(FILTERS) - {"map", "reject", "rejectattr", "select",
 
 _NUMBER = re.compile(r"\d+")
 _DIGITS = 12
-"""Maximum number of digits that are parsed in a width. Longer widths exceed the limits anyway."""
+"""Maximum number of digits that are parsed in a width. A width with more digits would exceed the limits anyway."""
 _CONVERSION = re.compile(r"[-+ #0]*(\*|\d*)(?:\.(\*|\d*))?")
 _PARENTHESIS = re.compile(r"[()]")
 
@@ -300,7 +300,7 @@ def _end_of_name(text: str, at: int) -> int:
 
 
 class _Measured:
-    """Formatter mixin that measures each field before it's formatted."""
+    """Formatter mixin that measures each field before formatting it."""
 
     budget: CostBudget
 
@@ -346,7 +346,7 @@ _LONG_NUMBER = re.compile(r"\d{4}")
 def is_listed(value: Any, name: str) -> bool:
     """Return whether a template may use the attribute `name`.
 
-    All attributes are allowed for types that aren't built into Python.
+    For types that aren't built into Python, all attributes are allowed.
     """
     methods = _methods_of(value)
     return methods is None or name in methods or (isinstance(value, tuple) and name in getattr(value, "_fields", ()))
@@ -433,8 +433,8 @@ def _split_lines(budget: CostBudget, asked: Operands) -> None:
 
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
-    """Return the number of matches in `text`, or an upper bound if `text` is short."""
-    # Counting the matches in short text would cost more than a lower bound saves.
+    """Return the number of matches in `text`. If `text` is short, an upper bound is returned."""
+    # For short text, counting the matches isn't worth the time.
     if len(text) <= _FEW_PIECES or not isinstance(text, str):
         return len(text)
     return sum(1 for _ in islice(pattern.finditer(text), 1_000_000))
@@ -455,7 +455,7 @@ def _code(budget: CostBudget, asked: Operands) -> None:
 
 
 def _translate(budget: CostBudget, asked: Operands) -> None:
-    # Each character may be replaced by the longest text in the table: `("a" * 1000).translate({97: long})`.
+    # Each character may be replaced by the longest string in the table: `("a" * 1000).translate({97: long})`.
     budget.text(len(asked.value) * budget.weigh(asked.given))
 
 

@@ -4,7 +4,7 @@ Rules:
 - Files are read, never executed.
 - If several files contain a template, the one that transformers prefers is used. Later files in `_PLACES` take precedence.
 - Every error is a `TemplateError` with the path and the expected content.
-- Only the metadata of a GGUF file is read, not its tensors. Every length in the metadata is checked against the file's size.
+- Only the metadata of a GGUF file is read, not its tensors. No length in its metadata may exceed the file's size.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LoadedTemplates:
     bos_token: str = ""
     eos_token: str = ""
     special_tokens: Mapping[str, Any] = field(default_factory=dict)
-    """Other special tokens, keyed by variable name, e.g. `sep_token`."""
+    """Other special tokens by variable name, e.g. `sep_token`."""
     response_template: Mapping[str, Any] | None = None
     """The unchanged response template from the tokenizer's configuration."""
     renderer: Callable[..., str] | None = None
@@ -68,7 +68,7 @@ class LoadedTemplates:
     """Path or hub id of the template, for error messages."""
 
     def named(self, name: str | None) -> LoadedTemplates:
-        """Return only the source with the given name, for requests with and without tools. If `name` is None, return all sources.
+        """Return only the source with this name, for requests with and without tools. If `name` is None, return all sources.
 
         Raises `TemplateError` if there is no source with this name.
         """
@@ -258,7 +258,7 @@ def _read(path: Path) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file. Returns an empty object if the file doesn't exist."""
+    """Return the object in a JSON file. If the file doesn't exist, the result is empty."""
     if not path.is_file():
         return {}
     text = _read(path)

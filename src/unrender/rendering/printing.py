@@ -20,7 +20,7 @@ _ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined
 _ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _METHODS = (MethodType, BuiltinMethodType, MethodDescriptorType)
 _CODE = (*_METHODS, FunctionType, type)
-"""Types that Python would print with the names of internal code."""
+"""Types whose values Python would print with names of internal code."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, _ATOMS):
         return value
-    # A template may contain `{{ messages.append }}` by mistake. Python would print `<built-in method append of list object at 0x7f…>`.
+    # For `{{ messages.append }}`, Python would print `<built-in method append of list object at 0x7f…>`. Print only the method's name.
     if isinstance(value, _CODE):
         shown = f"<method {value.__name__}>" if isinstance(value, _METHODS) else "<callable>"
         return _Shown(shown)

@@ -6,7 +6,7 @@ code is generated (see `Rewriting`).
 
 Rules:
 - Templates may change lists and dicts (`ids.append(…)`), since each rendering gets its own copies.
-- Nothing is computed at compile time. A constant expression may be huge, and only renderings have a budget.
+- Nothing is computed at compile time. The value of a constant expression may be huge, and only renderings have a budget.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Sandbox(SandboxedEnvironment):
         self.undeclared: dict[str, bool] = {}
         self._thread = threading.local()
         self._limits = limits
-        # The order matters: `tojson` gets a guard like any other filter, but the filters for `template_ast` don't need one.
+        # The order matters: `tojson` gets a guard like any other filter. The filters that `template_ast` inserts don't need one.
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
@@ -143,7 +143,7 @@ class Sandbox(SandboxedEnvironment):
         elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
             cost_guards.guard_method(budget, __obj.__name__, Operands(__obj.__self__, args, kwargs))
-            # Convert the arguments, since `", ".join([f])` would print the memory address of `f`.
+            # Make the arguments printable, since `", ".join([f])` would print the memory address of `f`.
             if isinstance(__obj.__self__, str):
                 args = tuple(map(__self.printable, args))
             budget.check()
@@ -157,7 +157,7 @@ class Sandbox(SandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         template_ast.check_size(source, self._limits)
-        # Read the facts before rewriting, which adds filters. Variables are only known after code generation.
+        # Read the facts before rewriting, because rewriting adds filters. Only the variables are determined later, during code generation.
         facts = template_ast.read_facts(source)
         code = super()._generate(template_ast.Rewriting().visit(source), *args, **kwargs)
         local = (name for name, is_local in self.undeclared.items() if is_local)
@@ -176,7 +176,7 @@ class _Generation(Extension):
 
 
 class _Counted:
-    """An iterable that counts each item as a step. Loops need its length, which a generator doesn't have."""
+    """An iterable that counts each item as a step. It has a length, which loops need and generators lack."""
 
     __slots__ = ("_budget", "_items")
 
@@ -292,7 +292,7 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
-        # Convert a lazy filter's result to a list, such as `map` in `messages | map(…) | sort`, because it has no length.
+        # Convert the result of a lazy filter to a list, because it has no length. An example is `map` in `messages | map(…) | sort`.
         if name in cost_guards.LISTING_FILTERS:
             value = _listed(value, budget)
         if name in cost_guards.WRITING_FILTERS:
@@ -333,7 +333,7 @@ def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
 
 @pass_environment
 def _first(environment: Sandbox, items: Any) -> Any:
-    """Return the first item. A random item would change the prompt of a conversation."""
+    """Return the first item. A random item would make the prompt differ each time."""
     return items[0] if items else environment.undefined("No random item, sequence was empty.")
 
 

@@ -56,7 +56,7 @@ class Rendering:
     """True if a limit was exceeded. Rendering again would be just as expensive."""
 
     def unwrap(self) -> str:
-        """Return the text. Raises `TemplateError` with the error and its line if rendering failed."""
+        """Return the text. If rendering failed, raises `TemplateError` with the error message and the line number."""
         if self.error is None:
             return self.text
         place = "template" if self.line is None else f"template, line {self.line}"
@@ -67,7 +67,8 @@ class Template:
     """A chat template: Jinja source that renders a conversation as a prompt, with its tokens and limits.
 
     Raises `TemplateError` with the line number if the source doesn't compile or is too long. `clock` is used for `strftime_now`. Rendering
-    is thread-safe, deterministic for a given clock, and doesn't modify its arguments. Templates are equal if they render alike.
+    is thread-safe, deterministic for a given clock, and doesn't modify its arguments. Two templates are equal if they render every
+    conversation identically.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Template:
         self._clock = clock
         self._sandbox = Sandbox(clock, limits)
         self._compiled = _compile(self._sandbox, source, limits)
-        # Tokens that the template doesn't use are dropped, so that equivalent templates compare equal.
+        # Special tokens that the template doesn't use are dropped, so that equivalent templates compare equal.
         read = self._sandbox.facts.variables
         self.special_tokens: dict[str, Any] = {
             name: special_tokens[name] for name in sorted(read & special_tokens.keys())
@@ -164,7 +165,7 @@ class Template:
 
     @property
     def reads(self) -> frozenset[str]:
-        """All variables whose value may come from the caller, even by accident: `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
+        """All variables that may come from the caller, even unintentionally: `y` in `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
         return self.facts.variables
 
     @property
@@ -241,7 +242,8 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 def copied(value: Any, where: str) -> Any:
     """Return a copy that consists of plain lists and dicts. Templates may append to lists and look up keys in dicts.
 
-    Raises `RequestError` with `where` for values that are nested too deeply, contain themselves, or can't be copied.
+    Raises `RequestError` for values that are nested too deeply, contain themselves, or can't be copied. `where` is the location in the
+    error message.
     """
     result: dict[Any, Any] = {where: value}
     waiting: list[tuple[Any, int]] = [(result, 0)]
@@ -281,7 +283,7 @@ def _copied_alone(item: Any, where: str) -> Any:
 # Templates that are functions.
 
 Renderer = Callable[..., str]
-"""A function that renders messages. Other variables, such as `tools` and `add_generation_prompt`, are passed as keyword arguments."""
+"""A function that renders messages. Other variables, such as `tools` and `add_generation_prompt`, are passed to it as keyword arguments."""
 _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
 """Fields of messages that may contain reasoning."""
 

@@ -1,4 +1,4 @@
-"""Reads and rewrites a template's syntax tree before it's compiled.
+"""Analyzes and rewrites a template's syntax tree before it's compiled.
 
 Variables, constants and attribute names (`Facts`) are determined without rendering. Operations that Jinja doesn't report are replaced by
 filters that count their cost. The names of these filters contain a space, so templates can't use them.
@@ -69,13 +69,13 @@ class VariableFinder(CodeGenerator):
         # `{{ tools }}` comes from the caller. In `{% set n = 0 %}{{ n }}`, `n` is a local variable.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
         for name in {*outside} - environment.globals.keys():
-            # A variable that is set in a loop is local: `{% for m in messages %}{% if last %}…{% endif %}{% set last = m %}{% endfor %}`.
+            # A variable that a loop both reads and sets is local: `{% if last %}…{% endif %}{% set last = m %}`.
             is_local = frame.loop_frame and name in frame.symbols.stores
             environment.undeclared[name] = environment.undeclared.get(name, True) and is_local
 
 
 def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
-    """Yield the default values of variables, as in `x | default(0)` or `x if x is defined else 0`."""
+    """Yield variables with their default values, as in `x | default(0)` or `x if x is defined else 0`."""
     for node in found:
         match node:
             case nodes.Filter(node=nodes.Name(name=name), name="default" | "d", args=[value, *_]):
@@ -104,7 +104,7 @@ def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
 
 
 def _set_first(tree: nodes.Template) -> Iterator[str]:
-    """Yield the variables that the template sets before it reads them, which callers aren't supposed to set."""
+    """Yield the variables that the template sets before it reads them. Callers aren't supposed to set these variables."""
     # Macros are visited last, since they're called after the assignments around them. In `{% if x is not defined %}{% set x = 0 %}{% endif
     # %}`, `x` is read first, so callers may set it.
     ordered = nodes.Template(sorted(tree.body, key=lambda node: isinstance(node, nodes.Macro)))
@@ -127,12 +127,13 @@ def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
             case nodes.Call(node=nodes.Getattr(attr="get"), args=[nodes.Const(value=str(name)), *_]):
                 yield name
             case nodes.Compare(expr=nodes.Const(value=str(name)), ops=[nodes.Operand(op="in" | "notin")]):
-                # `'reasoning' in message` usually looks up a key. If `message` is a string, the additional name does no harm.
+                # `'reasoning' in message` usually looks up a key. If `message` is a string, no key is looked up, but the additional name
+                # does no harm.
                 yield name
 
 
 def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
-    """Yield a node and all its descendants, parents first. The assigned values come before the assignment targets."""
+    """Yield a node and all its descendants, parents first. In an assignment, the value comes before the target."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -146,9 +147,10 @@ def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
 COUNTED, JOINED, WEIGHED, SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
 SPREAD, CHECKED = "arguments spread", "large literal checked"
 _LARGE = 100
-"""Maximum number of items in a literal that doesn't check the clock."""
+"""Maximum number of items in a literal; larger literals check the clock."""
 
-# The compiler copies or writes all known names for each of the following nodes. 1,000 names in 1,000 branches would take minutes.
+# The compiler copies or writes all known names for each of the following nodes. A template with 1,000 names in 1,000 branches would take
+# minutes to compile.
 _SCOPES = (
     *(nodes.AssignBlock, nodes.Block, nodes.CallBlock, nodes.FilterBlock, nodes.For, nodes.FromImport, nodes.If),
     *(nodes.Import, nodes.Include, nodes.Macro, nodes.Scope, nodes.With),
@@ -189,7 +191,7 @@ class Rewriting(NodeTransformer):
             case nodes.List() | nodes.Dict() if len(node.items) > _LARGE:
                 return _filtered(node, CHECKED)
             case nodes.Const(value=int()):
-                # An integer in `{% set n = 999…9 %}` is a literal, so no operator guard measures it.
+                # A huge integer, as in `{% set n = 999…9 %}`, isn't measured by the guards of operators.
                 guard_integer(node.value)
             case nodes.Pair() if not _is_constant(node.key):
                 # A key such as `pair` in `{pair: 1}` is hashed completely.

@@ -1,6 +1,7 @@
 """Validates values against shapes, and determines whether two shapes can share a value.
 
-Rules: validation never raises, and its time is bounded. Values that are nested too deeply, or need too many steps, are accepted.
+Rules: validation never raises, and its time is bounded. A value that is nested too deeply, or takes too many steps to validate, is
+accepted.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class _Judge:
             case Reference(name):
                 return self.admits(self.definitions.get(name, shapes.Anything()), value, depth)
             case shapes.Object() | shapes.Array():
-                # Nested `anyOf`s repeat the same checks, so results are cached. Ids are safe as keys while the value exists.
+                # Nested `anyOf`s repeat the same checks, so results are cached. Ids can be used as keys, because they stay unique while the
+                # value exists.
                 key = id(shape), id(value)
                 if key in self.known:
                     return self.known[key]
@@ -174,7 +176,7 @@ def _places(number: int | Decimal) -> int:
 
 
 def exclusive(options: list[Shape], definitions: Definitions) -> bool:
-    """Return True if no value has two of these shapes.
+    """Return True if no value has more than one of these shapes.
 
     False may also mean that the comparison would be too expensive.
     """
@@ -303,7 +305,7 @@ def _parts(shape: Shape, key: str | None) -> Iterable[Shape]:
 
 def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
     """Return the definitions that match at least one finite value."""
-    # A list that must contain a list like itself is infinite. A list that must contain an infinite list is infinite too.
+    # A list that must contain a list like itself has no finite values, and neither has a list that must contain such a list.
     ending = smallest(definitions, _ends)
     if len(ending) == len(definitions):
         return dict(definitions)
@@ -311,7 +313,7 @@ def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
 
 
 def without_endless(shape: Shape, ending: Collection[str]) -> Shape:
-    """Return `shape` with references to definitions outside `ending` replaced by `Nothing`."""
+    """Return a copy of `shape` in which references to definitions outside `ending` are replaced by `Nothing`."""
     match shape:
         case Reference(name) if name not in ending:
             return Nothing()

@@ -27,7 +27,7 @@ def is_flat(place: Place) -> bool:
 
 
 def unfolded(place: Place, references: References, report: ReportLoss) -> tuple[list[Place], Place]:
-    """Rewrite keywords of `place` as separate places. Return these places, and `place` without the keywords.
+    """Rewrite keywords of `place` as separate places. Return the new places, and `place` without the rewritten keywords.
 
     Raises `GrammarError` if a reference has no target, or if a keyword's value isn't the expected list or object.
     """
@@ -61,10 +61,10 @@ def _unfollowed(place: Place, keyword: str, _references: References, report: Rep
 
 
 def _condition(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
-    """Return "`if` and `then`, or the complement of `if` and `else`"; None if `if` has no complement."""
+    """Rewrite `if` as an `anyOf`: `if` and `then`, or the complement of `if` and `else`. Returns None if `if` has no complement."""
     condition = place.at(keyword)
     branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
-    # The condition is constant: `{"if": true, "then": x}` is equivalent to x.
+    # A constant condition selects a branch: `{"if": true, "then": x}` is equivalent to x.
     if condition.schema == {} or isinstance(condition.schema, bool):
         return [branches[condition.schema is False]]
     broken = excluded_schemas(condition.schema)
@@ -76,7 +76,7 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
 
 
 _CONSEQUENCES = frozenset(("then", "else", "unevaluatedItems", "unevaluatedProperties"))
-"""Keywords next to `if` that depend on its result."""
+"""Keywords that depend on the result of an `if` in the same schema."""
 
 
 def _dependencies(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place]:
@@ -162,7 +162,7 @@ def _broken(schema: Any, depth: int) -> list[Any]:
     if not isinstance(schema, Mapping) or depth > MAX_SMALL:
         raise _Unbroken
     if is_listing(schema):
-        return [{"not": schema}]  # Types and values are removed from the shape later.
+        return [{"not": schema}]  # The listed types and values are removed from the shape later.
     words = [word for word in schema if word not in ANNOTATIONS]
     # Keywords without a breaker, such as `pattern`, have no complement.
     if not _BREAKERS.keys() >= set(words):

@@ -1,7 +1,7 @@
 """Reads the keywords of objects and arrays into their shapes.
 
-Strategy for objects: each conjunct has a scope, with the properties that it names and the schema of all other properties. A property must
-satisfy every scope.
+Strategy for objects: each conjunct has a scope, which contains the declared properties and a schema for all others. A property must satisfy
+every scope.
 
 Strategy for arrays: `contains` splits items into matching and other items, so that the matching items can be counted. If the items have few
 possible values, the arrays allowed by `uniqueItems` are listed one by one.
@@ -47,7 +47,7 @@ def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> 
 def _containing(shape: Array, place: Place, rest: Places, context: KeywordContext) -> Shape:
     """Return the arrays of `shape` with the number of matching items that `contains` requires."""
     wanted = place.at("contains")
-    # `contains` alone requires at least one item.
+    # Without `minContains`, `contains` requires at least one matching item.
     sizes = replace(place, schema={"minContains": 1} | dict(place.mapping))
     low, high = size_of((sizes,), "minContains", "maxContains", context)
     if wanted.schema is True or wanted.schema == {}:
@@ -84,7 +84,7 @@ def _of_other_types(wanted: Place, shape: Shape) -> list[JsonSchema]:
 
 
 def _unique(shape: Array, place: Place, context: KeywordContext) -> Shape:
-    """Return a choice of all arrays of `shape` with unique items; `shape` itself if there are too many."""
+    """Return a choice of all arrays of `shape` that have unique items. If there are too many, `shape` itself is returned."""
     if shape.maximum is not None and shape.maximum <= 1:
         return shape
     # For example, two booleans with unique items: `[]`, `[true]`, `[false]`, `[true, false]` and `[false, true]`.
@@ -251,7 +251,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
 def _report_named_again(
     places: Places, names: Iterable[str], properties: list[Property], extra: _Extra, context: KeywordContext
 ) -> None:
-    """Report each declared name that also matches a key pattern, since it may be generated twice."""
+    """Report each declared name that matches a key pattern, since an object with this key twice may be generated."""
     shapes_of = {item.name: shapes.shape_identity(item.shape) for item in properties}
     again = (
         name
@@ -321,7 +321,7 @@ def _named(place: Place, keyword: str) -> tuple[str, ...]:
 
 
 def _property_places(scopes: list[_Scope], name: str) -> Iterator[Place]:
-    """Yield the conjuncts of one property: by name, by pattern, or else as an additional property."""
+    """Yield the conjuncts that apply to one property by its name, by a pattern, or as an additional property."""
     # `{"properties": {"a_b": x}, "patternProperties": {"^a_": y}}`: the value of a_b must match both x and y.
     for scope in scopes:
         if name in _mapping(scope.place, "properties"):
@@ -349,7 +349,7 @@ _Extra = tuple[tuple[Text, Shape], ...]
 def _extra(
     places: Places, scopes: list[_Scope], names: frozenset[str], context: KeywordContext
 ) -> tuple[_Extra, Shape]:
-    """Return the undeclared keys that may be generated, each with the shape of its value, and the shape of all other values."""
+    """Return the undeclared keys that may be generated, with the shapes of their values, and the shape of the values of all other keys."""
     value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
     patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
     if isinstance(_key_shape(places, context), Nothing):

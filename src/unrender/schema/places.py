@@ -1,10 +1,10 @@
 """Defines `Place`, a subschema with its path, and resolves references.
 
-Several places may apply to the same value (`$ref`, `allOf`). For each keyword, the most restrictive value wins.
+Several places may apply to the same value (`$ref`, `allOf`). If they share a keyword, its most restrictive value wins.
 
 References are JSON pointers, anchors, or URIs of parts with an `$id`. Nothing is downloaded. A reference to another document isn't
-resolved, and a reference to a missing part of the schema is an error. A `$dynamicRef` refers to the outermost resource with the anchor,
-among those entered so far. A part of a schema may therefore be read in several ways, each of which is a separate place with a marked path.
+resolved, and a reference to a missing part of the schema is an error. A `$dynamicRef` refers to the outermost of the resources entered so
+far that contain the anchor. A part of a schema may therefore be read in several ways, each of which is a separate place with a marked path.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def wrong(path: str, expected: str, found: Any) -> GrammarError:
 
 
 def step_text(step: object) -> str:
-    """Return one step of a JSON pointer."""
+    """Return `step` as one escaped step of a JSON pointer."""
     return f"/{str(step).replace('~', '~0').replace('/', '~1')}"
 
 
@@ -148,7 +148,7 @@ class Place:
         return Place(schema, f"{self.path}/{_MARK}{name.replace('/', '~1')}", self.base, self.scope)
 
     def marked(self, name: str) -> Place:
-        """Return the same subschema under a different path, so that it can be interpreted in a second way."""
+        """Return this subschema with a different path, so that it can be interpreted in another way."""
         return self.made(name, self.schema)
 
 
@@ -179,7 +179,7 @@ class Excluded:
 
 
 def _check_json(value: Any, path: str) -> None:
-    """Raise `GrammarError` unless `value` is JSON data. Values below the maximum depth aren't checked."""
+    """Raise `GrammarError` unless `value` is JSON data. Values deeper than the maximum depth aren't checked."""
     for item in chain.from_iterable(islice(_levels(value), MAX_SCHEMA_DEPTH + 1)):
         if not _is_json(item):
             raise GrammarError(f"{path}: expected JSON, found {value_in_words(item)}")
@@ -207,7 +207,7 @@ def _is_json(value: Any) -> bool:
 
 
 _HUGE = 10**1000
-"""Limit for integers, since Python refuses to print numbers with thousands of digits."""
+"""Limit for the absolute value of integers, since Python refuses to print numbers with thousands of digits."""
 
 
 def _parts(value: Any) -> list[Any]:
@@ -256,7 +256,7 @@ class References:
     dynamic: dict[str, dict[str, Place]] = field(default_factory=dict)
     """Maps `$dynamicAnchor` and base URI to a place."""
     scopes: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """Numbers of the dynamic scopes seen so far."""
+    """Maps each dynamic scope seen so far to its number."""
 
     def start(self) -> Place:
         """Return the root place of the schema."""
@@ -288,7 +288,7 @@ class References:
         return self.reached(outermost, place)
 
     def reached(self, target: Place, place: Place) -> Place:
-        """Return `target` with its dynamic scope when it's reached from `place`."""
+        """Return `target` with the dynamic scope that results from reaching it from `place`."""
         if not self.indexed:
             return replace(target, scope=place.scope)
         scope = self.decisive(entered(place.scope, target.base))

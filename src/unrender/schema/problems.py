@@ -1,4 +1,4 @@
-"""Lists the violations of a schema by a value, each with its path.
+"""Lists the parts of a value that violate its schema, each with its path.
 
 Rules: a value accepted by `admits` has no violations, and any other value has at least one. Keywords that grammars don't enforce
 (`Reading.unsupported`) aren't checked.
@@ -36,7 +36,7 @@ def _problems(shape: Shape, value: Any, where: str, known: Definitions) -> Itera
     alike = [option for option in options if isinstance(option, shapes.Constant) or kind_of(value) in _kinds(option)]
     only = (
         alike[0] if len(alike) == 1 else None
-    )  # If several list or object types are allowed, the intended type is unknown.
+    )  # If several list or object shapes are allowed, it's unknown which one was intended.
     problems: Iterator[str] = iter(())
     if isinstance(only, shapes.Object) and isinstance(value, Mapping):
         problems = _of_object(only, value, where, known)

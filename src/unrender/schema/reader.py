@@ -65,8 +65,7 @@ class Reading:
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
     """Return the shape of the values that match `schema`, and the keywords that can't be enforced.
 
-    Length limits above `longest` are reported instead of enforced. `at` (a JSON pointer after `#`) selects a part of the
-    schema.
+    Lengths are enforced up to `longest`; a higher limit is reported instead. `at` (a JSON pointer after `#`) selects a part of the schema.
 
     Raises `GrammarError` for an invalid keyword, e.g. a broken regular expression or a `$ref` without a target. The error message contains
     the path. Reading time is bounded for any schema.
@@ -122,7 +121,7 @@ class _Reader:
 
     def report(self, path: str, keyword: str, reason: str) -> None:
         found = Unsupported(path=pointer(path), keyword=keyword, reason=reason)
-        # A place may be read several times in combination with others, but each keyword is reported only once.
+        # A place may be read several times, combined with different places, but each keyword is reported only once.
         self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
@@ -354,7 +353,7 @@ class _Reader:
 
 
 _VALUES_PER_STEP = 10
-"""Number of listed values that count as one conjunct in the limits."""
+"""Number of `enum` and `const` values that count as one conjunct in the limits."""
 
 
 _PLAIN: Mapping[str, Shape] = {
@@ -381,7 +380,7 @@ _LISTED = frozenset(("type", "enum"))
 _PLAIN_ARRAY = _TYPED | {"items"}
 _PLAIN_OBJECT = _TYPED | {"properties", "required", "additionalProperties"}
 _SHORT = 200
-"""Maximum size of a cached schema, in bytes. It has at most thirty levels, since each level takes at least six bytes."""
+"""Maximum size of a cached schema, in bytes. A schema of this size has at most thirty levels, since each level takes at least six bytes."""
 _SHALLOW = MAX_SCHEMA_DEPTH - _SHORT // 6
 _REFERRING = (b"$ref", b"Ref")
 _IMPLIED = {
@@ -448,7 +447,7 @@ def without_scalar(place: Place) -> Place | None:
 
 
 def _named_types(place: Place) -> set[str]:
-    """Return the types in `type` and `nullable`. `number` includes `integer`."""
+    """Return the types that `type` and `nullable` allow. `number` includes `integer`."""
     value = place.get("type")
     listed = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(kind, str) and kind in TYPES for kind in listed):

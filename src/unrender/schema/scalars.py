@@ -62,7 +62,9 @@ def _is_empty(shape: Number) -> bool:
 
 
 def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext) -> Iterable[tuple[Decimal, bool]]:
-    """Yield each bound on one side, and whether it's exclusive. `outward` is the sign of the side."""
+    """Yield each bound on one side, and whether it's exclusive. `outward` is the sign of the direction out of the range: positive for upper
+    bounds.
+    """
     exclusive = f"exclusive{inclusive.capitalize()}"
     numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
     for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):
@@ -81,7 +83,7 @@ def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext
 def read_integer(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the allowed integers."""
     bounds = _bounds(places, context)
-    # Integers above 2.5 start at 3. An exclusive bound that is an integer is changed by one, e.g. from 3 to 4.
+    # Integers above 2.5 start at 3. An exclusive integer bound is changed by one: more than 3 becomes at least 4.
     bottom, top = bounds.minimum, bounds.maximum
     low = None if bottom is None else ceil(bottom) + (bounds.exclusive_minimum and ceil(bottom) == bottom)
     high = None if top is None else floor(top) - (bounds.exclusive_maximum and floor(top) == top)
@@ -177,13 +179,13 @@ def _in_parts(shape: Number, parts: int) -> Number:
 
 
 def _decimal(count: int, parts: int, places: int) -> Decimal:
-    # With one decimal place, 5 halves are written as 25 tenths, and 4 halves as 2.
+    # With one decimal place, 5 halves are 25 tenths, and 4 halves are the integer 2.
     return Decimal(f"{count * 10**places // parts}e-{places}") if count % parts else Decimal(count // parts)
 
 
 def _beside(shape: Number, values: list[Decimal]) -> list[Number]:
     """Return the numbers of `shape` except `values`, as a list of ranges."""
-    # For example, 0 to 1 without 0.5 is 0 to less than 0.5, and more than 0.5 to 1.
+    # For example, 0 to 1 without 0.5 consists of two ranges: from 0 to below 0.5, and from above 0.5 to 1.
     pieces: list[Number] = []
     for value in values:
         if within_bounds(shape, value):

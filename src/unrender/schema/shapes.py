@@ -1,4 +1,4 @@
-"""Defines shapes, the possible JSON values of a schema: JSON Schema with everything resolved, as frozen data.
+"""Defines shapes, which describe the JSON values that a schema allows. A shape is a frozen JSON Schema in which everything is resolved.
 
 Shapes are independent of notation: `spelling` writes values as JSON, Python, raw text or tags.
 """
@@ -21,7 +21,7 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """A shape that no value has."""
+    """The shape without values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """The number of items that must have the shape `wanted`. All other items have the shape `others`. No value has both shapes."""
+    """The number of items that must have the shape `wanted`. All other items have the shape `others`. The two shapes share no values."""
 
     wanted: Shape
     others: Shape
@@ -159,7 +159,7 @@ def union(options: list[Shape]) -> Shape:
     """Return one shape for a choice of `options`, without duplicates and impossible options."""
     if len(options) == 1 and not isinstance(options[0], Union):
         return options[0]
-    # Options keep their order, since a grammar tries them in the order of the schema.
+    # Options stay in the order of the schema, because a grammar tries them in this order.
     unique = list({shape_identity(shape): shape for option in options for shape in alternatives(option)}.values())
     if any(isinstance(shape, Anything) for shape in unique):
         return Anything()

@@ -23,7 +23,7 @@ from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Sh
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _PARTS_PER_BRANCH = 10
-"""Estimated grammar parts for each position at which a text may differ from an excluded string."""
+"""Estimated number of grammar parts per position at which a text may differ from an excluded string."""
 
 
 class Weight(NamedTuple):
@@ -34,7 +34,7 @@ class Weight(NamedTuple):
     depth: int = 0
 
     def above(self, below: Weight) -> Weight:
-        """Return the sum of this weight and that of a nested shape."""
+        """Return this weight plus the weight of a nested shape."""
         return Weight(self.parts + below.parts, self.characters + below.characters, max(self.depth, below.depth + 1))
 
     def too_much(self, limits: Limits) -> str:
@@ -55,7 +55,7 @@ class Scale:
     kept: list[Shape] = field(default_factory=list)
     """Measured shapes, kept alive so that their ids aren't reused."""
     ranges: int = 0
-    """Total parts of all numeric ranges so far."""
+    """Total number of grammar parts of all numeric ranges so far."""
 
     def weigh(self, shape: Shape) -> Weight:
         """Return the weight of a shape, without the targets of references."""
@@ -81,7 +81,7 @@ class Scale:
         return Weight(parts, characters, depth)
 
     def _range(self, shape: Integer | Number) -> Weight:
-        """Return the weight of a numeric range. For example, `1 to 10**17` has some hundred parts.
+        """Return the weight of a numeric range. For example, the range from 1 to 10**17 has a few hundred parts.
 
         The weight can only be computed by creating the nodes of the range. After `MAX_COMPARED` parts in total, no more ranges are
         measured.

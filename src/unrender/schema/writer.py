@@ -20,7 +20,7 @@ _LARGEST = 10**MAX_INTEGER_DIGITS - 1
 
 
 class Unwritable(ValueError):
-    """The shape isn't supported by engines' own JSON Schema readers."""
+    """Raised for shapes that engines' own JSON Schema readers don't support."""
 
 
 def write_schema(reading: Reading) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
 
 
 def _integer(shape: shapes.Integer) -> dict[str, Any]:
-    if shape.multiple != 1:  # The automaton for multiples doesn't limit the number of digits.
+    if shape.multiple != 1:  # Multiples aren't limited to a number of digits, because their grammar is an automaton.
         return {"type": "integer", **_stated(minimum=shape.minimum, maximum=shape.maximum, multipleOf=shape.multiple)}
     low = -_LARGEST if shape.minimum is None else max(shape.minimum, -_LARGEST)
     high = _LARGEST if shape.maximum is None else min(shape.maximum, _LARGEST)
@@ -140,7 +140,7 @@ def _object(shape: Object) -> dict[str, Any]:
 
 
 def _impossible(shape: Object) -> dict[str, Any]:
-    """Return an impossible property for each undeclared key that extra keys exclude."""
+    """Return a property with the schema `false` for each undeclared key that must not occur."""
     declared = {item.name for item in shape.properties}
     # "Any key except a and b" is written as `{"a": false, "b": false}` with `additionalProperties`.
     names = (name for keys, _ in shape.extra if keys.pattern is None for name in sorted(keys.excluded))
@@ -153,7 +153,7 @@ def _extra(shape: Object) -> Mapping[str, Any]:
         if keys.pattern is not None:
             schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
         elif keys.minimum or keys.maximum is not None:
-            if keys.excluded:  # Patterns also apply to declared names, whose values have a different schema.
+            if keys.excluded:  # A pattern would also apply to the excluded names, whose values have a different schema.
                 raise Unwritable("keys of some lengths that are not some words")
             # Engines don't support `propertyNames`. Keys of two to four characters match `^[\s\S]{2,4}$`.
             pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"

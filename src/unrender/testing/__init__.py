@@ -4,8 +4,8 @@ The extra `testing` installs the fixture `chat`, which needs no import. A test p
 message to the fixture. If the actual message differs, an `AssertionError` shows the message. Start with `chat`, which compares messages and
 splits outputs. `plugin` is the pytest plug-in.
 
-Rules: an expectation is checked at every split, with lenient and strict parsers, and against the grammars of installed engine libraries.
-Names are imported on first use, so that the plug-in doesn't slow down pytest.
+Rules: an expected message is checked at every split of the output, with lenient and strict parsers, and with the grammars of installed
+engine libraries. Names are imported on first use, so that the plug-in doesn't slow down pytest.
 """
 
 from __future__ import annotations

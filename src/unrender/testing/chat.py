@@ -1,9 +1,9 @@
-"""Tests one output at all splits, with lenient and strict parsers, and against the grammars.
+"""Tests the parsing of one output at all splits, with lenient and strict parsers and with grammars.
 
 Outputs are split as an engine might split them. The joined chunks are always the complete text.
 
-Strategy: the expected and the parsed message are compared as Python source, i.e. as calls of `expect`. So a failed test shows an expectation
-that would pass. `given` and `output` only collect arguments. `expect` runs the case, and raises `AssertionError` if it fails.
+Strategy: the expected and the parsed message are compared as Python source, i.e. as calls of `expect`. A failed test can therefore show an
+expectation that would pass. `given` and `output` only collect arguments. `expect` runs the case, and raises `AssertionError` if it fails.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def pieces(text: str, size: int) -> list[str]:
 
 def pairs(text: str) -> Iterator[list[str]]:
     """Yield `text` split in two, at every position or at `MAX_PLACES` of them."""
-    # Round up, so that there are at most `MAX_PLACES` cuts. A long output may be cut only at every third position, for example.
+    # Round up, so that there are at most `MAX_PLACES` cuts. A long output is then cut only at every third position, for example.
     step = max(1, -(-len(text) // MAX_PLACES))
     for i in range(1, len(text), step):
         yield [text[:i], text[i:]]
@@ -75,7 +75,7 @@ class ExpectedCall:
 
     name: str
     arguments: Mapping[str, Any] | str
-    """The arguments. If the call is incomplete, the partial JSON text."""
+    """The arguments, or their partial JSON text if the call is incomplete."""
     status: CallStatus = "complete"
 
     def source(self) -> str:
@@ -159,7 +159,7 @@ class Case:
 
     def __init__(self, template: ChatTemplate) -> None:
         self.finished: bool = False
-        """True once `expect` was called."""
+        """True once `expect` has been called."""
         self._template = template
         self._messages: Sequence[Mapping[str, Any]] = _QUESTION
         self._request: dict[str, Any] = {}
@@ -172,7 +172,7 @@ class Case:
         return self
 
     def output(self, text: str) -> Case:
-        """Set the output, i.e. the text that the model generated."""
+        """Set the output: the text that the model generated."""
         self._output = text
         return self
 
@@ -204,7 +204,7 @@ class Case:
                 found = "nothing to tolerate: the output follows the format"
                 raise AssertionError(self._report(found, advice=["remove tolerated=True"]))
             return
-        # The strict parser must return the same message. If only the lenient parser does, the output deviates from the format.
+        # The strict parser must return the same message. If only the lenient parser accepts the output, it deviates from the format.
         self._check(turn, output, expected, strict=True)
         if refused := refusals(turn, output, message):
             found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"

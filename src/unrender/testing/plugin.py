@@ -39,7 +39,7 @@ def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
 
 @pytest.hookimpl(hookwrapper=True)  # Use the wrapper style that every version of pytest supports.
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Record failed tests, in which unfinished cases aren't reported."""
+    """Record failed tests, because their unfinished cases aren't reported."""
     outcome = yield
     if outcome.excinfo is None and outcome.get_result().failed:
         _FAILED.add(item)

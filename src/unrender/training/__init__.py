@@ -1,6 +1,6 @@
 """Training on multi-turn conversations: collects the tokens of one conversation in one row.
 
-A `Rollout` keeps sampled ids unchanged, and encodes only the messages between them. Open `rollout` first; `attribution` finds the text of
+A `Rollout` keeps sampled ids unchanged, and encodes only the messages between them. Start with `rollout`; `attribution` finds the text of
 messages in a prompt. Rule: sampled ids are never decoded and encoded again, and message text never becomes a special token.
 
 >>> from unrender import ChatTemplate

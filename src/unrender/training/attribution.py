@@ -1,8 +1,8 @@
 """Splits a rendered conversation into message text, template text and model output.
 
 Strategy: the conversation is rendered again with a placeholder for each message text. Text around the placeholders belongs to the template.
-If filling in the messages' texts reproduces the first rendering exactly, their positions are certain. Model output is found as in
-`assistant_mask`.
+If replacing the placeholders with the messages' texts results in the first rendering, the positions of the texts are certain. Model output
+is found as in `assistant_mask`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RenderedPart:
     message: int | None = None
     """Index of the message that the part belongs to; None for text such as a generation prompt."""
     body: bool = False
-    """True for a message's own text or model output, False for the template's text around it."""
+    """True for the text of a message and for model output, False for text of the template."""
     sampled: bool = False
     """True if the model wrote this part."""
 
@@ -54,14 +54,14 @@ class Attributed:
     """A rendered conversation, split into parts."""
 
     parts: tuple[RenderedPart, ...]
-    """The parts of the conversation, in order. Message text is a separate part only if `bodies_certain` is true."""
+    """The parts of the conversation, in order. Text of messages is separate from text of the template only if `bodies_certain` is true."""
     bodies_certain: bool = True
     """True if the positions of the messages' own text are certain."""
     sampled_certain: bool = True
     """True if the positions of the model's text are certain."""
 
     def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
-        """Return text pieces for a `PromptEncoder`. The flag of each piece is true for message text, which must not become special tokens.
+        """Return text pieces for a `PromptEncoder`. The flag of a piece is true for message text, which is never encoded as special tokens.
 
         Raises `TokenizerError` if a message contains the text of a special token and its position isn't certain.
         """
@@ -122,7 +122,7 @@ def _is_said(message: Any) -> bool:
 
 
 class _Span(NamedTuple):
-    """The range of a message's own text, or of model output."""
+    """The range of a message's text, or of model output."""
 
     start: int
     end: int
@@ -195,7 +195,7 @@ def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] |
 def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
     """Return the ranges of the texts in `text`.
 
-    None if replacing the placeholders in `skeleton` with the texts doesn't result in `text`.
+    Returns None if replacing the placeholders in `skeleton` with the texts doesn't result in `text`.
     """
     planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []

@@ -1,8 +1,9 @@
 """Finds the characters of a rendered conversation that the model wrote, as a mask for training.
 
-Strategy: the model's text in a message starts after the message's prompt and stops at the end of its turn. If the template keeps prefixes,
-both positions are found by rendering the conversation up to that point. Otherwise, e.g. if reasoning of earlier turns is dropped, a needle
-in the message shows its position. The model's text is then between the header before the needle and the end of turn after it.
+Strategy: the model's text in a message starts after the prompt for that message, and stops at the end of the turn. If the template keeps
+prefixes, both positions are found by rendering the conversation up to that point. Otherwise, e.g. if reasoning of earlier turns is dropped,
+a needle (a unique word) is inserted into the message to find it. The model's text is then between the header before the needle and the end
+of turn after it.
 
 Rules: the generation prompt isn't the model's text. The model's text includes the token that ends its turn, but not the layout after that
 token. A message with ambiguous borders is an error, never a guess.
@@ -193,7 +194,7 @@ def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index
 
 
 def _end_of_calls(format: Format, text: str, start: int) -> int | None:
-    """Return the end of the calls that start at `start`. The next text is the header of their results."""
+    """Return the end of the calls that start at `start`, where the header of their results starts."""
     parser = Parser(format, Request(tools=None), prompt=text[:start])
     parser.feed(text[start:])
     parser.finish()

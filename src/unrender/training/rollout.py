@@ -31,7 +31,7 @@ class TrainingRow:
     body: list[bool]
     """True for each token of a message's own text: sampled tokens, and text of users and tools after the first prompt."""
     prompt_length: int
-    """Number of tokens before the first sampled one."""
+    """Number of tokens before the first sampled token."""
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -72,7 +72,7 @@ class _Stretch:
     """Messages that these tokens encode."""
     before: _Stretch | None
     count: int
-    """Number of messages up to the end of this stretch."""
+    """Number of messages up to the end of these tokens."""
     sampled: bool = False
     logprobs: tuple[float, ...] | None = None
 
@@ -148,7 +148,7 @@ class Rollout:
         """Append messages after the answer: tool results, user messages, system messages.
 
         Only the new messages are encoded. `changes` are arguments of `Turn.next`: `thoughts`, `unfinished`, `tool_choice` and template
-        variables. Raises `TokenizerError` and the errors of `Turn.next`. Raises `RequestError` if nothing was sampled since messages were
+        variables. Raises `TokenizerError` and the errors of `Turn.next`. Raises `RequestError` if no answer was sampled since messages were
         last added. An error leaves the rollout unchanged.
         """
         if not self._last.sampled:

@@ -28,7 +28,7 @@ from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _BYTES = 1_500
-"""Estimated size in bytes of a tool's cached argument types, without the schema."""
+"""Estimated size of a tool's cached argument types in bytes, without the schema."""
 ANY: frozenset[str] = frozenset()
 """Any type is allowed."""
 STRING = frozenset(("string",))
@@ -164,8 +164,8 @@ def agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
     only strings, the value is always a string. Without a schema, `named` is returned.
     """
     known = isinstance(allowed, Kinds) and bool(allowed)
-    # If `3` is marked with `type="string"`, but the schema requires a number, the schema takes precedence. If the schema allows a string,
-    # `3` is a string.
+    # If `3` is marked with `type="string"`, it's a string only if the schema allows one. If the schema requires a number, the schema takes
+    # precedence.
     if "string" in named:
         return STRING | allowed if known and "string" not in allowed else STRING
     return STRING if known and allowed == STRING else named or ANY
@@ -218,7 +218,7 @@ def read_literal(text: str) -> tuple[str, str]:
 def coerce(text: str, types: frozenset[str]) -> str:
     """Convert raw `text` to the JSON text of a value of one of the given types (empty: any).
 
-    Returns the first interpretation that the schema allows, or the most natural one if the schema allows none.
+    Returns the first interpretation that the schema allows. If it allows none, returns the most natural one.
     """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)
@@ -234,8 +234,8 @@ def coerce(text: str, types: frozenset[str]) -> str:
     # If the schema allows none of the interpretations, a matching type is sufficient. For an integer below 5, `7` is still a number.
     if kind and _fits(kind, value, types):
         return value
-    # A boolean argument `yes` stays a string. An object argument `12` becomes a number, so that a validator reports a wrong type rather
-    # than an unexpected string.
+    # For a boolean argument, `yes` stays a string. For an object argument, `12` becomes a number, so that a validator reports a number
+    # rather than a string.
     if "string" in types or not kind:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
     return value
@@ -244,12 +244,12 @@ def coerce(text: str, types: frozenset[str]) -> str:
 def _value(json_text: str) -> Any:
     try:
         return json.loads(json_text)
-    except (ValueError, RecursionError):  # A number has thousands of digits, or lists are nested very deeply.
+    except (ValueError, RecursionError):  # Raised for numbers with thousands of digits, and for deeply nested lists.
         return _NO_VALUE
 
 
 _NO_VALUE = object()
-"""Placeholder for JSON text that can't be decoded. Only `Anything` admits this value, because it has no JSON type."""
+"""Placeholder for JSON text that can't be decoded. It has no JSON type, so only the shape `Anything` admits it."""
 
 
 def _fits(kind: str, value: str, types: frozenset[str]) -> bool:

@@ -39,9 +39,9 @@ class Doubts:
     again: re.Pattern[str] | None
     """Matches a closer that is followed by the first word of a damaged opener."""
     between: str
-    """Text between two arguments in code. Empty for other notations."""
+    """Text between two arguments of a Python-style call. Empty for other notations."""
     equals: str
-    """Text between a name and a value in code."""
+    """Text between the name and the value of an argument in a Python-style call."""
 
     @classmethod
     def of(
@@ -71,7 +71,7 @@ class Doubts:
         return cls(_telling((*heads, block[0])), found, call, again, between, equals)
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
-        """Return whether `text`, a value, contains other markers or parts of markers.
+        """Return whether the value `text` contains other markers or parts of markers.
 
         `closed` is True if the value ends with its own closer. `missing` contains the arguments that may still follow, and `tools` the
         names of tools.
@@ -91,7 +91,9 @@ class Doubts:
         return any(at >= 0 and leaves_open(text[at:]) for at in begun)
 
     def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
-        """Return whether `text`, a value in code, contains the end of its call, and `after` starts the next call without its bracket."""
+        """Return whether `text`, a value in a Python-style call, contains the end of its call, and `after` starts the next call without its
+        bracket.
+        """
         closed = text.endswith(")") and text.count(")") > text.count("(")
         known = (self.between + name for name in missing)
         return bool(self.between) and closed and after.startswith(self.between) and not after.startswith(tuple(known))

@@ -5,7 +5,7 @@ become one. The cost of a search depends on the length of the new text and of th
 character after their leading white space, long text is searched for that character, which is ten times as fast.
 
 A `Flow` is a fast path that bypasses the machine. A machine that suspends in free text or in a value knows which literals and characters
-could end the text or value. Chunks that contain none of these literals and characters, like most, become one event without running any
+could end the text or value. Most chunks contain none of these literals and characters, and become one event without running any
 instructions.
 
 Rules: a guarded literal matches only if no letter or digit follows. `>>>all` is not found in `>>>allocate`.
@@ -32,9 +32,9 @@ class Flow:
     __slots__ = ("_made_of", "_whole", "search")
 
     search: Callable[[str], re.Match[str] | None]
-    """Finds text that ends the free text, or a prefix of such text at the end of the chunk."""
+    """Matches text that ends the free text, or a prefix of such text at the end of the chunk."""
     _whole: Callable[[str], re.Match[str] | None]
-    """Finds one of the characters, or the first `MAX_HEAD` characters of a literal."""
+    """Matches one of the characters, or the first `MAX_HEAD` characters of a literal."""
 
     def __init__(self, literals: Iterable[str] = (), characters: str = "", last: str = "") -> None:
         """Create a fast path for text before `literals` and `characters`.
@@ -97,7 +97,7 @@ def _branches(node: dict[str, Any]) -> list[str]:
 ESCAPED = '"\\' + "".join(map(chr, range(0x20)))
 """Characters that must be escaped in JSON strings."""
 JSON_STRING = Flow(characters=ESCAPED)
-"""Text inside a JSON string."""
+"""Fast path for text inside a JSON string."""
 
 
 _LONG = 64
@@ -219,7 +219,7 @@ class Finder:
         return self.first.search(text, start) is None
 
     def may_grow(self, text: str, start: int) -> bool:
-        """Return whether `text[start:]` may become a longer literal, or is a guarded literal."""
+        """Return whether `text[start:]` is a prefix of a longer literal, or a guarded literal."""
         return 0 < len(text) - start < self.longest and self._begins(text[start:])
 
     def _begins(self, tail: str) -> bool:

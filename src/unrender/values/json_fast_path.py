@@ -28,8 +28,7 @@ def _whole(levels: int) -> str:
     if levels == 0:
         return f"(?:{_TEXT}|{_ATOM})"
     inner = _whole(levels - 1)
-    # A comma must be followed by another item, and an item without a comma must be followed by the bracket. So `1, ]` and `1 2` don't
-    # match.
+    # A comma must be followed by another item, and an item by a comma or the closing bracket. So `1, ]` and `1 2` don't match.
     items = rf"\[{_GAP}(?:{inner}{_GAP}(?:,{_GAP}(?!\])|(?=\])))*+\]"
     members = rf"\{{{_GAP}(?:{_TEXT}{_GAP}:{_GAP}{inner}{_GAP}(?:,{_GAP}(?!\}})|(?=\}})))*+\}}"
     return f"(?:{_TEXT}|{_ATOM}|{items}|{members})"
@@ -51,7 +50,7 @@ _PATTERNS = {
 
 
 class _Steps(dict[int, re.Pattern[str]]):
-    """The regex of each state, compiled on first use. Compiling all regexes takes longer than the rest of the import."""
+    """The regex of each state, compiled on first use. Compiling all of them would take longer than the rest of the import."""
 
     def __missing__(self, state: int) -> re.Pattern[str]:
         step = self[state] = re.compile(_PATTERNS[state])
@@ -83,7 +82,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
     while at < size and (found := _STEPS[state].match(text, at)):
         kind, end = found.lastgroup, found.end()
         if kind in _FOLLOWING:
-            # Keep the names of the arguments, because duplicates are reported.
+            # Collect the names of the arguments, because duplicates are reported.
             if state in _KEYED and len(stack) == 1:
                 keys += text[at:end] if state == KEY_STRING else found.group(str(kind))[1:].rstrip(": \t\n\r")
             state = _FOLLOWING[kind]

@@ -39,7 +39,7 @@ def may_be_word(text: str) -> bool:
 
 
 def may_be_in_word(text: str) -> bool:
-    """Return whether `text` may be part of a number or of a keyword.
+    """Return whether `text` may be part of a number or keyword.
 
     >>> [may_be_in_word(text) for text in ("al", "-", "-->", "think")]
     [True, True, False, False]
@@ -94,7 +94,7 @@ _WORD_NAME = r"[^\W\d][\w.\-]{0,63}+"
 
 @kept(5_000)
 def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for text after an argument in code, and for a prefix of such text at the end of the buffer.
+    """Return patterns for text after an argument of a Python-style call, and for a prefix of such text at the end of the buffer.
 
     A bracket before a quotation mark is part of the argument. `names` contains argument names that are not plain words.
     """
@@ -133,7 +133,7 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
 
 
 def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple[str, ...] = ()) -> int:
-    """Return the position of the `close` that ends an argument in code.
+    """Return the position of the `close` that ends an argument in a Python-style call.
 
     The result is negative in the same cases as that of `closing`. `close` is a single character. `names` contains argument names that are
     not plain words.

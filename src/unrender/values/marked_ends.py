@@ -1,8 +1,8 @@
 """Finds the end of a raw value that has an end marker, even if that marker is missing, damaged or quoted.
 
 Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call:
-the next argument's opener, the end of the call, or a closer followed by something else. From the first mark that may end the value, text is
-held back. The marks are evaluated at the value's closer or at the end of the output:
+the next argument's opener, the end of the call, or a closer followed by something else. Once a mark may end the value, the following text
+is held back. The marks are evaluated at the value's closer or at the end of the output:
 
 - A closer in prose is text. Any other closer ends the value. If the call can't continue after the closer, the call fails.
 - An opener is text if its own closer is also inside the value.
@@ -33,14 +33,14 @@ _KEY = r"[^\n]{1,128}?"
 _PLAIN_KEY = r"[\w.\-]{1,64}"
 _WORD = r"[^\s\"'<>]{1,128}"
 _INSERTED, _REMOVED = 2, 3
-"""Maximum number of characters that are added to a damaged closer, or missing from the closer. In `</a1>`, the `1` is added."""
+"""Maximum number of extra characters in a damaged closer, and of missing ones. In `</a1>`, the `1` is extra."""
 _REMAINS = 4
 """Minimum length of a suffix by which a damaged closer is recognized."""
 _REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
 """Maximum combined length of white space, names and inserted characters after a mark."""
 _PROSE = frozenset(".,;:!?)'`")
 TAIL = 64
-"""Number of characters kept from the end of a value to detect a damaged closer."""
+"""Number of characters at the end of a value that are kept to detect a damaged closer."""
 
 
 class Kind(IntEnum):
@@ -102,7 +102,7 @@ class Markers:
     """The parts of the text that closes a call."""
     section_end: tuple[str, ...] = ()
     call_open: tuple[str, ...] = ()
-    """Strings at the start of a call, up to its name."""
+    """Text at the start of a call, up to its name."""
     turn_ends: tuple[str, ...] = ()
     escapes: tuple[str, ...] = ()
     """Escaped forms of characters, which the finder also matches."""
@@ -184,7 +184,7 @@ class MarkedEnds:
         return None if undecided and len(text) - end < self._reach else found
 
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
-        # Treat the literal as text, but continue after its white space: `</x invoke>` and `</x parameter>` share `</x`.
+        # If the literal is text, continue after its white space, because `</x invoke>` and `</x parameter>` share `</x`.
         otherwise = ValueMark(Kind.TEXT, max(core, at + 1))
         match kind:
             case Kind.CLOSED:
@@ -344,7 +344,7 @@ def _telling(parts: Collection[Part]) -> bool:
 
 
 def _alike(torn: str, closer: str) -> bool:
-    """Return whether `torn` equals `closer`, except for a few characters added or missing in one place."""
+    """Return whether `torn` equals `closer`, except for a few additional or missing characters in one place."""
     size = min(len(torn), len(closer))
     before = next((at for at in range(size) if torn[at] != closer[at]), size)
     rest = size - before
@@ -407,7 +407,7 @@ class ValueMarks(Resumable):
                 self.size += len(text)
 
     def met(self, mark: ValueMark) -> ValueEnd | None:
-        """Add a mark inside the value. Returns the end of the value if the mark determines it."""
+        """Add a mark inside the value. Returns the end of the value, or None if the mark doesn't determine it."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
             return None

@@ -55,7 +55,7 @@ class Lexicon:
     """True if white space is allowed around every bracket and separator."""
     bare_keys: bool = False
     keys_like_repr: bool = False
-    """True if keys have the quotes that `repr` would choose. If JSON is also allowed, keys in other quotes are parsed as JSON."""
+    """True if keys have the quotes that Python's `repr` would choose. If JSON is also allowed, keys in other quotes are parsed as JSON."""
 
 
 JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
@@ -105,18 +105,18 @@ class Notation:
     unquoted: bool
     """True if strings are unquoted and end at a marker of the format."""
     scalars: Lexicon
-    """Tokens of values outside lists and objects. Strings are included only if they are quoted."""
+    """Tokens of values outside lists and objects, including strings if they are quoted."""
     inside: Lexicon
     """Tokens of lists and objects, and of the values in them. Unused if lists and objects are encoded as tags."""
     object_kind: str
     """Description of the arguments if they are one object, e.g. `one JSON object`."""
     sentences: tuple[str, ...]
-    """Sentences that describe values in the model's instructions."""
+    """Sentences about values, for the instructions to the model."""
     exported: ExportedNotation
     is_json: bool
     """True if every value is JSON."""
     losses: tuple[Loss, ...]
-    """Losses in exports, in addition to the losses that `exported` implies."""
+    """Properties that exports can't express, in addition to those that `exported` implies."""
 
     @property
     def verbatim(self) -> Quotes | None:

@@ -1,14 +1,14 @@
-"""Converts unquoted values to JSON text as they stream: raw text up to its end marker, code, and nested tags.
+"""Converts unquoted values to JSON text as they stream: raw text up to its end marker, values in Python-style calls, and nested tags.
 
 Strategy: text that can only be a string is escaped and released immediately. Lists and objects are parsed as literals. If the type depends
 on the text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
 
-Models that generate code quote their strings, but some raw strings also start with a quotation mark. A value is quoted if the call can
-continue after the closing quote. All other values are raw text that includes the quotes.
+Models that generate Python-style calls quote strings, but some raw strings also start with a quotation mark. A value is quoted if the call
+can continue after the closing quote. All other values are raw text that includes the quotes.
 
 In tags named after the argument, text streams if the schema requires a string. Other values are held until the argument's own closing tag.
-If lists and objects are nested tags, held values are parsed as trees. Elements that are all items form a list, other elements an object.
-Text that contains no elements is one value.
+If lists and objects are nested tags, held values are parsed as trees. If all elements are list items, they form a list, and otherwise an
+object. Text that contains no elements is one value.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class RawScanner(Scanner):
         return False
 
     def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
-        """Return text of the value, or hold text that follows a mark. `meaning` is the unescaped text if it differs from `text`."""
+        """Return `text` as part of the value, or hold it if it follows a mark. `meaning` is the unescaped `text` if it differs."""
         said = text if meaning is None else meaning
         if not doubt.marks:
             doubt.passed(text)
@@ -265,7 +265,7 @@ class RawScanner(Scanner):
 
 
 class CodeValueScanner(Scanner):
-    """Reads one value in code, up to an end that is not consumed.
+    """Reads one value in a Python-style call, up to an end that is not consumed.
 
     The value is parsed as a quoted string if possible, and by `raw` otherwise. `finder` finds the end of raw text.
     """
@@ -316,7 +316,7 @@ class CodeValueScanner(Scanner):
         return self._decide_after_quotation(text, start, final=final)
 
     def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Decide by the text after the closing quote.
+        """Decide whether the value is quoted, by the text after the closing quote.
 
         The value of `"a", b=1` is quoted. The value `"a" and "b"` is raw text that contains quotes.
         """
@@ -361,7 +361,7 @@ _SPACE = re.compile(r"\s*")
 
 @dataclass(frozen=True, slots=True)
 class TagStyle:
-    """Syntax of tags: `open` + name + `end` … `close` + name + `end`."""
+    """Syntax of tags. An element consists of `open` + name + `end`, its content, and `close` + name + `end`."""
 
     open: str
     """Start of an opening tag, e.g. `<`."""

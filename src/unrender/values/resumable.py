@@ -38,7 +38,7 @@ class Status(IntEnum):
 
 
 MORE, DONE, FAILED = Status
-"""Module constants, because an enum lookup takes as long as scanning a few characters."""
+"""These are module constants, because an enum lookup takes as long as scanning a few characters."""
 
 
 class Taker(Protocol):

@@ -67,9 +67,9 @@ class LiteralStyle:
     ends: tuple[str, ...] = ()
     """First characters of text that may follow the value. A one-character delimiter closes a string only before one of these characters."""
     in_code: bool = False
-    """True for an argument in code, which is followed by `)`, or by a comma, a name and `=`."""
+    """True for an argument of a Python-style call, which is followed by `)`, or by a comma, a name and `=`."""
     names: tuple[str, ...] = ()
-    """Argument names in code that are not plain words."""
+    """Argument names in Python-style calls that are not plain words."""
     glued: bool = False
     """True if the next argument's name may immediately follow a number or a word, as in `f(a=3b=4)`."""
 
@@ -110,7 +110,7 @@ class LiteralScanner(Scanner):
         """
         if self.state == STRING and (found := JSON_STRING.take(text)):
             return found
-        # Short chunks such as `, ` recur often. Caching longer chunks would only fill the cache.
+        # Cache only short chunks such as `, `, which recur often.
         read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
         if read is None:
             return None
@@ -166,7 +166,7 @@ class LiteralScanner(Scanner):
             return start
         self.keys += keys
         if self.comma:
-            # An item follows the held comma. `well_formed` never consumes a trailing comma, as in `[1, ]`.
+            # Release the held comma, because an item follows: `well_formed` never consumes a trailing comma, as in `[1, ]`.
             pieces.append(self.comma)
             self.comma = ""
         if comma >= 0:
@@ -224,7 +224,8 @@ class LiteralScanner(Scanner):
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
-        if end == len(text) and not final:  # `tr` may become `true`, and `3--` may be a 3 before `-->`: wait.
+        # `tr` may become `true`, and `3--` may be a 3 before `-->`, so wait for more text.
+        if end == len(text) and not final:
             return at, MORE if may_be_word(word) or self._may_stop(word) else FAILED
         written = json_word(word, strict=self.style.strict)
         if not written:
@@ -483,7 +484,7 @@ class _Inside:
         if index >= len(self.decoded):
             return self.end
         size, at = next((size, at) for size, at in reversed(self.starts) if size <= index)
-        # Only pieces without escapes are longer than one character, and decoding doesn't change their length.
+        # A piece of several characters has no escapes, so decoding didn't change its length.
         return at + index - size
 
 

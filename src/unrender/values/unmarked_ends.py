@@ -46,7 +46,7 @@ class Follow:
     closing: tuple[Part, ...]
     """Parts that close the arguments, the call and all calls, in this order."""
     further: tuple[Part, ...]
-    """Parts between two calls, parts at the start of a call, and parts of its skeleton up to the text after the name."""
+    """Parts between two calls, parts at the start of a call, and parts of a call's skeleton up to the text after its name."""
     ends: tuple[str, ...] = ()
     """End-of-turn markers."""
     trail: str = ""
@@ -71,7 +71,7 @@ class Follow:
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
     def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
-        """Return a finder for arguments with the given `names` (empty: any). In code, `names` is ignored."""
+        """Return a finder for arguments with the given `names` (empty: any). For Python-style calls, `names` is ignored."""
         wanted = tuple(
             found if len(found) <= MAX_OPTIONS else ()
             for found in (() if self.in_code else names, keys.names, tools.names)
@@ -215,7 +215,7 @@ class Follow:
 
     @property
     def _after_value(self) -> tuple[Part, ...]:
-        """The parts of an argument after its value. If one of the parts were a marker, the value would have an end marker."""
+        """The parts of an argument after its value. None of them is a marker, since this module handles values without an end marker."""
         entry = self.entry
         return entry[entry.index(Slot.VALUE) + 1 :]
 
@@ -240,7 +240,7 @@ class Follow:
         entry = self.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, Slot.KEY, *named, name=name) for name in self._keys]
-        # White space that separates the key from the value is required. Otherwise any word in the value might be a name.
+        # White space that separates the key from the value is required, since otherwise any word in the value might be a name.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
         # If two line breaks separate arguments, both are required, because a value may contain single line breaks.
@@ -267,7 +267,7 @@ class Follow:
 
     @property
     def _keys(self) -> tuple[str, ...]:
-        """Allowed argument names, or "" if any word is allowed."""
+        """Allowed argument names; "" stands for any word."""
         return self.names or (*self.keys, "")
 
     def _pieces(self, *parts: Part, name: str = "") -> list[str]:
@@ -295,7 +295,7 @@ def _layout(text: str) -> str:
 
 
 def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
-    """Return the pieces after the marker's leading white space and after each of its suffixes. The white space isn't part of the value."""
+    """Return the pieces after all, a part, or none of the marker's leading white space, which isn't part of the value."""
     layout = _layout(marker)
     return [[*layout[at:], *pieces] for at in range(len(layout) + 1)]
 

@@ -1,8 +1,8 @@
 """Verifies a template: renders random answers of every kind, parses them, and reports the result for each capability.
 
 Strategy: `renditions` extracts the answer from a rendering. If the template drops part of the answer, the capability is skipped. Each
-answer is parsed in one piece, character by character, and in random chunks, with and without the end-of-turn marker. The checks of prompts,
-further turns, grammars and the history come after that.
+answer is parsed in one piece, character by character, and in random chunks, with and without the end-of-turn marker. Prompts, further
+turns, grammars and the history are checked afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
 GRAMMARS = "grammars"
-"""Name of the check that loads engine libraries. If they are installed, loading takes seconds."""
+"""Name of the check that loads the installed engine libraries, which takes seconds."""
 _FEW = 2
 """Number of samples in `verify_quickly`."""
 
@@ -128,7 +128,7 @@ _CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFin
     NEXT_TURNS: lambda run: check_next_turns(run.template, run.random),
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
-"""Maps the names of the checks to functions, in order. A check may return several findings."""
+"""Maps the names of the checks to functions, in order. Each function may return several findings."""
 CHECKS = tuple(_CHECKS)
 """Names of the checks, for `verify(only=…)`."""
 QUICK_CHECKS = tuple(name for name in CHECKS if name not in (GRAMMARS, "text in strings", NEXT_TURNS))

@@ -1,7 +1,7 @@
 """Checks a format's grammars: the parser must read generated text, and the grammars must accept the template's text.
 
-Rules: generated text is checked with unrender's parser. Dialects are checked with the engines themselves, and skipped if the engine isn't
-installed. Engines are imported only on use. Each token is one byte long, so no vocabulary is needed.
+Rules: generated text is checked with unrender's parser. Each dialect is checked with its engine, and skipped if the engine isn't installed.
+Engines are imported only on use. Each token is one byte long, so no vocabulary is needed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 Accepts = Callable[[str], bool]
 END_TOKEN = 256
-"""Token that ends the output. Tokens with lower ids are the bytes."""
+"""Id of the token that ends the output. Lower ids are bytes."""
 
 
 def installed(engine: str) -> bool:
@@ -211,7 +211,7 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
     for thinking, tools in product(switches, (PROOF_TOOLS, ())):
         asked = replace(candidate, thinking=thinking, tools=tools)
         prompt = asked.prompt or ""
-        if not prompt and candidate.prompt:  # The template rejects a prompt without tools.
+        if not prompt and candidate.prompt:  # This template rejects prompts without tools.
             continue
         prefill = read_prefill(candidate.format, prompt)
         # The engine must also accept the template's own text, not only text generated from the same grammar.
@@ -278,8 +278,8 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
 
 
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
-    """Yield a counterexample for each of the template's answers that the grammar rejects both with and without its end. Yield None for the
-    others.
+    """Yield a counterexample for each of the template's answers that the grammar rejects both with and without its end of turn. For each
+    other answer, yield None.
     """
     turn = variant.turn
     format = generated_format(turn.format, turn.prefill)
@@ -331,6 +331,6 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
         return
     calls = [(call.name, call.arguments, call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
-    # A message may be unable to follow the prefill, e.g. a message without reasoning after `<think>`. Then nothing is yielded.
+    # Yield nothing if the message can't follow the prefill, e.g. a message without reasoning after `<think>`.
     if text.startswith(turn.prefill):
         yield text.removeprefix(turn.prefill)

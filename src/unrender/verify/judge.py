@@ -32,7 +32,7 @@ NOT_CLAIMED = "not part of the format"
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_WRITTEN) -> CapabilityFinding:
-    """Return the finding for a list of results, in which None means success.
+    """Return the finding for a list of counterexamples, in which None stands for a success.
 
     If the list is empty, the capability is skipped for the given `reason`.
     """
@@ -61,7 +61,7 @@ def as_meant_or_refused(candidate: Candidate, shown: CutOut, reading: ReadAnswer
 
 
 def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = as_meant) -> Counterexample | None:
-    """Return a counterexample if any chunking of the answer is parsed incorrectly, or None."""
+    """Return a counterexample if the answer is parsed incorrectly in any chunking; None otherwise."""
     for text in with_and_without_end(candidate.format, shown.answer):
         for chunking, chunks in _chunkings(text, random, in_letters=text == shown.answer):
             reading = candidate.read(shown.read_after(candidate.format), chunks)
@@ -72,14 +72,14 @@ def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = a
 
 
 Judge = Callable[[Candidate, CutOut, ReadAnswer], bool]
-"""Returns True if an answer was parsed correctly."""
+"""Function that returns True if an answer was parsed correctly."""
 Show = Callable[[Candidate, Said], CutOut | None]
-"""Renders an answer. Returns None if the rendering doesn't show the answer."""
+"""Function that renders an answer. Returns None if the rendering doesn't show the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """State that the checks of one template share."""
+    """State shared by all checks of one template."""
 
     template: ChatTemplate
     candidate: Candidate
@@ -111,7 +111,7 @@ class Run:
     def refutations(
         self, shown: Iterable[CutOut], judge: Judge = as_meant, asked: Candidate | None = None
     ) -> list[Counterexample | None]:
-        """Return a list with a counterexample, or None if there is none, for each answer."""
+        """Return one counterexample per answer; None if the answer was parsed correctly."""
         return [refute(asked or self.candidate, found, self.random, judge) for found in shown]
 
 

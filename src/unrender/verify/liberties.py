@@ -29,7 +29,9 @@ _CONTENT, _THOUGHT, _ARGUMENTS = "Quite so.", "Let me see.", {"text": "Rome"}
 
 
 def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
-    """Return the first marker of an answer that the template doesn't write for its message, or "". `asked` is the candidate."""
+    """Return the first marker of the answer `text` that the template doesn't write for the answer's message, or "". `asked` is the
+    candidate that renders the message.
+    """
     # The template may write a second call even if the request allows only one.
     turn = replace(turn, request=replace(turn.request, tool_choice="auto", parallel_tool_calls=True))
     headers, bare = (turn.format.turn.unasked, *turn.format.turn.headers), text.lstrip()

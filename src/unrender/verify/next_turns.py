@@ -28,7 +28,7 @@ _NEXT: Mapping[str, Any] = {"role": "user", "content": "And what about unicorns?
 _CALLS = ((TOOL_NAMES[0], {"text": "to Rome"}), (TOOL_NAMES[1], {"note": f"near {_WORD}"}))
 NEXT_TURNS, APPEND_ONLY = "next turns", "append-only"
 _TRIES = 3
-"""Number of attempts to render the same prompt twice, because it may contain the current time."""
+"""Maximum number of attempts to get two identical renderings of a prompt, which may contain the current time."""
 
 
 def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFinding:

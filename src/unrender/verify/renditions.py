@@ -44,7 +44,7 @@ class Candidate:
     thinking: bool | None = None
     """True for prompts with thinking on, False for prompts with thinking off, None for the template's default."""
     gave_up: bool = False
-    """True if the analysis dropped findings. Capabilities that the format then doesn't claim aren't checked."""
+    """True if the analysis dropped findings. Capabilities that the format doesn't claim are then not checked."""
     question: str = _QUESTION
     """The user's question, or a tool's result."""
     before: Conversation = ()
@@ -117,7 +117,7 @@ class Candidate:
         return read(self.format, self.request, prompt, chunks, self.grammar)
 
     def claims(self, answer: Said) -> bool:
-        """Return False if the analysis dropped the findings that are needed to parse such an answer."""
+        """Return False if the format doesn't claim to parse such an answer because the analysis dropped findings."""
         return not self.gave_up or claims_to_read(self.format, answer)
 
     def writes(self, conversation: Conversation, *, prompts: bool = False) -> str | None:
@@ -244,7 +244,7 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
         return shown.answer[len(begun) :]
     opener, written = format.content.start.strip(), begun.strip()
     if opener and (written.endswith(opener) or opener.startswith(written)):
-        return ""  # The prefill starts content, but this answer starts with another part.
+        return ""  # The answer can't follow: the prefill starts content, but the answer starts with another part.
     # If white space differs, e.g. for the prefill `<think>` and the answer `<think>\nHm.</think>`, return the text from the start of the
     # reasoning on.
     if _leaves_open(format, begun):
@@ -292,5 +292,7 @@ def _visible(answer: Said, text: str, format: Format) -> Said | None:
 
 
 def _as_written(text: str, rendering: str) -> str:
-    """Return `text`, possibly stripped, as it occurs in the rendering. Returns "" if the rendering doesn't contain it."""
+    """Return `text` as it occurs in the rendering, with or without its surrounding white space. Returns "" if the rendering doesn't contain
+    it.
+    """
     return next((form for form in (text, text.strip()) if form and form in rendering), "")

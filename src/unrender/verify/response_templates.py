@@ -1,8 +1,8 @@
 """Checks a response template: transformers' parser must parse the template's answers like unrender's parser does.
 
-Strategy: random answers for each capability are rendered, and both parsers parse them, complete and in small chunks. Prompts with thinking
-on, off, and at the template's default are used. A difference is a counterexample. Answers that unrender's own parser doesn't recover are
-skipped.
+Strategy: random answers for each capability are rendered, and both parsers parse them, complete and in small chunks. Prompts are rendered
+with thinking on, off, and at the template's default. A difference is a counterexample. Answers that unrender's own parser doesn't recover
+are skipped.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ Reader = Callable[..., Any]
 
 
 def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 4, seed: int = 0) -> Report:
-    """Compare how transformers, with a response template, and unrender parse the template's own renderings.
+    """Compare how unrender and transformers (with a response template) parse the template's own renderings.
 
-    `exported` may be generated or declared. If a capability that differs is a known omission of the export, it's skipped with the omission
-    as the reason. Raises `ExportError` if transformers with its response parser isn't installed, or if it rejects the response template.
+    `exported` may be generated or declared. If the results differ because of a known omission of the export, the capability is skipped with
+    the omission as the reason. Raises `ExportError` if transformers with its response parser isn't installed, or if it rejects the response
+    template.
     """
     read = response_reader(exported)
     candidate = Candidate.of(template, template._with_tools.eos_token)  # The export has no other.

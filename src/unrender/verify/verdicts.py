@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 
     @property
     def in_history(self) -> str:
-        """The verdict as a term of the history check: "kept" or "changed"."""
+        """The verdict as shown for the history: "kept" for passed, "changed" for failed."""
         return {Verdict.PASSED: "kept", Verdict.FAILED: "changed"}.get(self, str(self))
 
 
@@ -102,7 +102,7 @@ class Report:
 
 
 _AROUND = 30
-"""Number of common characters shown around a difference."""
+"""Number of matching characters shown around a difference."""
 _PARTS = ("reasoning", "reasoning_content", "content", "tool_calls", "failed_calls")
 
 
