@@ -32,18 +32,18 @@ class Limits:
     rendering_steps: int = 2_000_000  # steps
     """Maximum number of steps of one rendering, i.e. loop iterations, calls, filters, lookups and outputs."""
     rendering_characters: int = 10_000_000  # characters
-    """Maximum length of the output, and of any intermediate string. All strings of a rendering together may be ten times as long."""
+    """Maximum length of the output, and of any intermediate string. All strings of a rendering together may have ten times this length."""
     rendering_items: int = 200_000  # items
-    """Maximum length of any intermediate list. All lists of a rendering together may be 25 times as long."""
+    """Maximum length of any intermediate list. All lists of a rendering together may have 25 times this length."""
     rendering_seconds: float = 1.0  # seconds
-    """Maximum CPU time of the rendering thread, which doesn't depend on the load of the machine."""
+    """Maximum CPU time of one rendering. Unlike elapsed time, CPU time doesn't depend on the load of the machine."""
     template_characters: int = 200_000  # characters
     """Maximum length of the template's source."""
     template_nodes: int = 30_000  # nodes
-    """Maximum number of expressions and statements in the template's source. Jinja's compiler takes about a second for 30,000."""
+    """Maximum number of expressions and statements in the template's source. Jinja's compiler takes about a second for 30,000 of them."""
     template_scopes: int = 500_000  # names
-    """Maximum number of statements that open a scope or a branch, multiplied by the number of names. Jinja's compiler checks all names for
-    each such statement.
+    """Maximum number of statements that open a scope or a branch, multiplied by the number of names. For each such statement,
+    Jinja's compiler checks all names.
     """
     analysis_renderings: int = 400  # renderings
     """Maximum number of rendered probes."""
@@ -52,7 +52,7 @@ class Limits:
     analysis_searched: int = 1_000_000  # characters
     """Maximum number of characters decoded and values compared during the search for calls in renderings."""
     analysis_seconds: float = 3.0  # seconds
-    """Maximum CPU time of the analysing thread, measured from the first probe."""
+    """Maximum CPU time of one analysis, measured from the first probe."""
     probe_steps: int = 50_000  # steps
     """Maximum number of steps of one rendering during analysis."""
     probe_characters: int = 100_000  # characters
@@ -66,7 +66,7 @@ class Limits:
     tool_characters: int = 500_000  # characters
     """Maximum total length of the names, values and patterns in one tool's schema."""
     tool_depth: int = 64  # levels
-    """Maximum nesting depth of lists and objects in a tool. Schemas have a lower limit."""
+    """Maximum nesting depth of lists and objects in a tool. The nesting of schemas has a lower limit."""
     grammar_parts: int = 100_000  # parts
     """Maximum total number of parts in the schemas of all tools of a request."""
     grammar_characters: int = 2_000_000  # characters
@@ -90,7 +90,7 @@ gateway.
 MAX_DOCUMENT = 1_000_000  # characters
 """Maximum size of a declared format, a stored analysis, a sample or a playground text, and maximum number of steps to parse a prefill."""
 MAX_GGUF_VALUES = 5_000_000  # values
-"""Maximum number of metadata pairs and array items in a GGUF file. The largest vocabularies need a fifth of this."""
+"""Maximum number of metadata pairs and array items in a GGUF file. The largest known vocabularies need a fifth of this number."""
 MAX_GGUF_DEPTH = 4  # levels
 """Maximum nesting depth of arrays in a GGUF file. Known files contain no nested arrays."""
 
@@ -105,7 +105,7 @@ MAX_PARSED_DEPTH = 512  # levels
 MAX_VALUES = 1_000_000  # lists and objects
 """Maximum number of lists and objects in a conversation, or in one tool."""
 MAX_TOOLS = 4096  # tools
-"""Maximum number of tools in one request. More wouldn't fit into any prompt."""
+"""Maximum number of tools in one request. More tools wouldn't fit into any prompt."""
 MAX_MESSAGES = 10_000  # messages
 """Maximum number of messages in one request or prompt, and of files checked in the cache folder."""
 MAX_COUNT = 10**9
@@ -114,13 +114,13 @@ MAX_COUNT = 10**9
 # Rendering.
 
 MAX_INTEGER_BITS = 8192  # bits
-"""Maximum size of an integer that a template computes. Python refuses to print much longer integers."""
+"""Maximum size of an integer that a template computes. Python refuses to convert much longer integers to strings."""
 MAX_SLOW_TEXT = 100_000  # characters
 """Maximum length of a string that a template passes to a slow filter, or that is parsed with all declared formats."""
 MAX_SLOW_LIST = 400_000  # weight
 """Maximum number of characters of all items in a list that a template sorts, because sorting compares the items."""
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons
-"""Maximum number of character comparisons in a naive text search."""
+"""Maximum number of character comparisons when a template searches a text."""
 MAX_SLOW_RENDERINGS = 2  # renderings
 """Maximum time for all renderings of one conversation, in multiples of `rendering_seconds`, and maximum number of probes that may exceed
 their limits.
@@ -129,12 +129,12 @@ their limits.
 # Formats and their analysis.
 
 MAX_MARKER = 1_000  # characters
-"""Maximum length of a marker or another string of a Format. Also the number of characters searched for a header, and of tokens read from
-the end of a prompt.
+"""Maximum length of a marker or another string of a Format. Also the maximum number of characters
+searched for a header, and of tokens read from the end of a prompt.
 """
 MAX_LAYOUT = 32  # characters
-"""Maximum amount of whitespace at either end of a marker, or between two JSON tokens. Without a limit, a model could write whitespace
-forever.
+"""Maximum amount of whitespace at either end of a marker, or between two JSON tokens. Without this limit, a model
+could write whitespace forever.
 """
 MAX_TEXT = 16_000  # characters
 """Maximum total length of all markers of a Format, and of one `why`."""
@@ -145,7 +145,7 @@ MAX_PARTS = 32  # parts
 counts calls.
 """
 MAX_INDEX = 1_000_000
-"""Maximum index of the first call."""
+"""Maximum number at which a template may start to number its calls."""
 MAX_ID = 64  # characters
 """Maximum length of a call id."""
 MAX_RETRIES = 8  # tries
@@ -165,7 +165,7 @@ MAX_SCHEMA_PARTS = 50_000  # subschemas
 MAX_CONJUNCTS = 200  # subschemas
 """Maximum number of subschemas that apply to the same value."""
 MAX_JUDGED = 100_000  # shapes
-"""Maximum number of shapes compared with one value and its parts. Beyond this limit, any value is allowed."""
+"""Maximum number of shapes compared with one value and its parts. If more shapes are needed, any value is allowed."""
 MAX_OPTIONS = 256  # options
 """Maximum number of combined branches from several subschemas, array items written one by one, first characters of a node, and argument
 names in a search.
@@ -191,7 +191,7 @@ MAX_SCHEMA_DIGITS = 40  # digits
 MAX_INTEGER_DIGITS = 18  # digits
 """Maximum number of digits of an unbounded number, which engines store in 64 bits, and of numbers in quantifiers and JSON pointers."""
 MAX_STEPS = 2_000_000  # steps
-"""Maximum number of state transitions for matching one text against a pattern. A text that needs more counts as a match."""
+"""Maximum number of state transitions for matching one text against a pattern. A text that needs more transitions counts as a match."""
 MAX_KNOWN_STATES = 512  # entries
 """Maximum number of cached state sets of one pattern, and of cached character classes of one alphabet."""
 MAX_EXCLUDED_WORD = 100  # characters
@@ -204,7 +204,7 @@ MAX_PIECES = 5_000  # pieces
 # Parsing.
 
 MAX_HEAD = 12  # characters
-"""Maximum number of characters of a literal that the fast path compares. The parser compares the rest."""
+"""Maximum number of characters of a literal that the fast path compares. The parser compares the remaining characters."""
 MAX_NAME = 1200  # characters
 """Maximum length of a tool's or an argument's name."""
 MAX_BLANK = 64  # characters
@@ -222,7 +222,7 @@ MAX_WORDS = 128  # characters
 MAX_STACK = 100_000  # entries
 """Maximum number of rules, choices, loops and tags that are open at once in a handwritten grammar."""
 MAX_GIVEN_BACK = 64  # characters
-"""Maximum backtracking in a handwritten grammar, in characters per character read. Text that needs more is malformed."""
+"""Maximum backtracking in a handwritten grammar, in characters per character read. Text that needs more backtracking is malformed."""
 FREE_REREADS = 8_192  # characters
 """Number of characters that may be parsed again regardless of the text's length. Beyond this limit, a broken call is plain text."""
 
@@ -231,7 +231,7 @@ FREE_REREADS = 8_192  # characters
 MAX_SHOWN = 200  # characters
 """Maximum number of characters quoted from a path, a name, a value or a playground request."""
 MAX_REMARK = 2000  # characters
-"""Maximum length of an error, a list of warnings, or a piece of evidence. With this limit, hostile text can't hide other messages."""
+"""Maximum length of an error, a list of warnings, or a piece of evidence. This limit prevents hostile text from hiding other messages."""
 MAX_SHOWN_ITEMS = 20  # items
 """Maximum number of literals, problems, warnings, tools or tokens listed in one message, and of items in a list in an example."""
 MAX_LISTED = 100  # items
