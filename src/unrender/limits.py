@@ -32,9 +32,9 @@ class Limits:
     rendering_steps: int = 2_000_000  # steps
     """Maximum number of steps of one rendering, i.e. loop iterations, calls, filters, lookups and outputs."""
     rendering_characters: int = 10_000_000  # characters
-    """Maximum length of the output, and of any intermediate string. All strings of a rendering together may be ten times as long."""
+    """Maximum length of the output, and of any intermediate string. All strings of a rendering together may have ten times this length."""
     rendering_items: int = 200_000  # items
-    """Maximum length of any intermediate list. All lists of a rendering together may be 25 times as long."""
+    """Maximum length of any intermediate list. All lists of a rendering together may have 25 times this length."""
     rendering_seconds: float = 1.0  # seconds
     """Maximum CPU time of the rendering thread. Unlike elapsed time, CPU time doesn't depend on the machine's load."""
     template_characters: int = 200_000  # characters
@@ -52,7 +52,7 @@ class Limits:
     analysis_searched: int = 1_000_000  # characters
     """Maximum number of characters decoded and values compared during the search for calls in renderings."""
     analysis_seconds: float = 3.0  # seconds
-    """Maximum CPU time of the analysing thread, measured from the first probe."""
+    """Maximum CPU time of one analysis, measured from the first probe."""
     probe_steps: int = 50_000  # steps
     """Maximum number of steps of one rendering during analysis."""
     probe_characters: int = 100_000  # characters
@@ -66,7 +66,7 @@ class Limits:
     tool_characters: int = 500_000  # characters
     """Maximum total length of the names, values and patterns in one tool's schema."""
     tool_depth: int = 64  # levels
-    """Maximum nesting depth of lists and objects in a tool. Schemas have a lower limit."""
+    """Maximum nesting depth of lists and objects in a tool. The nesting of schemas has a lower limit."""
     grammar_parts: int = 100_000  # parts
     """Maximum total number of parts in the schemas of all tools of a request."""
     grammar_characters: int = 2_000_000  # characters
@@ -114,13 +114,13 @@ MAX_COUNT = 10**9
 # Rendering.
 
 MAX_INTEGER_BITS = 8192  # bits
-"""Maximum size of an integer that a template computes. Python refuses to print much longer integers."""
+"""Maximum size of an integer that a template computes. Python refuses to convert much longer integers to strings."""
 MAX_SLOW_TEXT = 100_000  # characters
 """Maximum length of a string that a template passes to a slow filter, or that is parsed with all declared formats."""
 MAX_SLOW_LIST = 400_000  # weight
 """Maximum number of characters of all items in a list that a template sorts, because sorting compares the items."""
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons
-"""Maximum number of character comparisons in a naive text search."""
+"""Maximum number of character comparisons when a template searches a text."""
 MAX_SLOW_RENDERINGS = 2  # renderings
 """Maximum time for all renderings of one conversation, in multiples of `rendering_seconds`, and maximum number of probes that may exceed
 their limits.
@@ -129,12 +129,12 @@ their limits.
 # Formats and their analysis.
 
 MAX_MARKER = 1_000  # characters
-"""Maximum length of a marker or another string of a Format. Also the number of characters searched for a header, and of tokens read from
-the end of a prompt.
+"""Maximum length of a marker or another string of a Format. Also the maximum number of characters
+searched for a header, and of tokens read from the end of a prompt.
 """
 MAX_LAYOUT = 32  # characters
-"""Maximum amount of whitespace at either end of a marker, or between two JSON tokens. Without a limit, a model could write whitespace
-forever.
+"""Maximum amount of whitespace at either end of a marker, or between two JSON tokens. Without this limit, a model
+could write whitespace forever.
 """
 MAX_TEXT = 16_000  # characters
 """Maximum total length of all markers of a Format, and of one `why`."""
@@ -145,7 +145,7 @@ MAX_PARTS = 32  # parts
 counts calls.
 """
 MAX_INDEX = 1_000_000
-"""Maximum index of the first call."""
+"""Maximum number at which a template may start to number its calls."""
 MAX_ID = 64  # characters
 """Maximum length of a call id."""
 MAX_RETRIES = 8  # tries
@@ -204,7 +204,7 @@ MAX_PIECES = 5_000  # pieces
 # Parsing.
 
 MAX_HEAD = 12  # characters
-"""Maximum number of characters of a literal that the fast path compares. The parser compares the rest."""
+"""Maximum number of characters of a literal that the fast path compares. The parser compares the remaining characters."""
 MAX_NAME = 1200  # characters
 """Maximum length of a tool's or an argument's name."""
 MAX_BLANK = 64  # characters
