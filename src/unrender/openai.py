@@ -131,7 +131,7 @@ _KEPT: Mapping[str | None, FinishReason] = {
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
-"""Maps finish reasons of engines that apply regardless of the message to OpenAI's finish reasons."""
+"""Maps those finish reasons of engines that don't depend on the message to OpenAI's finish reasons."""
 
 
 def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
@@ -245,7 +245,7 @@ class ChoiceStream:
         self._begun = False
 
     def chunks(self, events: Iterable[Event]) -> Iterator[ChunkBody]:
-        """Yield the chunks for more events. The first call starts with the chunk for the role."""
+        """Yield the chunks for more events. The first time this method is called, the chunk for the role comes first."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for delta in deltas(events, reasoning_field=field):

@@ -90,8 +90,8 @@ def rollout_func(
     `tools` are functions that the model can call. Pass them to `rollout_func`, not to the trainer. `respond` returns the messages after an
     answer, or none to end the conversation. By default, it returns the results of the tools. `generate` samples answers to tokenized
     prompts. By default, the trainer generates the answers. `template` defaults to the tokenizer's own, and `settings` are arguments of
-    `ChatTemplate.prepare`. A conversation ends after `turns` answers, at the trainer's `max_completion_length`, or if its prompt can't be
-    extended.
+    `ChatTemplate.prepare`. A conversation ends after `turns` answers, at the trainer's `max_completion_length`, or if no further prompt can
+    be appended.
     """
     named = {function.__name__: function for function in tools}
     said = respond or (lambda message: [_result(call, named[call.name]) for call in message.tool_calls])
@@ -194,7 +194,7 @@ class _Responses:
         return read if batch else read[0]
 
     def _texts(self, given: Any) -> Any:
-        """Return the text of a response, or a list of strings for a batch. `given` contains text, ids or arrays of ids."""
+        """Return the text of a response, or a list of strings for a batch. `given` is text, ids or arrays of ids, or a list of these."""
         given = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(given, str):
             return given

@@ -38,7 +38,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
         self._template = chat_template(tokenizer)
         self._encoder = PromptEncoder(tokenizer)
         self._answer: range = range(0)
-        """Positions of the last merged answer."""
+        """Positions of the last merged answer's tokens."""
 
     def build_initial_tokens(
         self, messages: list[dict[str, Any]], *, tools: list[dict[str, Any]] | None = None, **media: Any
@@ -83,7 +83,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError as error:
             raise ValueError(str(error)) from error
-        # The tokens that end the answer are verl's "boundary". Appended tokens are excluded from training.
+        # The tokens that end the answer are what verl calls the "boundary". Appended tokens are excluded from training.
         boundary = sum(1 for _ in takewhile(lambda piece: pieces[piece].message is None, encoded.pieces))
         self._answer = range(0)
         return MergeResult(
@@ -95,7 +95,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
 
 
 class ToolParser(VerlToolParser):  # type: ignore[misc]
-    """Parser for tool calls of any template."""
+    """Parser for the tool calls of any template."""
 
     def __init__(self, tokenizer: Any) -> None:
         super().__init__(tokenizer)
@@ -124,7 +124,7 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
 def install(*families: str) -> None:
     """Register the parser as `unrender`, and the builder for all models for which verl has no builder.
 
-    `families` names model families whose builders in verl are also replaced, e.g. "qwen3". Builders for images aren't replaced.
+    `families` names model families whose builders in verl are also replaced, e.g. "qwen3". Builders that support images aren't replaced.
     """
     for family in ("default", *families):
         wiring._CONTINUOUS_TOKEN_BUILDER_REGISTRY[wiring._normalize_model_family(family)] = ContinuousTokenBuilder

@@ -5,7 +5,7 @@ vLLM discovers the plug-in through the entry point `vllm.general_plugins`, so no
 
 Strategy: one parser finds reasoning, content and calls, so a single subclass of vLLM's `Parser` replaces vLLM's reasoning parser and its
 tool parser. vLLM selects parsers by name in `ParserManager.get_parser`. `register` overrides that function for the name `unrender`. vLLM
-isn't imported earlier. The extra `vllm` lists the supported releases, and `scripts/run.py plugins` tests them.
+isn't imported before `register` is called. The extra `vllm` lists the supported releases, and `scripts/run.py plugins` tests them.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def _let_calls_end_first() -> None:
     """Make vLLM's Responses server end an open call before it starts another item from the same delta. Repeated calls have no effect.
 
     The server handles a delta's content before its calls. Suppose a chunk contains the last arguments of a call and text after it. The text
-    would close the call too early, and the arguments, which have no name, would then abort the stream. No order of deltas avoids that in
-    the last chunk. So `split_delta` of the server is replaced, but only once this parser is in use.
+    would close the call too early, and the arguments, which have no name, would then abort the stream. In the last chunk, the parser can't
+    avoid this by reordering deltas. So the server's `split_delta` is replaced once this parser is in use.
     """
     server: Any = sys.modules.get(_RESPONSES)
     theirs = getattr(server, "split_delta", None)
@@ -279,7 +279,7 @@ class _Parser:
             if hasattr(request, "response_format"):
                 request.response_format = None
         if not waits:
-            request._grammar_from_parser = True  # The tag includes the reasoning.
+            request._grammar_from_parser = True  # The tag includes the reasoning, so it applies from the start of the answer.
 
     def parse(
         self,
@@ -400,7 +400,7 @@ def _last_text(request: Any) -> str:
 
 
 def _reads_calls(choice: Any, *, auto: bool) -> bool:
-    """Return True if calls are parsed. `auto` determines the result if the model may choose whether to call a tool."""
+    """Return True if calls in the answer have to be parsed. `auto` determines the result if the model may choose whether to call a tool."""
     # The Responses API sends `{"mode": "auto"}` for allowed tools. For a named function, there is no mode, and the call is required.
     mode = choice.get("mode", "required") if isinstance(choice, Mapping) else choice
     return auto if mode in (None, "auto") else mode != "none"
@@ -416,20 +416,20 @@ def _call(protocol: Any, call: Mapping[str, Any]) -> Any:
 
 
 def _asked_form(request: Any) -> dict[str, Any] | None:
-    """Return the `response_format` of a JSON request. Returns None for free text, and {} for any other format."""
+    """Return the request's `response_format` for JSON, None for free text, or {} for any other format."""
     asked = request.extract_structured_outputs()
     if asked is None:
         return None
     if asked.json_object:
         return {"type": "json_object"}
-    if asked.json is None:  # This is a choice, a regex or a grammar, which can't be expressed as a schema.
+    if asked.json is None:  # The format is a choice, a regex or a grammar, which can't be expressed as a schema.
         return {}
     schema = json.loads(asked.json) if isinstance(asked.json, str) else asked.json
     return json_form(schema)
 
 
 def _finish_reason(request: Any, tokens: int) -> str | None:
-    """Return "length" if the answer has reached the request's token limit, because vLLM doesn't pass a finish reason to parsers."""
+    """Return "length" if the answer has reached the request's token limit, otherwise None. vLLM doesn't pass a finish reason to parsers."""
     fields = ("max_completion_tokens", "max_tokens", "max_output_tokens")
     limits = (getattr(request, name, None) for name in fields)
     limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), 0)

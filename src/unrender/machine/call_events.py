@@ -19,8 +19,8 @@ from unrender.values.finder import end_of
 NAMESPACE = "functions."
 """Namespace that some formats put before tool names. Some models add the namespace even in other formats."""
 ABANDONED = 1 << 30
-"""Value of `machine.closed` that prevents an abandoned call's end markers from being reported as missing. It exceeds the number of end
-markers of any call.
+"""Value of `machine.closed` that prevents an abandoned call's end markers from being reported as missing. The value exceeds the number of
+end markers of any call.
 """
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of text that is allowed between content and a call."""
@@ -119,7 +119,7 @@ def complete_call(machine: Machine) -> None:
     """End a complete call. If the request allows no more calls, the call fails."""
     call = machine.current
     if call.unoffered:
-        machine.frames.clear()  # The text is content, whether or not it's quoted.
+        machine.frames.clear()  # The call's text becomes content whether or not it's quoted, so no backtracking is needed.
         fail_call(machine, "invalid", "", "")
         machine.closed = ABANDONED
     elif machine.surplus(call):
@@ -139,7 +139,7 @@ def open_call(machine: Machine) -> ToolCall | None:
     still be text.
     """
     call = machine.call
-    # A call without a name may still be text, and so may a call after an open backtracking point.
+    # Return None, because a call without a name or after an open backtracking point may still be text.
     if call is None or not call.name or call.begun or call.unoffered:
         return None
     if machine.frames and machine.frames[0].at <= call.start:
@@ -289,7 +289,7 @@ def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) 
     frame = machine.frames[-1] if machine.frames else None
     others = machine.policy.repair == "offered" and frame is not None and bool(frame.targets)
     if others or (machine.policy.repair != "none" and glued(machine.request, name)):
-        return False  # Another syntax may have the name elsewhere, or a repair may find the name.
+        return False  # Keep trying, because another syntax may have the name elsewhere, or a repair may find it.
     shown = shown or (frame is not None and frame.reported and frame.alone)
     if machine.strict or frame is None or not shown or frame.role is not Role.CONTENT or not _NAME.fullmatch(name):
         return False

@@ -107,7 +107,7 @@ class ReadEnvelope:
             pc = machine.pc
             if getattr(self, state.step)(machine, state):
                 return True
-            # If the object ended or failed, execution continues elsewhere.
+            # If the object has ended or is invalid, `pc` has changed and this instruction is done.
             if machine.pc != pc:
                 return False
         return False
@@ -340,7 +340,7 @@ class ReadEnvelope:
             return self._fail(machine, repr(name))
         if _defines(call):
             if not call.begun:
-                call.name = ""  # An object without a tool name isn't a failed call either.
+                call.name = ""  # Like an object without a tool name, a tool definition isn't a failed call.
             return self._fail(machine, "arguments, not the definition of a tool")
         machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:

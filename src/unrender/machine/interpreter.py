@@ -80,7 +80,7 @@ class Machine(Resumable):
     past: ReadText = field(default_factory=ReadText)
     scanner: Scanner | None = None
     flow: Taker | None = None
-    """Fast path for more text of the same kind. None if the next text has to be processed by an instruction."""
+    """Fast path for more text with the same role. None if the next text has to be processed by an instruction."""
     events: list[Event | BrokenText] = field(default_factory=list)
     """Events that haven't been released yet."""
     released: int = 0
@@ -444,7 +444,7 @@ class Machine(Resumable):
         return not self.exhausted()
 
     def fail(self, wanted: str) -> bool:
-        """Return to the latest backtracking point, or break off if there is none.
+        """Return to the latest backtracking point, or continue at `recover` if there is none.
 
         `wanted` is the expected text. The result is always False, so that a step can end with `return machine.fail(…)`.
         """
@@ -456,7 +456,7 @@ class Machine(Resumable):
             return self.break_off(wanted)
         frame = self.frames[-1]
         if frame.quotation and not frame.whole and call and call.committed:
-            if self.calls - call.begun > frame.calls:  # Earlier calls may be quoted too.
+            if self.calls - call.begun > frame.calls:  # Earlier calls of the run may be quoted too, so treat all calls of the run as text.
                 return self.quote()
             # A committed call fails without backtracking, even if it may be quoted.
             self.frames.pop()
@@ -471,7 +471,7 @@ class Machine(Resumable):
             frame.call = call
             call.begun = False  # Backtracking removes the event for the start of the call.
         self.go_back(frame)
-        # Try the other alternatives at the same position. There may be several, because two syntaxes may start with `<call>`.
+        # Try the other alternatives at the same position. For example, two syntaxes may start with `<call>`.
         if frame.targets:
             return self.go_to(frame.next_target())
         self.left = None if frame.serial else self.frames[-1]
@@ -508,7 +508,7 @@ class Machine(Resumable):
         return self.go_to(self.recover)
 
     def exhausted(self) -> bool:
-        """Return whether the backtracking limit is exceeded. If so, return to the first backtracking point and break off."""
+        """Return whether the backtracking limit is exceeded. If it is, return to the first backtracking point and continue at `recover`."""
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:

@@ -136,9 +136,8 @@ class Tail:
         machine.closed, machine.refused = ABANDONED, status == "invalid"
 
     def _end_failed(self, machine: Machine) -> bool | None:
-        """Consume the rest of a failed call.
-
-        Returns None if there is no failed call, or if the end of the failed call was reached.
+        """Consume the rest of a failed call, and return whether to suspend the machine. Returns None if there is no failed call, or if the
+        end of the failed call was reached.
         """
         if machine.broke:
             self._break(machine)

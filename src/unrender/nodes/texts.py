@@ -68,7 +68,7 @@ def format_node(name: str) -> Node | None:
 class Alphabet:
     """The escaping rules for the characters of a string.
 
-    `escapes` maps a character to its written form. Characters in `forbidden` are never generated as arbitrary characters.
+    `escapes` maps a character to its written form. A node for any character never generates characters in `forbidden`.
     """
 
     escapes: tuple[tuple[str, str], ...] = ()
@@ -212,9 +212,9 @@ def all_but(
 ) -> Node:
     """Return a node for all texts with these lengths except `words`, escaped by `alphabet`.
 
-    `rest` takes a number of characters and returns the node for the text after them. By default, that node is repeated for each branch.
-    Characters are written only with their usual escapes, since other escapes would allow another way to write an excluded word. Words
-    longer than `MAX_EXCLUDED_WORD` aren't excluded. At least one text must remain allowed.
+    `rest` takes a number of characters and returns the node for the text after them. By default, this node is any text of the remaining
+    length, and is repeated for each branch. Characters are written only with their usual escapes, since other escapes would allow another
+    way to write an excluded word. Words longer than `MAX_EXCLUDED_WORD` aren't excluded. At least one text must remain allowed.
     """
     least, most = lengths
     listed = [word for word in _told_apart(words) if least <= len(word) and (most is None or len(word) <= most)]

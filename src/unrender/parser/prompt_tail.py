@@ -35,9 +35,9 @@ def read_prefill(format: Format, prompt: str) -> str:
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None], said: Iterable[str] = ()) -> str:
     """Return the prefill of a generation prompt.
 
-    `render_bare` renders the same conversation without a generation prompt, or returns None. It isn't called if the end of a turn, or one
-    of the texts in `said`, follows the last header. The header then belongs to an earlier turn. `said` contains texts of the conversation
-    that can't be part of a generation prompt. Unlike `read_prefill`, this function accepts any words after the header.
+    `render_bare` renders the same conversation without a generation prompt, or returns None. `said` contains strings from the conversation
+    that can't be part of a generation prompt. If one of them or an end of turn follows the last header, this header belongs to an earlier
+    turn, and `render_bare` isn't called. Unlike `read_prefill`, this function accepts any words after the header.
     """
     known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()
@@ -47,7 +47,7 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None],
     if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()
-    # The header counts only if it's in the generation prompt, i.e. in the text that `bare` lacks.
+    # The header counts only if it's in the generation prompt, i.e. in the text that is missing from `bare`.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
 

@@ -189,7 +189,7 @@ class Parser(Resumable):
             is_continuation=is_continuation,
             known_ids=tuple(known_ids),
             policy=policy or USUAL,
-            # In delimiter.jinja, words in the prompt start reasoning. If these words are missing, the answer starts with content.
+            # In `delimiter.jinja`, words in the prompt start reasoning. If these words are missing, the answer starts with content.
             skips_reasoning=bool(prompt and not prefill and format.turn.prefill)
             and format.reasoning.mode is ReasoningMode.DELIMITER
             and grammar is None,
@@ -271,9 +271,9 @@ class Parser(Resumable):
     ) -> Parser:
         """Return a parser that continues exactly like the parser that returned `state`.
 
-        `ids` has the same meaning as for a new parser. Raises `StateError` if a field is invalid, or if the state belongs to another
-        version, format, request (including tools) or `grammar`. `StateError` is also raised if parsing the text now gives another result.
-        Loading a state never executes code.
+        `ids` generates the ids of new calls, as it does for a new parser. Raises `StateError` if a field is invalid, or if the state
+        belongs to another version, format, request (including tools) or `grammar`. `StateError` is also raised if parsing the text now
+        gives another result. Loading a state never executes code.
         """
         saved = Saved(state)
         saved.require("version", STATE_VERSION, f"{STATE_VERSION}, the version of this release")
@@ -301,7 +301,7 @@ class Parser(Resumable):
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        """Parse more output and return the new events. Feeding text after `finish` is an error.
+        """Parse more output, and return the new events. Feeding text after `finish` is an error.
 
         `special` is True if `text` consists of special tokens, and None if that isn't known. With `special=False`, `text` is ordinary text,
         in which a spelled-out special token is a quotation.
@@ -403,7 +403,7 @@ class Parser(Resumable):
             self._waiting = self._emit(self._machine.feed(tail))
 
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
-        """End the output and return the last events. A second call returns no events.
+        """End the output, and return the last events. A second call returns no events.
 
         `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk; passing it
         here is faster than feeding it.
@@ -480,7 +480,7 @@ class Parser(Resumable):
         given = {call.id for call in self.message.tool_calls}
         return tuple(
             dict.fromkeys(id for id in self._machine.ids.made if id in given)
-        )  # An id may occur twice after backtracking.
+        )  # Leave out duplicates, because an id may occur twice after backtracking.
 
     @property
     def _steps(self) -> int:

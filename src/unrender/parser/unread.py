@@ -1,8 +1,8 @@
 """Finds unreported calls in the content: markers of the format next to a tool name.
 
-Rule: a tool name counts if it occurs together with one end marker of calls, or with two other markers. A name at the start of a line counts
-if it's followed by the text that the format requires next. Brackets and ordinary words aren't markers. The parser reports such a call, but
-doesn't add it to the message.
+Rule: a tool name counts as a call if the content also contains an end marker of calls, or two other markers. A name at the start of a line
+also counts if it's followed by the text that the format requires next. Brackets and ordinary words aren't markers. The parser reports such
+a call, but doesn't add it to the message.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NAME = r"(?m)^[\s\[{\"'`(]{0,8}(?:\w{1,32}[.:/])?(?P<name>[^\s\"'`(){}\[\]<>:,=
 
 @dataclass(frozen=True, slots=True)
 class _Signs:
-    """Indications of calls in content."""
+    """The text of a format that indicates a call in content."""
 
     heads: frozenset[str]
-    """First characters of all markers and of all keys of `lines`."""
+    """First characters of all markers and of all strings in `lines`."""
     markers: tuple[str, ...]
     closers: tuple[str, ...]
     lines: tuple[tuple[str, re.Pattern[str]], ...]
-    """Texts that follow a name in the format. The pattern of each text matches a line that starts with a name followed by the text."""
+    """Strings that follow a tool name in the format, each with a pattern for lines that start with a name followed by this string."""
 
 
 def unread_call(content: str, format: Format, request: Request) -> tuple[int, str] | None:

@@ -86,7 +86,7 @@ def empty_entries(
     """
     for markers in _empty_blocks(calls):
         # Skip ambiguous blocks. For example, a block that consists only of fences matches any text, because fences are optional. A block of
-        # fences and `Action:` may match a single word.
+        # fences and `Action:` is also ambiguous, because it may match a single word.
         if is_sign("".join(piece for marker in markers for piece in without_fences(marker.pieces))):
             closers = 0 if calls.forbidden else len(calls.all_closers)
             at = code.emit(*literal_code(calls, *markers), DropEmpty(closers, ends), Jump(target))
