@@ -187,7 +187,7 @@ def _read(found: Mapping[str, Found]) -> Iterator[str]:
     peers = {name: counts for name, counts in drift.items() if not name.startswith("unrender")}
     best = max(peers, key=lambda name: peers[name]["given"])
     calls = drift["unrender"]["given"] + drift["unrender"]["no call"]
-    kept = [row for row in found["next_turn"]["kept"] if row["case"] == "with liberties, not sent back"]
+    kept = [row for row in found["next_turn"]["kept"] if row["case"] == "with deviations, not sent back"]
     before, after = ({row["way"]: row["all"] for row in kept}[way] for way in ("before", "after"))
     templates, read = found["coverage"]["templates"], found["coverage"]["read"]
     yield "| | unrender | others |"

@@ -75,11 +75,11 @@ TOOL = {
 ASKED = {"role": "user", "content": "Compare the weather in these towns, one after the other."}
 CASES = {
     "as the template writes them, sent back": (False, True),
-    "with liberties, sent back": (True, True),
+    "with deviations, sent back": (True, True),
     "as the template writes them, not sent back": (False, False),
-    "with liberties, not sent back": (True, False),
+    "with deviations, not sent back": (True, False),
 }
-"""Ways in which answers are written and come back → with liberties, with reasoning."""
+"""Ways in which answers are written and come back → with deviations, with reasoning."""
 Prompts = tuple[str, str, str]
 """The last prompt, the answer to it, and the next prompt."""
 
