@@ -47,7 +47,7 @@ class Explanation:
     events: tuple[Event, ...]
     stops: tuple[Stop, ...] = ()
     tolerances: tuple[str, ...] = ()
-    """Deviations from the template's syntax that were tolerated."""
+    """Tolerated deviations from the template's syntax."""
     nearest: Nearest | None = None
     hints: tuple[Hint, ...] = ()
     expected: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Explanation:
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 _FOUND = 40
-"""Maximum number of characters shown of unexpected text."""
+"""Maximum number of characters of unexpected text to show."""
 
 
 def explain(

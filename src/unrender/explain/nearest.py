@@ -59,7 +59,7 @@ class AnswerReading:
 
     @cached_property
     def unread(self) -> str:
-        """The text outside of calls. Text of calls is replaced with spaces, so that positions remain valid."""
+        """The text outside of calls. The text of calls is replaced with spaces, so that positions remain valid."""
         return self._only(UNREAD)
 
     @cached_property
@@ -81,7 +81,7 @@ class AnswerReading:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Sort key, in which higher is better. A better result has more complete calls, less malformed text, and less remaining text."""
+        """Sort key of the result; higher is better. Better results have more complete calls, and less malformed or remaining text."""
         return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())
 
 
@@ -151,7 +151,7 @@ def call_text(call: ToolCall) -> str:
 
 @cache
 def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
-    """Return the candidate syntaxes, with their names and reasons."""
+    """Return the candidate syntaxes, each with its name and the reason for it."""
     common = ((item.name, item) for item in common_calls())
     declared = ((f"the declared format {item.name!r}", item) for item in declared_formats())
     return tuple((name, item.why, tools) for name, item in (*common, *declared) for tools in item.format.syntaxes)

@@ -35,7 +35,7 @@ ANYWHERE = r"\s*"
 
 
 def escaped_pattern(text: str) -> str:
-    r"""Return a pattern for exactly this text, as readable as possible.
+    r"""Return a readable pattern that matches exactly this text.
 
     >>> print(escaped_pattern('<|x|> {"a"'))
     <\|x\|> \{"a"

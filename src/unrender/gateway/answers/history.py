@@ -19,7 +19,7 @@ from typing import Any
 import unrender
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
-"""Names of reasoning fields. The first one with text is used."""
+"""Names of reasoning fields. The first field that contains text is used."""
 _READ = frozenset(("role", "content", "tool_calls", *_REASONING))
 """Fields of an answer that are normalized before comparison."""
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
@@ -27,7 +27,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 _TEXTS = ("text", "input_text", "output_text")
 """Types of text parts."""
 _EXACT = 2**53
-"""Integers below this limit are equal whether they are written `3` or `3.0`."""
+"""Below this limit, an integer written as `3` equals one written as `3.0`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def _thought(message: Mapping[str, Any]) -> bytes:
 
 
 def _written(value: Any) -> str:
-    """Return a text that is unique for the value."""
+    """Return a string that only an equal value gives."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
     except (ValueError, TypeError, RecursionError):

@@ -31,7 +31,7 @@ class KeptAnswer:
     turn: Turn
     """The turn that produced the answer."""
     text: str
-    """The answer as generated."""
+    """The answer's text as generated."""
     calls: tuple[str, ...] = ()
     """Ids of the answer's calls, as sent to the client."""
     weight: int = 0
@@ -52,7 +52,7 @@ def weight_of(turn: Turn) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Conversations:
-    """The stored answers of all models and senders. If they exceed `most` bytes, the least recently used ones are evicted."""
+    """The stored answers of all models and senders. Above `most` bytes in total, the least recently used ones are evicted."""
 
     most: int
     weight: int = 0

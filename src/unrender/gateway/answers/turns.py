@@ -1,7 +1,7 @@
 """Creates the turn for an `Ask` and the grammar for the engine, with warnings for everything that the grammar can't enforce.
 
 Strategy: if a conversation continues a stored answer, the earlier prompt is extended. Any other conversation is rendered. Rendering and
-grammar building run in threads, so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A
+grammar building run in threads, so streams don't wait for them. Clients take turns, so that no client waits for all the work of another. A
 grammar depends on the format, the tools, the tool choice and the prefill. Each grammar is cached for later requests with the same values.
 Rule: an answer is validated only if neither a grammar nor the engine enforced its format.
 """
@@ -54,14 +54,14 @@ HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 
 
 Constrain = Literal["always", "required", "never"]
-"""Requests that are constrained by a grammar. "always": requests with tools or a response format. The grammar is lazy if the model may
-answer in text. "required": requests that require a call or a response format.
+"""Requests that are constrained by a grammar. "always": requests with tools or a response format. If the model may answer in text, the
+grammar is lazy. "required": requests that require a call or a response format.
 """
 Repairs = Literal["format", "offered", "none"]
 """Damaged calls to repair, as in `Policy`."""
 Calls = Literal["auto", "complete", "streamed"]
-"""Time at which a call is sent. "complete": once it is complete. "streamed": as it is generated; a broken call remains incomplete. "auto":
-streamed if a grammar or the engine guarantees the call, otherwise complete.
+"""The time at which a call is sent to the client. "complete": once it is complete. "streamed": as it is generated; a broken call remains
+incomplete. "auto": streamed if a grammar or the engine guarantees the call, otherwise complete.
 """
 Extend = Literal["on", "required", "off"]
 """Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": as with
@@ -86,7 +86,7 @@ class Origin:
 
 
 class _NotExtended(Exception):
-    """Raised if a conversation can't extend a stored answer, so its prompt has to be rendered. `reason` is one word."""
+    """Raised if a conversation can't extend a stored answer, so that its prompt has to be rendered. `reason` is one word."""
 
     def __init__(self, reason: str, said: str) -> None:
         super().__init__(said)
@@ -199,7 +199,7 @@ class Turns:
     async def turn(self, ask: Ask, client: Hashable = "", shelf: Shelf | None = None) -> Turn:
         """Return the turn for a request. Raises `Failure`.
 
-        Requests of the same `client` are handled one at a time. `shelf` contains the answers that may be continued.
+        Only one request of the same `client` is handled at a time. `shelf` contains the answers that may be continued.
         """
         turn, _ = await self._prompts.run(client, lambda: self._turn(ask, shelf))
         return turn
@@ -284,7 +284,7 @@ class Turns:
             )
         except ExtendError as error:
             raise _NotExtended(error.reason, str(error)) from error
-        # Render instead, since that reports the error with its position in the conversation.
+        # Render the prompt instead, since rendering reports the error with its position in the conversation.
         except UnrenderError as error:
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
@@ -312,7 +312,10 @@ class Turns:
             raise invalid(f"the model's template rejected the conversation: {error}", param="messages") from error
 
     def _marking(self, ask: Ask, turn: Turn) -> Turn:
-        """Return the turn with `IMAGE` in place of each image. Engines that have their own mark don't recognize "<|image_pad|>"."""
+        """Return the turn with `IMAGE` in place of each image.
+
+        Engines with their own placeholder don't recognize the template's, such as "<|image_pad|>".
+        """
         marked = self._rendered(replace(ask, messages=tuple(map(_marked, ask.messages))))
         if marked.prompt.count(IMAGE) != len(turn.media):
             raise invalid("messages: the model's template does not show each image once", param="messages")
@@ -331,7 +334,7 @@ class Turns:
         # Mark only images in rendered prompts, since an extended prompt already contains the marks.
         if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
-        # Measuring a long conversation takes a while, so it's done in the thread that renders the prompt.
+        # Measuring a long conversation takes time, so do it here, in the thread that renders the prompt.
         if origin.history is not None:
             origin = replace(origin, weight=weight_of(turn))
         due = engine.dialect and self._constrained(turn, engine)
@@ -400,7 +403,7 @@ class Built(NamedTuple):
 
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
-    """Return the grammar for an answer. If it can't be built, the reason becomes a warning, and the request is not rejected."""
+    """Return the grammar for an answer. If no grammar can be built, the reason becomes a warning, and the request is not rejected."""
     if engine.dialect not in ENGINE_OF:
         return Built(None, (f"not constrained: unsupported grammar dialect {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:
