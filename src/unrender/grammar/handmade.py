@@ -1,8 +1,8 @@
 """Adapts a handwritten grammar to a request: the required number of calls, and only offered tools.
 
-The grammar's author writes a call only once. For each tool, the call is copied: the tool's name replaces the name node, and its schema
-restricts the arguments. Rules: parsing always uses the original grammar. The adapted copies are only for generation. Keywords that entries
-can't express, such as `required`, are reported.
+The author of a grammar writes only one call for all tools. For each tool, the call is copied: the tool's name replaces the name node, and
+its schema restricts the arguments. Rules: parsing always uses the original grammar. The adapted copies are only for generation. Keywords
+that entries can't express, such as `required`, are reported.
 
 To count calls, `counted` creates a copy of each node for each required count. If only one part of a sequence can contain a call, only that
 part is copied, so typical grammars don't grow. Nodes that can no longer match are removed.
@@ -405,7 +405,7 @@ class _Counter:
             return self.calls(node, count)
         if count is CallCount.NONE:
             return replace(node, node=self.node(inner, count))
-        # In a bounded repetition such as `(text / call){1,3}`, the position of the call matters, so unroll the repetition.
+        # In a bounded repetition such as `(text / call){1,3}`, the call's position limits what may follow, so unroll the repetition.
         if high is not None or low > 1:
             return self.node(_unrolled(node), count)
         between = () if node.separator is None else (node.separator,)

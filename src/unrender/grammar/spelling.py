@@ -228,8 +228,8 @@ class Speller:
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
-        """Return the node of an array or object. `body` is the content between the brackets, or None if there is none. If `optional`, the
-        body may be omitted.
+        """Return the node of an array or object. `body` is the content between the brackets, or None if there is none. The body may be
+        omitted if `optional` is True.
         """
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(self.row(*parts)),) if optional and parts else parts
@@ -265,7 +265,7 @@ class Speller:
     def containing(self, shape: shapes.Array, contained: shapes.Contained, hint: str) -> Node:
         """Return the node of an array's items, with the required number of `wanted` items.
 
-        Each run consists of other items and one wanted item. The remaining items follow the last run.
+        Each run consists of any number of other items and one wanted item. The remaining items follow the last run.
         """
         # `[o, o, w, o, w, o]`, with w for wanted and o for other items: the runs are o o w and o w, followed by o.
         low, high = contained.minimum, contained.maximum
@@ -320,7 +320,7 @@ def keywords_of(shape: Text) -> list[str]:
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
 _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""White space and punctuation. A key without quotes contains none of these characters."""
+"""The characters are white space and punctuation. Characters that a key without quotes doesn't contain."""
 
 
 class Extra(NamedTuple):
@@ -342,8 +342,8 @@ def chain(
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:
         tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
-    # The first written entry has no separator. This can be any entry up to the first required one, or an extra entry if none is required.
-    # Of a? b! c?, only a and b can be first ("heads").
+    # The first written entry has no separator. The first written entry can be any one up to the first required entry, or an extra entry if
+    # none is required. Of a? b! c?, only a and b can be first ("heads").
     apart = separator != EMPTY
     heads: list[Node] = []
     last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))

@@ -38,7 +38,7 @@ _READ = Policy(unknown_tools="call", failed_calls="apart")
 
 
 class Config(BaseRendererConfig):  # type: ignore[misc]
-    """Settings of the renderer. Additional fields are variables of the template."""
+    """Settings of the `Renderer`. Additional fields are variables of the template."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -176,7 +176,7 @@ class Renderer:
         """Return the turn for a prompt, or for a short question if `prompt_ids` is None."""
         if prompt_ids:
             # If the template ignores tools, `render` describes the tools and the call syntax at the start of the prompt. So decode the
-            # complete prompt.
+            # complete prompt to parse the answer.
             whole = bool(tools) and not self._template.capabilities.supports_tools
             prompt = self._text(prompt_ids) if whole else tail_text(self._encoder.tokenizer, prompt_ids)
             return self._template.prepare_rendered(prompt, tools=tools, **self._variables)
@@ -188,7 +188,7 @@ class Renderer:
         return Detokenizer(self._encoder.tokenizer).text(ids)
 
     def _measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the text of `ids`, and the position at which each id's text starts."""
+        """Return the text of `ids`, and the position at which each token's text starts."""
         decoded, parts, starts, length = Detokenizer(self._encoder.tokenizer), [], [], 0
         for id in ids:
             starts.append(length)
@@ -211,7 +211,7 @@ def _completes(event: Event) -> bool:
 
 
 def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, reasoning: Reasoning) -> slice:
-    """Return the range of a call's ids. It starts after the previous call, content, reasoning markers and whitespace."""
+    """Return the range of a call's ids. The range starts after the previous call, content, reasoning markers and whitespace."""
     end = starts[ids.stop] if ids.stop < len(starts) else len(text)
     start = max([starts[ids.start], *(place for place in said if place <= end)])
     rest, opener, closer = text[start:end].lstrip(), reasoning.start.strip(), reasoning.end.strip()

@@ -1,7 +1,7 @@
 """Client for llama.cpp's server (`/completion`), with lazy GBNF grammars and the engine's own template.
 
-Ollama's `/api/generate` uses the same sampling parameters, but doesn't support grammars. So answers from Ollama are only validated
-afterwards.
+Ollama's `/api/generate` uses the same sampling parameters, but doesn't support grammars. So answers from Ollama are only validated when
+they are complete.
 
 `start` runs a server in this process: llama.cpp's own server code (`xllamacpp`) on a loopback port.
 """
@@ -148,7 +148,7 @@ def _token(item: Said, top: int) -> list[dict[str, Any]]:
 
 
 def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) -> tuple[str, Any]:
-    """Load a model and serve it. Return the loopback address, and an object that must be kept while the model is used.
+    """Load a model, and serve it on a loopback port. Return the loopback address, and an object that must be kept while the model is used.
 
     `context` is the number of tokens for all slots together; 0 uses the model's training length. `threads=0` leaves one core free. Raises
     `Failure` if the package or the file is missing, or if the file is not a model.
@@ -192,7 +192,7 @@ class Ollama(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Features of Ollama, which doesn't support grammars."""
+        """Features of Ollama, which exclude grammars."""
         return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
     def _reader(self, _: Job) -> Reader:

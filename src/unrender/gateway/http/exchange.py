@@ -199,7 +199,7 @@ class Exchange:
     async def _send_stream(self, answer: Answer) -> None:
         ping, interval = answer.surface.ping(), self._gateway.limits.keepalive_interval
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
-        # Frames of a stream are not kept, so the stored answer is the one that the surface has collected.
+        # The frames of a stream are discarded after sending, so store the answer that the surface has collected.
         answer.finished = self._keep
         async with aclosing(answer.frames()) as coming:
             async for frame in coming:
@@ -225,7 +225,7 @@ class Exchange:
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
-        # `messages[2].content` is a path in Chat Completions. For other APIs, report the field that contains the conversation.
+        # `messages[2].content` is a path only in Chat Completions. For other APIs, report the field that contains the conversation.
         if (failure.param or "").startswith("messages") and self._api.conversation != "messages":
             failure.param = self._api.conversation
         if self._gone:

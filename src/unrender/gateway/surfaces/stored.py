@@ -31,7 +31,10 @@ _ROOM = 0.9
 before the next check.
 """
 _SEEN = 100
-"""Number of size checks while the store fills. Each check adds up all sizes, so checking for every new answer would be slow."""
+"""Number of times that the total size is checked while the store fills up.
+
+A check adds up the sizes of all answers, so checking after every new answer would be slow.
+"""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -78,7 +81,7 @@ class Stored:
 
     @cached_property
     def _database(self) -> sqlite3.Connection:
-        """The database connection. It is created on first use, in the thread that uses it, as SQLite requires."""
+        """The database connection. The connection is created on first use, in the thread that uses it, as SQLite requires."""
         if self._place:
             Path(self._place).touch(0o600)  # the file contains conversations, so only its owner may read it
         opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
@@ -123,12 +126,12 @@ class Stored:
         if entry is None:
             said = f"previous_response_id: expected the id of a stored response, found {previous!r:.80}"
             raise Failure(Kind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
-        # Only the items are taken from earlier requests. As in OpenAI's API, `instructions` apply to one request.
+        # Take only the items from earlier requests. As in OpenAI's API, `instructions` apply to a single request.
         before = [*entry.given, *entry.response["output"]]
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
 
     def _found(self, owner: bytes, id: str) -> Entry | None:
-        # Look up only ASCII ids, as ours are, since unpaired surrogates are not valid in a database query.
+        # Look up only ASCII ids: all stored ids are ASCII, and a database query can't contain unpaired surrogates.
         if not (self.most and id.isascii() and id.isprintable()):
             return None
         oldest = time.time() - self._seconds
