@@ -144,7 +144,8 @@ def _own(spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def _stop(malformed: Malformed, output: str) -> Stop:
-    # Within a call, `position` is that of the unexpected character. For other parts, it's the start, and `text` is the text parsed so far.
+    # Within a call, `position` is that of the unexpected character. For other parts, `position` is the start of the part, and `text` is the
+    # text parsed so far.
     taken = len(malformed.text) if len(malformed.text) > 1 else 0
     position = malformed.position + taken
     found = output[position : position + _FOUND].split("\n", maxsplit=1)[0] or output[position : position + 1]

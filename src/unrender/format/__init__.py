@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 2
-"""Version of the generated JSON. Version 1 is accepted unless it uses removed fields."""
+"""Version of the generated JSON. JSON of version 1 is accepted unless it contains removed fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

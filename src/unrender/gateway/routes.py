@@ -180,7 +180,7 @@ class Paths:
         return answered(await self._gateway.stored.delete(*self._stored(request)))
 
     def _stored(self, request: Request) -> tuple[bytes, str]:
-        """Return the sender's digest and the id of the requested answer."""
+        """Return the sender's identifier and the id of the requested answer."""
         return self._gateway.keys.owner(dict(request.scope["headers"])), request.path_params["id"]
 
     async def metrics(self, _: Request) -> Response:

@@ -303,7 +303,7 @@ class CallWriter:
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of raw text.
 
-        The schema's keywords are enforced only if a matching text can't contain a stop. Other keywords are reported.
+        The schema's keywords are enforced only if a matching text can't contain a stop. Keywords that aren't enforced are reported.
         """
         # A pattern is enforced only if its texts can't contain a stop: `^[a-z]+$` can't contain `</a>`, but `^.*$` can.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):

@@ -405,7 +405,7 @@ class _Counter:
             return self.calls(node, count)
         if count is CallCount.NONE:
             return replace(node, node=self.node(inner, count))
-        # In a bounded repetition such as `(text / call){1,3}`, the call's position limits what may follow, so unroll the repetition.
+        # In a bounded repetition such as `(text / call){1,3}`, one limit covers the iterations before and after the call, so unroll it.
         if high is not None or low > 1:
             return self.node(_unrolled(node), count)
         between = () if node.separator is None else (node.separator,)

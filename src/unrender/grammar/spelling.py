@@ -320,7 +320,7 @@ def keywords_of(shape: Text) -> list[str]:
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
 _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""The characters are white space and punctuation. Characters that a key without quotes doesn't contain."""
+"""White space and punctuation, which a key without quotes doesn't contain."""
 
 
 class Extra(NamedTuple):
@@ -342,8 +342,8 @@ def chain(
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:
         tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
-    # The first written entry has no separator. The first written entry can be any one up to the first required entry, or an extra entry if
-    # none is required. Of a? b! c?, only a and b can be first ("heads").
+    # The first written entry, which has no separator, is any entry up to the first required one, or an extra entry if none is
+    # required. Of a? b! c?, only a and b can be first ("heads").
     apart = separator != EMPTY
     heads: list[Node] = []
     last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))

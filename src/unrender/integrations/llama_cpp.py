@@ -28,7 +28,7 @@ _SAMPLING = (
 )  # fmt: skip
 """Settings that are passed unchanged to `Llama.generate`."""
 _REFUSED = ("functions", "function_call", "logit_bias", "logprobs", "top_logprobs")
-"""Settings that the handler doesn't support and rejects."""
+"""Unsupported settings, which the handler rejects."""
 
 
 class Llama(Protocol):
@@ -204,9 +204,9 @@ def _text_of(llama: Llama, token: int) -> str:
 
 
 def _grammar(turn: Turn) -> Any:
-    """Return a grammar for an answer that must be a call or JSON. Returns None for another answer.
+    """Return a grammar for an answer that must be a call or JSON. Returns None for any other answer.
 
-    Issues a `SchemaWarning` if the request has strict tools, which only a required call enforces.
+    Issues a `SchemaWarning` for strict tools if a call isn't required, because only required calls are constrained.
     """
     if not is_forced(turn.request):
         if turn.request._calls_allowed and any(tool.strict for tool in turn.request.tools or ()):

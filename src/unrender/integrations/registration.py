@@ -21,12 +21,12 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def vllm() -> None:
-    """Register the plug-in in vLLM. Never raises."""
+    """Register the plug-in with vLLM. Never raises."""
     _register("vllm")
 
 
 def sglang() -> None:
-    """Register the plug-in in SGLang. Never raises."""
+    """Register the plug-in with SGLang. Never raises."""
     _register("sglang")
 
 

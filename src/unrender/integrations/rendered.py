@@ -256,10 +256,10 @@ class ReasoningGate:
         return not self._closer or self._format.reasoning.closed_in(self._prefill(ids))
 
     def over(self, ids: Sequence[int], new: int) -> bool:
-        """Return True if reasoning has ended within `ids`, the tokens of the prompt and the answer. The last `new` ids were added since the
-        previous call.
+        """Return True if reasoning has ended within `ids`, the tokens of the prompt and the answer.
 
-        Reasoning ends with its end marker. It's also over if the answer starts with anything but reasoning.
+        The last `new` ids were added since the previous call. Reasoning ends with its end marker. It's also over if the answer starts with
+        anything but reasoning.
         """
         if not self._closer:
             return True
@@ -277,7 +277,7 @@ class ReasoningGate:
     def _is_other(self, early: Sequence[int]) -> bool:
         text = tail_text(self._tokenizer, early).strip()
         opener = self._opener
-        # `<thi` may still become `<think>`, but `It` can't.
+        # `It` is something else, but `<thi` may still become `<think>`.
         return bool(text and opener) and not text.startswith(opener) and not opener.startswith(text)
 
     def _prefill(self, ids: Sequence[int]) -> str:

@@ -52,7 +52,7 @@ _OfCall = ToolCallStarted | ArgumentsText | ToolCallFinished
 
 
 def register() -> None:
-    """Register the detectors in SGLang as `unrender`. Repeated calls have no effect.
+    """Register the detectors with SGLang under the name `unrender`. Repeated calls have no effect.
 
     Raises an error, without changing anything, if the release is incompatible. The entry point is `registration.sglang`.
     """

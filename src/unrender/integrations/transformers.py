@@ -47,7 +47,7 @@ class Tokenizer(Decodes, Protocol):
 
 
 def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if it has none."""
+    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template."""
     sources = tokenizer.chat_template
     if not sources:
         raise TemplateError(f"{tokenizer.name_or_path or 'the tokenizer'}: expected a chat_template, found none")

@@ -223,5 +223,5 @@ def free_cores(system: Path = Path("/sys")) -> int:
         return 0
     with suppress(OSError, ValueError):  # The file contains "max" if there's no quota.
         quota, period = map(int, (system / "fs/cgroup/cpu.max").read_text().split())
-        cores = min(cores, quota // period)  # Read the CPU quota of a container.
+        cores = min(cores, quota // period)  # A container may have a quota of CPU time.
     return max(cores - 1, 1)

@@ -192,7 +192,7 @@ class Ollama(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Features of Ollama, which exclude grammars."""
+        """Features of Ollama, without grammars."""
         return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
     def _reader(self, _: Job) -> Reader:

@@ -81,7 +81,7 @@ class Stored:
 
     @cached_property
     def _database(self) -> sqlite3.Connection:
-        """The database connection. The connection is created on first use, in the thread that uses it, as SQLite requires."""
+        """The database connection, created on first use, in the thread that uses it, as SQLite requires."""
         if self._place:
             Path(self._place).touch(0o600)  # the file contains conversations, so only its owner may read it
         opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
@@ -174,7 +174,7 @@ class Stored:
             await self._run(lambda: vars(self).pop("_database").close())
 
     async def get(self, owner: bytes, id: str) -> Entry:
-        """Return a stored answer. Raises `Failure` if there is none with this id."""
+        """Return a stored answer. Raises `Failure` if no stored answer has this id."""
         entry = await self._run(lambda: self._found(owner, id)) if self.most else None
         if entry is None:
             why = f"found {id!r:.80}" if self.most else _OFF
@@ -182,7 +182,7 @@ class Stored:
         return entry
 
     async def delete(self, owner: bytes, id: str) -> dict[str, Any]:
-        """Delete a stored answer and return the confirmation. Raises `Failure` if there is none with this id."""
+        """Delete a stored answer, and return the confirmation. Raises `Failure` if no stored answer has this id."""
         await self.get(owner, id)
         await self._run(lambda: self._do("DELETE FROM answers WHERE owner = ? AND id = ?", owner.hex(), id))
         return {"id": id, "object": "response", "deleted": True}

@@ -43,7 +43,7 @@ class Ask:
     include_usage: bool = False
     choices: int = 1
     stop: tuple[str, ...] = ()
-    """Stop strings, which end the content. Stop strings have no effect in reasoning and arguments."""
+    """Stop strings, which end the content, but have no effect in reasoning and arguments."""
     limit: int | None = None
     """Maximum number of generated tokens; None if only the context limits them."""
     sampling: Mapping[str, float] = field(default_factory=dict)
