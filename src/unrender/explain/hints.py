@@ -67,7 +67,7 @@ def _no_tools(case: Case) -> Iterator[Advice]:
     turn = case.reading.turn
     if turn.request._calls_allowed:
         return
-    # Parse again without a list of tools, which finds calls of any name.
+    # Parse the output again without a list of tools, to find calls of any name.
     anything = replace(turn.request, tools=None, tool_choice="auto")
     if AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls:
         yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"
@@ -82,7 +82,7 @@ def _no_call_syntax(case: Case) -> Iterator[Advice]:
 
 
 def _unknown_tool(case: Case) -> Iterator[Advice]:
-    """Check for calls of unknown tools. If nothing was malformed, only names similar to a tool's name count."""
+    """Check for calls of unknown tools. Unless some text is malformed, only names similar to a tool's name are reported."""
     if not case.tools:
         return
     turn = case.reading.turn
@@ -255,7 +255,7 @@ def _lone_closer(case: Case) -> Iterator[Advice]:
     end = markers.end.strip()
     turn = reading.turn.format.turn
     if any(end in text for text in (turn.end, *turn.ends, reading.turn.format.content.end)):
-        return  # The end marker also ends other parts, so it isn't evidence of reasoning.
+        return  # This end marker also ends other parts, so it isn't evidence of reasoning.
     at = reading.output.find(end) if end else -1
     before = reading.output[:at] if at > 0 else ""
     if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:

@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _CONTROLS = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 ANYWHERE = r"\s*"
-"""Pattern for layout between two parts that aren't verbatim text."""
+"""Pattern for layout between two parts, neither of which is verbatim text."""
 
 
 def escaped_pattern(text: str) -> str:
@@ -135,12 +135,12 @@ TemplateField = dict[str, Any]
 _PLACEHOLDER = re.compile(r"\w+")
 """Matches keys that a transform can name."""
 _LEAST_MARKER = 3
-"""Minimum length of a marker between calls. Shorter strings are common in ordinary text."""
+"""Minimum length of a marker that separates calls. Shorter strings are common in ordinary text."""
 _VALUES: Mapping[ExportedNotation, TemplateField] = {
     ExportedNotation.TEXT: {"name": "text", "args": {"strip": False}},
     ExportedNotation.JSON: {"name": "json", "args": {"allow_non_json": True}},
 }
-"""Parsers for values between markers."""
+"""Parsers of the response template for values between markers, by notation."""
 
 
 def calls_field(format: Format, calls: Calls) -> TemplateField:

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from unrender.format import Format
 
 
-# Analysis, sampler and parser use some of these characters as placeholders, since models don't generate them.
+# Analysis, sampler and parser use private characters as placeholders, since models don't generate these.
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
-"""Matches NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser.
-"""
+"""Matches NUL, which ends strings in engines, surrogates, which aren't valid in text, and the placeholders."""
 
 
 def check(format: Format) -> None:

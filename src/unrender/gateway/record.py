@@ -214,5 +214,5 @@ def write_log(stream: Any = None) -> logging.Handler:
         logger = logging.getLogger(name)
         logger.setLevel(level)
         logger.addHandler(handler)
-        logger.propagate = False  # a root handler would write each line again as text
+        logger.propagate = False  # otherwise, a root handler would write each line again as text
     return handler

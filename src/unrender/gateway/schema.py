@@ -59,7 +59,7 @@ class Object(BaseModel):
 
 
 class Settings(Object):
-    """Settings from the operator. Unknown fields are errors."""
+    """Base class of the operator's settings. Unknown fields are errors."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 

@@ -265,7 +265,7 @@ def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
 
 
 def conforms(value: Any, schema: JsonSchema) -> bool:
-    """Return whether a JSON value matches a schema. Only keywords that grammars enforce are checked.
+    """Return True if a JSON value matches a schema. Only keywords that grammars enforce are checked.
 
     Raises `GrammarError` if `schema` isn't a JSON schema.
 

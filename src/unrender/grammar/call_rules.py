@@ -388,5 +388,5 @@ class CallWriter:
 
 
 def _required(properties: Iterable[Property]) -> bool:
-    """Return whether any property is required."""
+    """Return True if any property is required."""
     return any(item.required for item in properties)

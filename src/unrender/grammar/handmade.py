@@ -215,7 +215,7 @@ class _Writer:
         return self.copies[key]
 
     def whole(self, inner: Node, tool: Tool) -> Node:
-        """Return the node for a tool's complete arguments."""
+        """Return the node for all arguments of a tool."""
         node = self.resolved(inner)
         if node not in _VALUES:
             self.report(tool, "#", "parameters", "the grammar does not write the arguments as a value")
@@ -224,7 +224,7 @@ class _Writer:
         return self.bound(node, {"type": "object", **parameters}, tool, "#")
 
     def bound(self, node: Node, schema: JsonSchema, tool: Tool, path: str) -> Node:
-        """Return a value node restricted by the schema. If the schema is invalid, the node is unrestricted."""
+        """Return a value node restricted by the schema. If the schema is invalid, the node is returned unrestricted."""
         try:
             read_schema(schema)
         except GrammarError as error:
@@ -314,7 +314,7 @@ def _as_text(node: Node, schema: JsonSchema) -> Node | None:
 
 
 def _says_more(schema: JsonSchema) -> bool:
-    """Return whether the schema has any restriction beyond `"type": "string"`."""
+    """Return True if the schema has any restriction beyond `"type": "string"`."""
     if isinstance(schema, bool):
         return not schema
     return schema.get("type", "string") != "string" or not schema.keys() <= _NOTHING_MORE
@@ -444,7 +444,7 @@ def _unrolled(node: Repeat) -> Node:
 
 
 def _may_call(node: Node, calling: frozenset[str]) -> bool:
-    """Return whether the text of `node` may contain a call. `calling` contains the rules that may match a call."""
+    """Return True if the text of `node` may contain a call. `calling` contains the rules that may match a call."""
     match node:
         case Tag(role=Role.CALL):
             return True
@@ -460,7 +460,7 @@ def _is_silent(node: Node, rules: frozenset[str]) -> bool:
 
 
 def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
-    """Return whether there is any text that `node` matches.
+    """Return True if there is any text that `node` matches.
 
     `rules` contains the rules that can match. If `calls` is False, matches that contain calls are ignored.
     """

@@ -73,7 +73,7 @@ def _renderer(template: ChatTemplate) -> Callable[..., str]:
     def apply_chat_template(
         messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None, **variables: Any
     ) -> str:
-        """Render the conversation. Raises `ValueError` if the template rejects it."""
+        """Render the conversation. Raises `ValueError` if the template rejects the conversation."""
         source = template._with_tools if tools else template._default
         rendered = source.render(messages, tools=tools, **variables)
         if rendered.error:

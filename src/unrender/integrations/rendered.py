@@ -144,7 +144,7 @@ def constraint_of(turn: Turn) -> TagConstraint:
         try:
             tag = json.loads(turn.constraint("xgrammar").grammar)
         except GrammarError as error:
-            if is_forced(turn.request):  # Without a grammar, the answer might not be what the request requires.
+            if is_forced(turn.request):  # Without a grammar, the answer might violate the request.
                 raise
             return TagConstraint(None, (str(error),))
     return TagConstraint(tag, tuple(str(item.message) for item in caught))

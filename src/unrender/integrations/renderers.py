@@ -49,7 +49,7 @@ class Config(BaseRendererConfig):  # type: ignore[misc]
 
 
 class Renderer:
-    """Renderer for the format that is derived from a chat template.
+    """Renderer that uses the format derived from a chat template.
 
     `thinking_retention` controls which reasoning is kept. By default, `bridge_to_next_turn` returns None if the template would remove
     reasoning from the prompt.

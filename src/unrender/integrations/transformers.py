@@ -30,7 +30,7 @@ AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": Fals
 
 
 class Decodes(Protocol):
-    """The tokenizer attributes that are needed to decode output."""
+    """The attributes of a tokenizer that are needed to decode output."""
 
     pad_token_id: int | None
 
@@ -38,7 +38,7 @@ class Decodes(Protocol):
 
 
 class Tokenizer(Decodes, Protocol):
-    """The tokenizer attributes that are needed to load its template. Tokens may be None."""
+    """The attributes of a tokenizer that are needed to load its template. Tokens may be None."""
 
     name_or_path: str
     chat_template: str | Mapping[str, str] | None

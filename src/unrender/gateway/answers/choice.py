@@ -72,7 +72,8 @@ class Choice:
         self._skipped = 0
         """Number of finished calls in the message that this answer continues."""
         if turn.is_continuation:
-            # Text that the prompt already contains is not part of this answer. An open call is an exception, since clients need its name.
+            # Drop text that the prompt already contains, since it isn't part of this answer. An open call is an exception, since clients
+            # need its name.
             begun = [event for event in self.parser.feed("") if isinstance(event, _OF_CALLS)]
             ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
             self._before = [event for event in begun if event.index not in ended]
@@ -85,7 +86,7 @@ class Choice:
         self._tokens = 0
         self._thinking = False
         self._reasoned: int | None = None
-        """Token count when reasoning ended; None until then."""
+        """Number of tokens when reasoning ended; None until then."""
         self._length = 0
         self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
         """Tokens that may be content, with their end positions in the output."""
@@ -161,7 +162,7 @@ class Choice:
         self.healed += 1
 
     def release(self) -> list[unrender.Event]:
-        """Return the events of a broken call that can't be healed."""
+        """Return the held events of a broken call that can't be healed."""
         events, tokens = self._broke or ([], 0)
         self._broke = None
         return self._taken(events, tokens)

@@ -25,7 +25,7 @@ _READ = frozenset(("role", "content", "tool_calls", *_REASONING))
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 """Values that count as absent, e.g. `"refusal": null` or `"annotations": []`."""
 _TEXTS = ("text", "input_text", "output_text")
-"""Types of text parts."""
+"""Values of `type` in text parts."""
 _EXACT = 2**53
 """Below this limit, an integer written as `3` equals one written as `3.0`."""
 
@@ -96,7 +96,7 @@ def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | 
 
 
 def _answer(message: Mapping[str, Any]) -> Any:
-    """Return the parts of an answer that are compared."""
+    """Return the parts of an answer that are compared with other answers."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else "".join(texts)
     # Ignore texts that are only whitespace: Anthropic's API rejects them, so clients omit them.

@@ -37,7 +37,7 @@ from unrender.types import Healing
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars allow free text without triggers."""
 _WHOLE_REASONS = (None, "stop", "length")
-"""Finish reasons of answers that may be stored."""
+"""Finish reasons with which an answer may be stored."""
 _NOTED = re.compile(r"messages\[(\d+)\]")
 """Matches the message index in a warning."""
 _NOT_EXTENDED = "prompt_not_extended"
@@ -185,7 +185,7 @@ class Turns:
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Part of the key of stored answers. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
-    """Grammars by cache key, limited by their number."""
+    """Grammars by cache key. Their number is limited."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
     _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
 
@@ -353,8 +353,9 @@ def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
 
 
 def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
-    """Return the warnings of an extended turn: those about the entire prompt, and those about new messages. `length` is the number of
-    earlier messages.
+    """Return the warnings of an extended turn that concern the entire prompt or new messages.
+
+    `length` is the number of earlier messages.
     """
     lasting = [note for note in before.warnings if not _NOTED.search(note)]
     new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
@@ -382,7 +383,7 @@ def _is_image(part: Any) -> bool:
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     request = turn.request
-    # Include only what affects the grammar, so that conversations with the same tools share one.
+    # Include only values that affect the grammar, so that conversations with the same tools share one grammar.
     tools = [tool.to_openai() for tool in request.tools or ()]
     said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
     choice = (request.tool_choice, request.parallel_tool_calls)

@@ -20,7 +20,7 @@ from unrender.types import Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapabilities:
-    """Features of an engine."""
+    """Features that an engine supports."""
 
     dialect: str = ""
     """Grammar dialect: "gbnf", "structural_tag", "lark" or "json_schema"; "" if grammars are not supported."""
@@ -66,7 +66,7 @@ class Job:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers to forward, e.g. `traceparent`."""
     messages: Sequence[Mapping[str, Any]] = ()
-    """The conversation in OpenAI's format. Only the sampler uses it."""
+    """The conversation in OpenAI's format. Only the sampler uses this field."""
     prompt_ids: Sequence[int] | None = None
     """Token ids of the prompt, for engines that accept them; None to send text."""
 

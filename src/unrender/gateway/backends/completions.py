@@ -70,7 +70,7 @@ class Completions(HttpEngine):
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": await self._limit(job),
-            "stop": list(job.turn.stop)[:4],  # OpenAI's limit; the parser detects other stop strings
+            "stop": list(job.turn.stop)[:4],  # OpenAI allows four; the parser detects the others
             **self.fixed,
             **{name: value for name, value in job.sampling.items() if name in self.sampling},
         }

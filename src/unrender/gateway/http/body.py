@@ -115,7 +115,7 @@ class EventStream:
 
     def __init__(self, send: Send, headers: Headers, *, ping: bytes, interval: float) -> None:
         self.begun: bool = False
-        """True after the status has been sent. Later errors are sent as events."""
+        """True once the status has been sent. Later errors are sent as events."""
         self._send = send
         self._headers = headers
         # Only one task sends at a time, so that a frame and a ping don't interrupt each other.

@@ -68,7 +68,7 @@ class Exchange:
         self._stores = False
         """True if the answer will be stored."""
         self._items: Any = ()
-        """Input items to store with the answer."""
+        """The request's input items, which are stored with the answer."""
         self._record = Record(surface=api.name)
         self._forwarded = self._traced()
         self._id = request_id(self._headers)
@@ -83,7 +83,7 @@ class Exchange:
         return given
 
     async def run(self) -> None:
-        """Handle the request. Returns when the answer has been sent or the client has disconnected."""
+        """Handle the request. This method returns when the answer has been sent or the client has disconnected."""
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(self._gateway.limits.answer_timeout):

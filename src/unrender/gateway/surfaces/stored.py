@@ -25,9 +25,9 @@ from unrender.gateway.failure import Failure, Kind, invalid
 
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
-"""Seconds to wait while another process uses the database."""
+"""Maximum time to wait while another process uses the database, in seconds."""
 _ROOM = 0.9
-"""Fraction of the store that remains filled when old answers are deleted. The rest leaves room for answers that other processes store
+"""Fraction of the store's size that is kept when old answers are deleted. The rest leaves room for answers that other processes store
 before the next check.
 """
 _SEEN = 100
@@ -49,7 +49,7 @@ DELETE FROM answers WHERE (owner, id) IN (
     WHERE newer > ?
 )
 """
-"""Deletes the oldest answers, so that the others fit into a total size in bytes."""
+"""Statement that deletes the oldest answers, so that the others fit into a total size in bytes."""
 _T = TypeVar("_T")
 _log = logging.getLogger("unrender.gateway")
 
@@ -75,7 +75,7 @@ class Stored:
         self._place = place
         self._seconds = seconds
         self._unseen = 0
-        """Bytes that this process has written since the last size check."""
+        """Number of bytes that this process has written since the last size check."""
         # A single thread keeps database work off the event loop and serializes access to the connection.
         self._thread = ThreadPoolExecutor(1, "stored")
 
