@@ -33,7 +33,7 @@ class PicturePiece:
     text: str
     role: str
     field: str
-    """Path of the format's field, e.g. `tools.separator`. The part's evidence has the same path."""
+    """Path of the field in the format, e.g. `tools.separator`. The part's evidence has the same path."""
 
 
 def pictures(

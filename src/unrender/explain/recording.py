@@ -134,8 +134,8 @@ def _cuts(length: int) -> range:
 
 
 def _comparable(events: Sequence[Event]) -> list[Event]:
-    """Return the events without quoted malformed text, and with adjacent text merged. The quotes and the splits depend on chunk boundaries
-    by design.
+    """Return the events without quoted malformed text, and with adjacent text merged. By design, the quoted text and the splitting of text
+    events depend on chunk boundaries.
     """
     quiet = [replace(event, text="") if isinstance(event, Malformed) else event for event in events]
     return [event for event in joined_events(quiet) if not isinstance(event, MessageFinished)]

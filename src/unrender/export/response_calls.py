@@ -67,7 +67,7 @@ def beside_text(marker: str, core: str) -> str:
 
 
 def beside_layout(parts: Sequence[Part]) -> str:
-    """Return a pattern for a sequence of literals and slots that allows any amount of layout in the literals."""
+    """Return a pattern for a sequence of literals and slots, with any amount of layout in the literals."""
     pattern = ""
     for i, part in enumerate(parts):
         if isinstance(part, Slot):
@@ -326,7 +326,7 @@ def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) ->
 
 
 def _closer_after(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer after a bracket. A closer that doesn't follow a bracket is part of a JSON string."""
+    """Return a pattern for a closer after a bracket. If a closer doesn't follow a bracket, it's part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 

@@ -53,7 +53,7 @@ class Config:
     store: str
     """File for stored answers of the Responses API."""
     described: tuple[Mapping[str, Any], ...]
-    """The settings of each model."""
+    """The settings of each model, in order."""
 
 
 class _Secret(Settings):
@@ -89,7 +89,7 @@ class _File(Settings):
 
 
 class _Model(Settings):
-    """Settings that all backends share."""
+    """Base class of the settings that all backends share."""
 
     backend: str = ""
     name: str = ""

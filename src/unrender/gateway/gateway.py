@@ -37,7 +37,7 @@ class GatewayLimits(Settings):
     answer_timeout: Seconds | None = None
     """Time limit for an answer, in seconds; None for no limit."""
     keepalive_interval: Seconds = 15.0
-    """Time without frames after which a stream sends a ping, in seconds."""
+    """Time without frames, in seconds, after which a stream sends a ping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Keys:
     def check(self, headers: Mapping[bytes, bytes]) -> frozenset[str]:
         """Return the names of the models that the request's key allows; "*" allows all.
 
-        Raises `Failure` if there is no valid key. The check takes the same time for all keys.
+        Raises `Failure` if there is no valid key. The check takes the same time for every key.
         """
         if not self.models:
             return ALL

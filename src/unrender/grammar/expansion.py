@@ -147,7 +147,8 @@ class _Expander:
         """Return a choice of all tools' calls."""
         if calls.tools is None:
             raise GrammarError("calls: a grammar needs the names of the tools")
-        # Build each choice once, because the same calls occur several times in a grammar. Tools aren't hashable, so they're compared by id.
+        # Build each choice only once, because the same calls may occur several times in a grammar. Tools aren't hashable, so they're
+        # compared by id.
         key = (calls.function, calls.arguments, tuple(map(id, calls.tools)))
         if key not in self.calls:
             options: list[Node] = [
@@ -179,7 +180,7 @@ class _Expander:
             reading = self.read({"type": "object"})
         for item in reading.unsupported:
             report(item.path, item.keyword, item.reason)
-        # First apply the limits for one tool, then those for all tools together.
+        # First apply the limits for a single tool, then the limits for all tools together.
         narrow, weight = within(reading, self.limits, wider)
         self.spend(tool.name, weight)
         return narrow

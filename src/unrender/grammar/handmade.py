@@ -29,7 +29,7 @@ from unrender.schema.reader import Unsupported, read_schema
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identity:
-    """A cache key that compares grammars by identity instead of content."""
+    """Cache key that compares grammars by identity instead of content."""
 
     grammar: Grammar
 
@@ -385,7 +385,7 @@ class _Counter:
         return self.copies[key]
 
     def sequence(self, parts: tuple[Node, ...], count: CallCount) -> Node:
-        # The call in `call? "-" call?` may be in either part, so "one call" becomes two options: one per part.
+        # In `call? "-" call?`, either part may contain the call, so "one call" becomes two options.
         callers = [at for at, part in enumerate(parts) if _may_call(part, self.calling)]
         first = callers[0]
         before, part, rest = parts[:first], parts[first], parts[first + 1 :]

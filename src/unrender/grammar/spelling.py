@@ -58,7 +58,7 @@ class Speller:
 
     def spell(self, shape: Shape, hint: str = "value") -> Node:
         """Return the node of all values of `shape`. Raises `ValueError` if no value has this shape."""
-        # Each shared shape is converted only once. The memo keeps shapes alive, so their ids aren't reused.
+        # Convert each shared shape only once. The memo keeps shapes alive, so their ids aren't reused.
         known = self.memo.get(id(shape))
         if known is None:
             known = self.memo[id(shape)] = (shape, self.written(shape, hint))
@@ -92,14 +92,14 @@ class Speller:
         """Return a rule of the lexicon by name, built on first use."""
         full = f"{self.lexicon.name}-{name}"
         if full not in self.rules.table:
-            # The name is reserved first, since the rule of a value refers to itself for arrays and objects.
+            # Reserve the name first, since the rule of a value refers to itself for arrays and objects.
             self.rules.table[full] = EMPTY
             self.rules.table[full] = build()
         return Ref(full)
 
     def reference(self, name: str) -> Node:
         if name not in self.recursive:
-            # The name is reserved first, since the body refers to it.
+            # Reserve the name first, since the body refers to it.
             self.recursive[name] = self.rules.reserve(f"{self.scope}-{name}")
             self.rules.define(self.recursive[name], self.spell(self.definitions[name], f"{self.scope}-{name}-body"))
         return Ref(self.recursive[name])
@@ -180,8 +180,8 @@ class Speller:
         deepest, character = min(max(map(len, shape.excluded)), MAX_EXCLUDED_WORD), any_one()
 
         def rest(read: int) -> Node:
-            # After a string differs from all excluded words, only its length matters. So there is one shared rule per number of characters
-            # read, which refers to the next one.
+            # After a string differs from all excluded words, only its length matters. So for each number of characters read, there is one
+            # shared rule, which refers to the next one.
             low, high = max(least - read, 0), None if most is None else most - read
             if read > deepest or high == 0 or (low, high) == (0, None):
                 return between(character, low, high)
@@ -250,7 +250,7 @@ class Speller:
         most = None if shape.maximum is None else shape.maximum - fixed
         body: Node | None = None
         if not isinstance(shape.items, shapes.Nothing) and most != 0:
-            # The sequence is built from the end: `[a, b?, c*]` is a, then optionally b, and any number of c only after b.
+            # Build the sequence from its end: `[a, b?, c*]` is a, then optionally b, and any number of c only after b.
             least = max(shape.minimum - fixed, 0 if fixed else 1)
             body = Repeat(self.spell(shape.items, f"{hint}-item"), least or 1, most, self.comma())
         for at in range(fixed - 1, -1, -1):

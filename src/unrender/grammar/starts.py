@@ -18,7 +18,7 @@ from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Re
 LAST = 0x10FFFF
 """The last Unicode code point."""
 CodeRanges = tuple[tuple[int, int], ...]
-"""Sorted, non-overlapping, inclusive ranges of code points."""
+"""Inclusive ranges of code points, sorted and without overlaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,8 +51,8 @@ class Config(BaseRendererConfig):  # type: ignore[misc]
 class Renderer:
     """Renderer that uses the format derived from a chat template.
 
-    `thinking_retention` controls which reasoning is kept. By default, `bridge_to_next_turn` returns None if the template would remove
-    reasoning from the prompt.
+    `thinking_retention` controls which reasoning is kept in prompts. By default, `bridge_to_next_turn` returns None if the template would
+    remove reasoning from the prompt.
     """
 
     config_class = Config
@@ -74,7 +74,7 @@ class Renderer:
     def render(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
-        """Return a conversation as tokens.
+        """Return the tokens of a conversation, with the message that each one belongs to.
 
         `sampled_mask` is empty if it's unclear which tokens a model would have generated.
         """
@@ -103,7 +103,7 @@ class Renderer:
     def parse_response(
         self, token_ids: list[int], *, tools: list[Any] | None = None, prompt_ids: list[int] | None = None
     ) -> ParsedResponse:
-        """Parse an answer. Never raises an error.
+        """Parse the token ids of an answer. Never raises an error.
 
         Without `prompt_ids`, the answer is parsed as if it followed a prompt of the template.
         """
@@ -118,7 +118,7 @@ class Renderer:
         reasoning = turn.format.reasoning
         calls, last, place = [], 0, slice(0, 0)
         for call, end in zip(message.tool_calls, ends, strict=False):
-            # Calls that are completed by the same token use the same range of ids.
+            # If one token completes several calls, they share a range of ids.
             place = _begun(text, starts, said, slice(last, end), reasoning) if end > last else place
             calls.append(_parsed(call, self._text(token_ids[place]), (place.start, place.stop)))
             last = end

@@ -84,7 +84,7 @@ class Answer:
 
     @property
     def usage(self) -> Usage:
-        """Token counts of all choices. The choices share one prompt, which is counted once."""
+        """Token counts of all choices together. The choices share one prompt, which is counted only once."""
         counted = [choice.counted for choice in self.choices]
         return replace(
             counted[0],
@@ -116,7 +116,8 @@ class Answer:
                 async with aclosing(pieces):
                     job = await self._taken(index, begun, held)
                     # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
-                    # token. After a stop string or the last allowed call, leaving the loop closes the generator, and the engine stops.
+                    # token. After a stop string or the last allowed call, leave the loop: this closes the generator, which stops the
+                    # engine.
                     while job is None and piece is not None and not choice.done:
                         if not piece.more:
                             yield b"".join(held)
@@ -179,14 +180,14 @@ class Answer:
             pieces = self.model.backend.generate(job)
             try:
                 return await anext(pieces), pieces
-            # An engine may return no output, which is an empty answer, not an error.
+            # If the engine returns no output, the answer is empty, which is not an error.
             except StopAsyncIteration:
                 return Piece("", 0), pieces
             except EngineError as error:
                 if not (left and error.transient):
                     raise
                 self.errors.append(error.kind)
-            # Cancelled before the first piece: the caller doesn't have the generator yet, so it must be closed here.
+            # If cancelled before the first piece, close the generator here, since the caller doesn't have it yet.
             except BaseException:
                 await pieces.aclose()
                 raise

@@ -4,8 +4,8 @@ The digests are equal for every form in which clients send an answer back.
 
 Strategy: one pass over the messages. Each digest combines the previous digest with one message, so it identifies the conversation up to
 that message. The cost is linear in the length of the conversation. Rules: the main digest omits reasoning and call ids, since clients drop
-reasoning and rename ids. Reasoning and ids have separate digests. Arguments are compared as JSON values. The texts of an answer are
-compared as one string. Everything else is compared exactly.
+reasoning and rename ids. Reasoning and ids have separate digests. Arguments of calls are compared as JSON values. The texts of an answer
+are compared as one string. Everything else is compared exactly.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _answer(message: Mapping[str, Any]) -> Any:
 
 
 def _said(message: Mapping[str, Any], calls: Mapping[str, int]) -> Any:
-    """Return the parts of any other message that are compared. A tool result refers to its call by number."""
+    """Return the parts of any other message that are compared. In these parts, a tool result refers to its call by number."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else texts[0] if len(texts) == 1 else texts
     id = message.get("tool_call_id")
@@ -180,7 +180,7 @@ def _written(value: Any) -> str:
 
 
 def _digest(*parts: str | bytes) -> bytes:
-    """Return the digest of a sequence of texts. Each text is prefixed with its length, so that the digest is unambiguous."""
+    """Return the digest of a sequence of texts. Each string is prefixed with its length, so that no other sequence has the same digest."""
     made = blake2b(digest_size=16)
     for part in parts:
         data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")

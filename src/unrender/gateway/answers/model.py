@@ -34,10 +34,10 @@ class Model:
     repair: Repairs = "format"
     """Damaged calls to repair, as in `Policy`."""
     heals: bool = True
-    """True to let an engine that supports grammars regenerate the rest of a broken call with a grammar."""
+    """True if an engine that supports grammars regenerates the rest of a broken call with a grammar."""
     created: int = 0
     probes: bool = False
-    """True to probe the engine when it is first ready."""
+    """True if the engine is probed when it is first ready."""
     found: Findings = field(default_factory=Findings)
     """Results of probing the engine."""
 

@@ -73,7 +73,7 @@ Thoughts = Literal["template", "tool_cycle", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Source of a prompt: rendered, or extended from a kept answer."""
+    """Source of a prompt: rendered, or extended from a stored answer."""
 
     history: History | None = None
     """The conversation so far; None if the answer won't be stored."""
@@ -183,7 +183,7 @@ class Turns:
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
-    """Part of the key of stored answers. Two models, or one model with other settings, never share answers."""
+    """Part of the key under which answers are stored. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
     """Grammars by cache key. Their number is limited."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
@@ -197,7 +197,7 @@ class Turns:
             await self.turn(replace(HELLO, tools=(tool,)))
 
     async def turn(self, ask: Ask, client: Hashable = "", shelf: Shelf | None = None) -> Turn:
-        """Return the turn for a request. Raises `Failure`.
+        """Return the turn for a request. Raises `Failure` if the request is invalid.
 
         Only one request of the same `client` is handled at a time. `shelf` contains the answers that may be continued.
         """
@@ -218,7 +218,7 @@ class Turns:
         # A relaxed grammar has warnings for every request, so its result is "relaxed", not "cached".
         cached = found is not None and found.result == "built"
         # Building a grammar may take seconds. Only one thread builds grammars, so that rendering can use the other cores.
-        if found is None:  # a cached grammar doesn't wait until others are built
+        if found is None:  # a cached grammar is used at once, without waiting for others to be built
             found = await self._builders.run(
                 client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
             )
@@ -331,7 +331,7 @@ class Turns:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_media(turn, engine)
-        # Mark only images in rendered prompts, since an extended prompt already contains the marks.
+        # Replace images only in rendered prompts, since an extended prompt already contains `IMAGE`.
         if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
         # Measuring a long conversation takes time, so do it here, in the thread that renders the prompt.
@@ -399,7 +399,7 @@ class Built(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Result of the build, as in `Prepared.grammar_result`."""
+        """Result of building the grammar, as in `Prepared.grammar_result`."""
         return "unsupported" if self.grammar is None else "relaxed" if self.losses else "built"
 
 

@@ -64,7 +64,7 @@ class Job:
     logprobs: int | None = None
     """Number of alternatives with log probabilities for each token; None if log probabilities are not requested."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers to forward, e.g. `traceparent`."""
+    """Headers to forward to the engine, e.g. `traceparent`."""
     messages: Sequence[Mapping[str, Any]] = ()
     """The conversation in OpenAI's format. Only the sampler uses this field."""
     prompt_ids: Sequence[int] | None = None
@@ -141,7 +141,7 @@ class EngineError(Exception):
 
 
 class Backend(Protocol):
-    """Interface of an engine."""
+    """Interface of an engine's client."""
 
     @property
     def capabilities(self) -> EngineCapabilities:

@@ -100,7 +100,7 @@ class LlamaServer(HttpEngine):
             tokens = (await self._query("/tokenize", probe)).get("tokens")
             first = tokens[0] if tokens and isinstance(tokens, list) else {"piece": ""}
             piece = first.get("piece") if isinstance(first, dict) else None
-            # A piece that is part of a character is a list of bytes. Old servers return only ids.
+            # If a piece is only part of a character, the server returns a list of bytes. Old servers return only ids.
             self._bos = piece if isinstance(piece, str) else (await self._query("/props")).text("bos_token")
         return prompt.removeprefix(self._bos)
 
@@ -112,7 +112,7 @@ class LlamaServer(HttpEngine):
     async def _body(self, job: Job) -> dict[str, Any]:
         prompt: Any = await self._prompt(job.turn.prompt)
         if job.turn.media:
-            # Use the server's own mark for images, which is random and chosen at startup. Older servers use a fixed one.
+            # Use the server's own placeholder for images, a random text that is chosen at startup. Older servers use a fixed one.
             mark = (await self._query("/props")).text("media_marker") or "<__media__>"
             images = [medium.data.partition(",")[2] for medium in job.turn.media]
             prompt = {"prompt_string": prompt.replace(IMAGE, mark), "multimodal_data": images}

@@ -127,7 +127,7 @@ class Exchange:
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot():
-            # Nothing else reads from the connection during the answer, so the watcher detects a disconnect.
+            # The watcher detects a disconnect, because nothing else reads from the connection during the answer.
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:
                 await self._respond(ask, model)
@@ -147,7 +147,7 @@ class Exchange:
         return ask
 
     async def _keep(self, surface: Surface) -> None:
-        """Add the answer to the cache, and store it if requested."""
+        """Add the answer to the cache, and store it if the request asks for that."""
         if self._answer is not None:
             self._answer.keep(self._shelf)
         if not self._stores:

@@ -90,7 +90,7 @@ class CountRequest(Sampling):
     output_config: _Output | None = None
     output_format: Any = None
     thread: Any = None
-    """Conversation that the server should keep, so that later requests only send new messages. This field is rejected, since the gateway
+    """Conversation that the server should keep, so that later requests contain only new messages. This field is rejected, since the gateway
     keeps no conversations.
     """
     chat_template_kwargs: dict[str, Any] | None = None
@@ -194,7 +194,7 @@ class _Blocks(Conversation):
                     self.unheeded.append(where)
                 case "tool_use":
                     given = {} if block.input is None else block.input
-                    # Keep arguments that are text, since clients send the arguments of a broken call back as text.
+                    # Accept arguments that are text, since clients send the arguments of a broken call back as text.
                     arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
                     calls.append(self.call(block.id, block.name or "", arguments))
                 case _:
