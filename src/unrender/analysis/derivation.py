@@ -57,7 +57,7 @@ class _Findings:
     given_up: tuple[str, ...]
     """Messages about findings that were dropped because they made the format invalid."""
     rules: Mapping[str, str]
-    """Maps each comparison to the name of the heuristic that decided."""
+    """Maps each comparison to the name of the heuristic that chose its finding."""
 
 
 def analyze(template: Template) -> Analysis:
@@ -68,7 +68,7 @@ def analyze(template: Template) -> Analysis:
     remaining fields keep their defaults, and a diagnostic names the limit. Raises `FormatError`, naming the file, if one of the user's
     declared formats is malformed.
     """
-    declared_formats()  # Outside the `try`: an error in a user's declared format isn't the template's fault.
+    declared_formats()  # Call this outside the `try`, so that an error in a user's declared format is raised.
     prober = Prober.within(template)
     try:
         return _analyze(prober)
@@ -334,7 +334,8 @@ def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
     calls = [(len(found.cut_out.said.calls), found) for found in proof.misread]
     fewer = any(0 < count < 3 and found.cut_out.name != TOLD for count, found in calls)
     many = [found for count, found in calls if count > 2 and not (fewer and found.message.tool_calls)]
-    # After the prompt `<bot><think>`, the last answer `<bot><think>Hi` continues the prompt, but the earlier answer `<bot>Hi<end>` doesn't.
+    # Ignore misread content alone if only the last answer continues the prompt: after `<bot><think>`, the last answer is `<bot><think>Hi`,
+    # but an earlier one is `<bot>Hi<end>`.
     prompt, last, earlier = turns.question.prompt or "", turns.content or "", turns.followed or ""
     goes_on = last.startswith(prompt) and earlier and not earlier.startswith(prompt)
     telling = {TOLD} if goes_on else {TOLD, ALONE}

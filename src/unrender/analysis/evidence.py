@@ -1,7 +1,7 @@
 """Collects the comparisons that support a format, and logs the decisions of the analysis.
 
-Rules: each comparison shows two renderings that differ in one respect. If there was a choice, the comparison also names the heuristic that
-decided. Comparisons with only one rendering are left out.
+Rules: each comparison shows two renderings that differ in one respect. If there were several possible findings, the comparison also names
+the heuristic that chose one. Comparisons with only one rendering are left out.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ Body = Callable[[str | None], str | None]
 class Continuations:
     """Texts that a template renders after an input, up to the end of the conversation.
 
-    A text is None if the template rejects the conversation.
+    A text is None if the template rejects the conversation that would show it.
     """
 
     prompt: str | None = None
@@ -133,7 +133,8 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     # With thinking off, `</u>` may become `</u><bot><think></think>`. If the prompt still starts with the bare text, the switch doesn't
     # affect that text, so don't render it again.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
-    # Leave out answers that the template drops together with their header, so that it renders just `Q` although the prompt is `Q<bot>`.
+    # If the prompt is `Q<bot>` but the rendering with an answer is just `Q`, the template drops the answer and its header. Leave out such
+    # answers.
     unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,
@@ -251,7 +252,7 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
     calls = {
         "other_name": replace(call, name=NAMES[1]),
         "other_id": replace(call, id=IDS[1]),
-        "numeral": replace(call, arguments={key: str(number)}),  # The same digits, as a string.
+        "numeral": replace(call, arguments={key: str(number)}),  # Like `call`, but the number is a string.
     }
     if fmt.tools.arguments.entry:
         calls["other_key"] = replace(call, arguments={KEYS[1]: number})
@@ -263,7 +264,7 @@ def _shrinking_values() -> list[dict[str, Any]]:
     """Return all argument values, then smaller sets for templates that reject some: without null, without containers, only strings, no
     empty strings.
     """
-    # A template with `{% for x in value %}` fails on null. A call with fewer values still shows the notation of these values.
+    # If a template rejects null, as `{% for x in value %}` does, a call with fewer values still shows the notation of these values.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}

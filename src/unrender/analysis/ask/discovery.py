@@ -46,7 +46,7 @@ _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECAS
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
-"""Reasoning levels that some templates treat as no reasoning."""
+"""Reasoning levels that turn reasoning off in some templates."""
 _LONG_ID = "call_0123456789abcdef"
 _ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -122,7 +122,7 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
     text = rendered("supports_system_role", Said(role="system", content=SYSTEM), user())
     typed = rendered("supports_typed_content", Said(role="user", content=[{"type": "text", "text": USER}]))
     told = rendered("supports_tool_role", user(), assistant(CONTENT), Said(role="tool", content=RESULT))
-    # If a template doesn't support content parts, it renders the list itself: `[{'type': 'text', 'text': ...}]`.
+    # If the rendering contains the list itself, as in `[{'type': 'text', 'text': ...}]`, the template doesn't support content parts.
     listed = re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     roles = {"supports_system_role": SYSTEM in text and USER in text, "supports_tool_role": RESULT in told}
     return roles | {"supports_typed_content": USER in typed and not listed}
@@ -139,7 +139,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     # In `reasoning_effort == "none"`, the variable's name doesn't suggest a switch, but the value `none` turns thinking off.
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.facts.string_constants]
     for name, word in product(names, weak):
-        # Accept a word only if it changes the text after the question, where the answer starts. A word that changes other text isn't a
+        # Accept a word only if it changes the text after the question, where the answer starts. A word that changes only other text isn't a
         # switch.
         if _switches(prober, (), ((name, word),), after_question=True):
             return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
@@ -283,7 +283,7 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 def _marks_reasoning(prober: Prober, message: Said) -> bool:
     """Return whether reasoning is rendered and can be distinguished from content."""
     text = prober.answer(message)
-    # If a template doesn't support parts, it renders the list itself: `[{'type': 'thinking', 'thinking': …}]`.
+    # Reject renderings of the list itself, such as `[{'type': 'thinking', 'thinking': …}]`: the template doesn't support parts.
     parts = rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}"
     if text is None or REASONING not in text or re.search(parts, text):
         return False
@@ -294,7 +294,7 @@ def _marks_reasoning(prober: Prober, message: Said) -> bool:
     # Reasoning is distinguishable if the same text is rendered differently as content.
     if text.replace(REASONING, CONTENT) != prober.answer(replace(message, content=CONTENT, reasoning="")):
         return True
-    # In `<plan>…</plan><call>`, content before calls is rendered as reasoning, but content alone has no such markers.
+    # If content before calls is rendered as reasoning, as in `<plan>…</plan><call>`, check whether content alone has no such markers.
     before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
     before_call = text_between(text, REASONING, NAMES[0]) or ""
     own = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
@@ -317,7 +317,8 @@ def _find_mixtures(prober: Prober) -> dict[str, Any]:
     trial = prober.with_capabilities(supports_content_with_reasoning_and_calls=True)
     pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
     triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
-    # A template such as `{% if m.content is string %}{{ m.reasoning }}…` drops reasoning if content is null.
+    # Also try empty content, because a template such as `{% if m.content is string %}{{ m.reasoning }}…` drops reasoning if content is
+    # null.
     texts = prober.with_capabilities(requires_nonnull_content=True)
     shown = (caps.answer(assistant("", REASONING, make_calls(1))) or "" for caps in (prober, texts))
     by_null, by_text = (REASONING in text and _names_calls(prober, text) for text in shown)

@@ -1,9 +1,9 @@
 """Renders probes: conversations with needles, within a limit on their total cost.
 
 Strategy: probes use OpenAI's format and are adapted to the template like users' messages, so the findings also apply to users' messages.
-Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. Each rendering has
-a limit, and so has the total cost. If a limit is exceeded, the remaining findings are left out, and a diagnostic reports this. Ordinary
-templates need 70 renderings and a fifth of a second.
+Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. The cost of each
+rendering and the total cost are limited. If a limit is exceeded, the remaining findings are left out, and a diagnostic reports this.
+Ordinary templates need 70 renderings and a fifth of a second.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Spent:
         self._looked, self._seconds = now(), 0.0
         self._renderings = self._characters = self._searched = 0
         self.exhausted: int = 0
-        """Number of renderings that exceeded their own limits."""
+        """Number of renderings that exceeded the limit for one rendering."""
         self.reason: str = ""
         """Reason why no more probes are rendered. Empty if the analysis may continue."""
 
@@ -270,7 +270,8 @@ class Prober:
         return text
 
     def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
-        """Render a conversation that ends with an answer, although the template rejects it. Return None if this isn't possible."""
+        """Return the rendering of a conversation that ends with an answer and that the template rejects, or None if every workaround fails.
+        """
         # Ignore errors that don't come from the template itself, because only the template's own errors can report missing results.
         words = [text for text in self.template.facts.string_constants if len(text) > len(USER)]
         if any(word in told for told in self.complaints.values() for word in words):
@@ -278,8 +279,8 @@ class Prober:
             text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
             if text is not None:
                 return text
-        # refuses-last.jinja rejects an answer as the last message. Add another question, and remove it with its header:
-        # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`. The header is the text that precedes both questions.
+        # If the template rejects an answer as the last message, as refuses-last.jinja does, add another question, and remove it with its
+        # header: `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`. The header is the text that precedes both questions.
         text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
         before_first, before_second = (text or "").partition(USER)[0], (text or "").partition(USER2)[0]
         header = common_suffix([before_first, before_second])
@@ -310,7 +311,9 @@ class Prober:
 
 
 def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
-    """Render a conversation that ends with a call, although the template rejects calls without results. Return None if this isn't possible."""
+    """Return the rendering of a conversation that ends with a call, for a template that rejects calls without results, or None if every
+    workaround fails.
+    """
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
     # The call ends like content: in `<bot><c>f</c></b><tool>R`, it ends with `</b>`, as in `<bot>Hi</b>`.

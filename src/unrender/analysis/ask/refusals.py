@@ -1,8 +1,8 @@
 """Finds conversations that a template rejects or renders incompletely, and the concessions that they need.
 
-Strategy: conversations that combine many features are rendered first. Each feature that they don't confirm is then tested in a short
-conversation. If the template rejects that conversation or drops a text, concessions are tried until everything is rendered. The smallest
-concession is tried first. Later requests with this feature then need only one rendering.
+Strategy: conversations that combine many features are rendered first. Each feature that these conversations don't confirm is then tested in
+a short conversation. If the template rejects that conversation or drops a text, concessions are tried until everything is rendered. The
+smallest concession is tried first. Later requests with this feature then need only one rendering.
 
 Rule: a feature is tested only if the template accepts the other features of its conversation.
 """
@@ -122,7 +122,7 @@ class _Asked:
     example: Conversation
     thinking: bool | None
     tools: bool | None
-    """False to offer no tools, even if the template supports them."""
+    """If false, no tools are offered, even if the template supports tools."""
 
     def fault(self, said: Conversation | None = None) -> str:
         """Return a warning if the template rejects the conversation or doesn't render all messages, otherwise an empty string."""

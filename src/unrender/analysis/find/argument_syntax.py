@@ -29,7 +29,7 @@ class ArgumentsFinding:
     arguments: Arguments
     unexplained: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """Maps each comparison to the name of the heuristic that decided."""
+    """Maps each comparison to the name of the heuristic that chose its finding."""
     many: str | None = None
     """Answer with values of many types, or None if its arguments couldn't be extracted."""
 

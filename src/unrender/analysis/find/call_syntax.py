@@ -48,7 +48,7 @@ class ToolsFinding:
     """End of a turn with calls, if it differs from the usual end."""
     diagnostics: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """Maps each comparison to the name of the heuristic that decided."""
+    """Maps each comparison to the name of the heuristic that chose its finding."""
     many: str | None = None
     """Answer with values of many types, or None if its arguments couldn't be extracted."""
 
@@ -328,7 +328,8 @@ class _Analysis:
             shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
                 return shorter, "left out, with the text around them"
-        # Some templates write layout even without arguments, e.g. both line breaks of `'<f>\n' + args | join('\n') + '\n</f>'`.
+        # If the template writes only layout instead of the arguments, keep it: `'<f>\n' + args | join('\n') + '\n</f>'` writes both line
+        # breaks.
         before, _, after = self._call_text(tools, "\0").partition("\0")
         layout = body.partition(before)[2].partition(after)[0] if after else ""
         if layout.isspace():

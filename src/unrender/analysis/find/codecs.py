@@ -45,7 +45,7 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundC
 def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> FoundCodec:
     """Find the codec that encodes each of `values` as the text in `written`.
 
-    `arguments` is the syntax found so far.
+    `arguments` is the syntax of arguments that has been found so far.
     """
     seen = {key: value for key, value in values.items() if key in written}
     codec = arguments.codec
@@ -53,7 +53,7 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     # last and are compared with all values, because `["a", 2]` also depends on the notation of strings and words.
     codec = replace(codec, **_strings(written, seen, codec))
     words = min(Words, key=lambda option: len(_misfits(written, seen, Arguments(codec=Codec(words=option)))))
-    # Null values may be omitted: `f(a=1)` for `{"a": 1, "b": null}`.
+    # If the null value isn't rendered, the codec omits nulls, as in `f(a=1)` for `{"a": 1, "b": null}`.
     codec = replace(codec, words=words, omits_null="pkeyap" in values and "pkeyap" not in written)
     trials = (
         replace(arguments, codec=replace(codec, containers=containers, sorted_keys=sorted_keys, **option))

@@ -24,7 +24,7 @@ class Tails:
     common: str
     """Common suffix of `content` and `calls`, without partial markers."""
     before_eos: bool = False
-    """True if EOS ends the turn after content. Tails never contain EOS."""
+    """True if EOS ends the turn after content. `content` and `calls` never contain EOS itself."""
     unended: bool = False
     """True if the last answer of a conversation has no end marker. `content` then comes from an earlier answer."""
 
@@ -55,7 +55,7 @@ class ContentFinding:
     content: Content
     turn_end: str
     rule: str
-    """Name of the heuristic that found the end of the wrapper."""
+    """Name of the heuristic that found the end of the content's wrapper."""
     lead: str = ""
     """White space before a wrapper at the start of an answer."""
     after_reasoning: str = ""

@@ -5,7 +5,7 @@ part's opener. Texts with different next parts are equal up to the end of the jo
 its generation prompt, or from closers up to which it removes content.
 
 The heuristics are in three tables, and each table is tried from the top. `_WAYS` finds reasoning. `_BEFORE_CONTENT` and `_BEFORE_CALLS`
-separate the closer of reasoning from the following text. The finding names the heuristics that decided.
+separate the closer of reasoning from the following text. The finding names the heuristics that chose it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ReasoningFinding:
     comparison: str = ""
     """`R1`, or `R2` if the markers come from the generation prompt."""
     rule: str = ""
-    """Names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
+    """Names of the heuristics that found the markers, e.g. `reasoning is written; up to the opener's closer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +113,9 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
         return ReasoningFinding(reasoning=Reasoning())
     opener = _open_tag(frame.prefill)
     if not start.strip() and opener and end.strip() in closers_of(opener):
-        start = frame.prefill  # The prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
+        start = frame.prefill  # Use the prompt's opener: the prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
     if frame.prefill and frame.prefill == start.lstrip():
-        start = frame.prefill  # The prompt omits the white space before the marker.
+        start = frame.prefill  # Drop white space that the prompt doesn't have before the marker.
     mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)
     reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
@@ -133,7 +133,9 @@ def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> Reasoni
 
 
 def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
-    """Split the text after reasoning into end marker and joint. Return both, and the name of the deciding heuristic."""
+    """Split the text after reasoning into end marker and joint. Return the end marker, the joint, and the name of the heuristic that found
+    them.
+    """
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
     # If the header is repeated, as in `</think><end><bot>Hello`, reasoning and content are separate messages.
@@ -157,7 +159,7 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
 
 
 def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
-    """Return the text after reasoning without the next part's start marker, and the name of the deciding heuristic."""
+    """Return the text after reasoning without the next part's start marker, and the name of the heuristic that found this text."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
     # Answers without reasoning may contain the markers too: compare `<think></think>\nHi` with `<think>so</think>\nHi`.

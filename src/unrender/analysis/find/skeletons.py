@@ -33,7 +33,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSpan:
-    """The range `text[start:end]` of a slot's value. `owner` is the number of the item that the slot belongs to."""
+    """A slot, and the range `text[start:end]` of its value. `owner` is the number of the item that the slot belongs to."""
 
     start: int
     end: int

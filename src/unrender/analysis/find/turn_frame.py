@@ -35,14 +35,14 @@ class TurnFrame:
     prefill: str = ""
     prefill_no_thinking: str = ""
     unasked: str = ""
-    """The header, or its end, if no prompt contains that text."""
+    """The part of the header that no prompt contains: the entire header, its end, or an empty string."""
     appended: str = ""
     """Text that the template appends to a conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
         """Return the answer in a rendering of a question and an answer, or None if the rendering starts with another lead.
 
-        In some templates, white space in the lead depends on the kind of answer.
+        White space in the lead may differ, because in some templates it depends on the kind of answer.
         """
         if text is None:
             return None
@@ -254,18 +254,18 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
     lead = common_prefix(answers) if answers else ""
     if asked and lead.startswith(asked):
-        # In half-header.jinja, the switch changes the text after `assistant:`. So the space after the colon is part of the answer, although
-        # the history always contains that space.
+        # The lead ends where prompts differ. In half-header.jinja, the switch changes the text after `assistant:`, so the space after the
+        # colon is part of the answer, although the history always contains that space.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # No prompt contains the header.
+    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # Keep the entire lead, because no prompt contains the header.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
     if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
-        shared = bare  # The end of the question's turn isn't part of the answer.
+        shared = bare  # Include the end of the question's turn, which isn't part of the answer.
     return _without_opener(shared, answers)
 
 
