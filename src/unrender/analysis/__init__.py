@@ -5,7 +5,7 @@ all steps. `ask` renders conversations that contain needles, and `find` derives 
 uses, weakens the format until it can parse the template's own answers. `rebuilding` renders answers with the format, `additions` adds parts
 that no answer shows, `evidence` collects the comparisons that support the format, and `stored` caches analyses on disk.
 
-Invariants:
+Invariants of the analysis:
 - Decisions depend only on the positions of needles. No code path depends on a model's name or a marker's spelling.
 - Markers contain no needles. The Format doesn't depend on needles, BOS, EOS or the date.
 - No template makes the analysis raise. Parts that can't be determined are left out and reported in a diagnostic.

@@ -27,7 +27,7 @@ from unrender.proof.split import closers_of, is_tag
 def complete(format: Format, words: str) -> Format:
     """Return `format`, completed with declared formats.
 
-    A declared format is used if its evidence appears in `words`, the template's text.
+    A declared format is used if `words`, the template's text, contains the evidence that this format requires.
     """
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(words):
@@ -55,7 +55,7 @@ _EXAMPLE = re.compile(
 )
 """Matches an example call. All repetitions are bounded, because prompts are untrusted and a search can't be interrupted."""
 _FAR = 200
-"""Maximum distance of a marker from the example, in characters."""
+"""Maximum distance between the example and its markers, in characters."""
 
 
 @dataclass(frozen=True, slots=True)

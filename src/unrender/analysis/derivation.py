@@ -43,7 +43,7 @@ from unrender.proof.split import is_tag, split_last_tag
 from unrender.rendering.template import Template
 
 UNEXPECTED = "analysis met what it does not understand"
-"""Prefix of diagnostics that report a bug in the analysis."""
+"""Prefix of diagnostics that report an unexpected exception, which is a bug in the analysis."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,7 +186,7 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
         doubts = find_doubts(found.answers, found.frame, found.format)
         first = first or (found, doubts)
         # Try the next mode, which allows e.g. the counter in `<c n=1>{"name": "f", …}</c>`. A call that is one JSON object can't contain
-        # it.
+        # the counter.
         if found.format.tools.mode is not ToolMode.NONE and not calls_are_refuted(doubts, found.format):
             return found, doubts
         if len(find_modes(found.answers.call, found.answers.long_call, prober.spent)) <= weaker + 1:

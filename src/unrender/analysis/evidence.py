@@ -80,7 +80,7 @@ def collect_evidence(
     """Return all comparisons that support `fmt`.
 
     `variants` maps names to renderings of answers whose calls differ from the usual call in one respect. `rules` maps comparisons to the
-    heuristics that decided.
+    heuristics that chose their findings.
     """
     asked = turns.question
     # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Add the texts of the four other names.

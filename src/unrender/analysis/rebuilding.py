@@ -1,7 +1,7 @@
 """Checks a derived format: rebuilds answers from the format, and makes sure that every prompt can be answered.
 
-Rules: an answer that isn't rebuilt as the template rendered it raises a doubt, unless only white space differs. A call syntax that
-reproduces no call is useless. If a prompt ends in text that no answer starts with, this text becomes another header.
+Rules: an answer that isn't rebuilt as the template rendered it raises a doubt, unless only white space differs. A call syntax with which no
+call can be reproduced is dropped. If a prompt ends in text that no answer starts with, this text becomes another header.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def _squeeze(text: str) -> str:
 
 def calls_are_refuted(doubts: Collection[str], fmt: Format) -> bool:
     """Return whether the call syntax is useless: the format reproduces neither one call nor two calls."""
-    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax that reproduces either form is
-    # useful.
+    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax that reproduces one call or two
+    # calls is useful.
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= {*doubts}
 

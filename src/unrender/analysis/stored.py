@@ -169,6 +169,6 @@ def _prune(folder: Path) -> None:
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MAX_STORED]:
         with Path(file.path).open("rb") as opened:
             begun = opened.read(len(_FIRST_WORDS))
-        # If the file is unfinished, it may contain only some of the first bytes.
+        # Also remove an unfinished file, which may contain only some of the first bytes.
         if _FIRST_WORDS.startswith(begun):
             Path(file.path).unlink(missing_ok=True)

@@ -88,11 +88,11 @@ class Turns:
     content: str | None = None
     """Answer with content only, after the question."""
     followed: str | None = None
-    """The same answer as `content`, followed by another question."""
+    """The answer in `content`, rendered with another question after it."""
     call: str | None = None
     """Answer with one call."""
     call_answered: str | None = None
-    """The same answer as `call`, followed by the call's result."""
+    """The answer in `call`, rendered with the call's result after it."""
     after_result: tuple[str, ...] = ()
     """Answers with content to a tool's result: one without a call, and one with another call."""
 

@@ -179,7 +179,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
-    """Return the best shape of call: the one that the template renders completely, with the least text around the call."""
+    """Return the best shape of call: the shape that the template renders completely, with the least text around the call."""
     kinds = (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober))
     ranked = next(filter(None, kinds), None)
     if ranked is None:
@@ -226,7 +226,7 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
-        # A template that renders `{"name": "f", "arguments": {'a': 1}}` needs arguments as text to produce valid JSON.
+        # If a template renders `{"name": "f", "arguments": {'a': 1}}`, prefer arguments as text, with which it produces valid JSON.
         escaped = escaped or (f'"{NAMES[0]}"' in text and f"'{KEYS[0]}'" in text)
         # Best first: fully rendered, without escaped quotes, with arguments as an object, and with little text around the call.
         yield (unseen, escaped, not as_object, len(text), not nonnull), shape
@@ -235,8 +235,8 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
     """Return whether an answer with `count` calls contains the tools' names more often than an answer without calls.
 
-    Some templates list their tools after an answer, others only after an open question. Therefore both compared conversations end with an
-    answer.
+    Both compared conversations end with an answer, because some templates list their tools only after an answer, and others only after an
+    open question.
     """
     # Count only additional names: in `Hi</b>[{"name": "find_zorvane"…}]`, the tool is listed after an answer, but not called.
     silent = prober.answer(assistant(CONTENT)) or ""

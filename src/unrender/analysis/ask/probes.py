@@ -29,11 +29,11 @@ NAMES = ("find_zorvane", "get_mulbrix", "set_quontip")
 KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
 IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
-"""Argument values. They are numbers because all codecs write numbers without quotes."""
+"""Argument values for most probes. These values are numbers, because all codecs write numbers without quotes."""
 PLAIN_NEEDLE = "valdrixo"
 STAND_IN = "1847-03-29"
-"""Value for variables that a template requires. Most such templates expect a date. The value is also a needle, so it never becomes part of
-a format, and prompts never contain it.
+"""Value for variables that a template requires. The value is a date, which most such templates expect. The value is also a needle, so it
+never becomes part of a format, and prompts never contain it.
 """
 VALUES: Mapping[str, Any] = {
     "pkeyaa": PLAIN_NEEDLE,
@@ -57,8 +57,8 @@ VALUES: Mapping[str, Any] = {
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
-"""Argument values that distinguish codecs. The keys are in alphabetical order, because some templates sort keys. Only the keys inside
-`pkeyar` aren't, so they reveal such templates.
+"""Argument values that distinguish codecs. Some templates sort keys, so all keys are in alphabetical order, except the keys inside
+`pkeyar`, which reveal such templates.
 """
 NEEDLES = (
     *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),
@@ -149,7 +149,7 @@ class Spent:
         self.exhausted: int = 0
         """Number of renderings that exceeded the limit for one rendering."""
         self.reason: str = ""
-        """Reason why no more probes are rendered. Empty if the analysis may continue."""
+        """Reason why no more probes are rendered, or an empty string while the analysis may continue."""
 
     def add(self, rendering: Rendering) -> None:
         """Add the cost of a rendering."""

@@ -284,7 +284,7 @@ class _Analysis:
         if not section.strip():
             return "", rest
         head, last = split_last_tag(rest)
-        # In `[` … `]<stop>`, the bracket ends the section, although it isn't a tag.
+        # In `[` … `]<stop>`, the bracket ends the section, so also accept brackets, which aren't tags.
         bracketed = head.strip() and not any(map(str.isalnum, head)) and not tags_of(section)
         return (head, last) if len(tags_of(rest)) > 1 or bracketed else (rest, "")
 
@@ -322,7 +322,7 @@ class _Analysis:
         if written is not None:
             found = replace(tools, arguments=replace(arguments, when_empty=written))
             return found, f"as {written}" if written else "nothing is written"
-        # The text around the arguments may be omitted too: `f<args>{"a": 1}</args>` becomes `f`.
+        # Check whether the text around the arguments is omitted too, so that `f<args>{"a": 1}</args>` becomes `f`.
         row = None if tools.envelope else self._row(self.answers.call)
         if row and len(row.items[0]) == 3:
             shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])

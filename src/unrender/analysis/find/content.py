@@ -20,7 +20,7 @@ class Tails:
 
     content: str
     calls: str
-    """Text after the last call. Empty if calls aren't rendered."""
+    """Text after the last call, or an empty string if calls aren't rendered."""
     common: str
     """Common suffix of `content` and `calls`, without partial markers."""
     before_eos: bool = False
@@ -35,7 +35,8 @@ class Tails:
 
 def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls: bool) -> Tails:
     """Compare the text after content with the text after calls. `shows_calls` is true if the template renders calls."""
-    # The text after content doesn't depend on thinking. Some templates reject content without reasoning unless thinking is off.
+    # If the template rejects content without reasoning unless thinking is off, use that rendering: the text after content doesn't depend on
+    # thinking.
     body = answers.content or answers.content_no_thinking
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
@@ -57,7 +58,7 @@ class ContentFinding:
     rule: str
     """Name of the heuristic that found the end of the content's wrapper."""
     lead: str = ""
-    """White space before a wrapper at the start of an answer."""
+    """White space that precedes the wrapper at the start of an answer."""
     after_reasoning: str = ""
     """Text that precedes the wrapper only after reasoning."""
 
@@ -116,7 +117,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     between = reasoned.removesuffix(plain) if plain.strip() and reasoned.endswith(plain) else ""
     end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None
-    # If `<answer>` is written only after reasoning, content alone is plain.
+    # If `<answer>` is written only after reasoning, content alone has no wrapper.
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
     turn_end = tails.content.removeprefix(end) if always else tails.content
     before_calls = filter(None, (openings.calls, openings.reasoning_calls))

@@ -123,10 +123,10 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> ReasoningMode:
     if not start.strip():
-        # Answers contain only an end marker, no opener: `so far...</think>Hello`.
+        # Without a start marker, the end marker only delimits reasoning, as in `so far...</think>Hello`.
         return ReasoningMode.DELIMITER
     if frame.prefill.strip().endswith(start.strip()):
-        # With thinking off, the prompt may contain a closed block: `<think></think>`.
+        # Check whether the prompt with thinking off contains a closed block, such as `<think></think>`.
         closed = end.strip() in frame.prefill_no_thinking
         return ReasoningMode.FORCED_CLOSED if closed else ReasoningMode.FORCED_OPEN
     return ReasoningMode.TOOLS_ONLY if openings.reasoning_content is None else ReasoningMode.TAG_BASED
@@ -138,7 +138,8 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
     """
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
-    # If the header is repeated, as in `</think><end><bot>Hello`, reasoning and content are separate messages.
+    # If the header is repeated, as in `</think><end><bot>Hello`, reasoning and content are separate messages, so the header is part of the
+    # joint.
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"

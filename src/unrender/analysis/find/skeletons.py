@@ -72,12 +72,12 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
     spans = [span for span in json_spans(text, "{", at, spent) if span.start >= start and span.value == arguments]
     if spans:
         return spans[-1]
-    # The object may be inside a JSON string: `"{\"a\": 1}"`.
+    # Look for the object inside a JSON string, as in `"{\"a\": 1}"`.
     quote = text.rfind('"{', start, at)
     quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
     if quoted and _same(quoted.value, arguments, spent):
         return SlotSpan(start=quote, end=quote + quoted.end)
-    # The object may be a Python dictionary, like `{'a': None}`. Try each closing brace until the text up to that brace is the dictionary.
+    # Look for a Python dictionary, such as `{'a': None}`: try each closing brace until the text up to that brace is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
         end = brace + match.end()
