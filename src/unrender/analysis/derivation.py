@@ -87,8 +87,8 @@ def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
     found, doubts = _understood(prober, turns, part_opener="")
-    # In `<bot><part>think…<part>say…`, `<part>` opens reasoning, content and calls. The first pass treats it as the end of the header, but
-    # also finds it between calls. Run a second pass with this marker.
+    # In `<bot><part>think…<part>say…`, `<part>` opens reasoning, content and calls. The first pass treats this marker as the end of the
+    # header, but also finds it between calls, so run a second pass with the marker.
     opener = _part_opener(found)
     if opener:
         found, doubts = _understood(prober, turns, part_opener=opener)
@@ -178,7 +178,7 @@ def _part_opener(found: _Findings) -> str:
 def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, Mapping[str, str]]:
     """Return the findings for the first call mode that reproduces the answers, and the remaining doubts.
 
-    Call modes are tried from the strongest to the weakest. If none reproduces the answers, the strongest is used.
+    Call modes are tried from the strongest to the weakest. If no mode reproduces the answers, the strongest mode is used.
     """
     first = None
     for weaker in range(len(ToolMode)):
@@ -196,10 +196,10 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
 
 
 def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Findings:
-    """Run all steps once, from the frame of a turn to its calls. `weaker` is the number of call modes to skip, strongest first.
+    """Run all steps once, from the frame of a turn to its calls. `weaker` is the number of call modes to skip, starting with the strongest.
 
-    The header may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end marker, it ends
-    at the start marker of the next turn.
+    Text before an answer may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end
+    marker, it ends at the start marker of the next turn.
     """
     # Each step depends on the previous ones: reasoning is found in answers, which start after the header. Content and calls can be found
     # only once the reasoning markers are known.

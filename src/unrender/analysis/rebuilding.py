@@ -102,11 +102,11 @@ def _unwritten_length(format: Format, begun: str) -> int:
 
 
 def _is_written(format: Format, begun: str) -> bool:
-    """Return whether both answers with tools and answers without tools may start with `begun`."""
+    """Return whether answers may start with `begun`, with tools and without tools."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- wanted for few templates
 
     requests = _REQUESTS if format.tools.mode is not ToolMode.NONE else _REQUESTS[:1]
     try:
         return all(Remainder(format=format, request=request, prefill=begun).begins for request in requests)
-    except GrammarError:  # If the format has no grammar, every prefill is accepted.
+    except GrammarError:  # Accept every prefill, because the format has no grammar to check it with.
         return True

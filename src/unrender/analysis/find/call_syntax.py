@@ -234,8 +234,8 @@ class _Analysis:
     # Text after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
-        """Return the text between the last call and the end-of-turn marker, and that marker if it's the usual one, otherwise an empty
-        string.
+        """Return the text between the last call and the end of the turn, and the usual end-of-turn marker, or an empty string if there is a
+        different one.
 
         The white space before the marker may be shorter than usual, because some white space follows only content.
         """
@@ -248,7 +248,7 @@ class _Analysis:
         return after.removesuffix(found), found or EOS * (EOS in row.after and not end.strip())
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
-        """Return the closing marker of calls that also ends the turn, or an empty string if there is none or the turn ends otherwise.
+        """Return the closing marker of calls that also ends the turn, or an empty string if there is no such marker.
 
         The marker doesn't end the turn if another call may follow in the same message.
         """
@@ -343,7 +343,7 @@ class _Analysis:
         return function + tools.call_end
 
     def _joint_before_content(self, tools: CallSyntax) -> str | None:
-        """Return the joint between calls and content if content comes last, otherwise None."""
+        """Return the joint between calls and content, or None unless content comes last."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
             return None

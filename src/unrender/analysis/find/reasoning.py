@@ -23,7 +23,7 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"
-"""Joint between reasoning and content, an empty line, for templates that don't render reasoning."""
+"""Joint between reasoning and content for templates that don't render reasoning: an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class ReasoningFinding:
     reasoning: Reasoning
     to_content: str = ""
     comparison: str = ""
-    """`R1`, or `R2` if the markers come from the generation prompt."""
+    """Name of the comparison: `R1`, or `R2` if the markers come from the generation prompt."""
     rule: str = ""
     """Names of the heuristics that found the markers, e.g. `reasoning is written; up to the opener's closer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningRecord:
-    """Input of the search for reasoning."""
+    """Renderings and other input of the search for reasoning."""
 
     source: str
     """The template's source or, if the template is a function, all text that it has returned."""
@@ -163,7 +163,7 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
     """Return the text after reasoning without the next part's start marker, and the name of the heuristic that found this text."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
-    # Answers without reasoning may contain the markers too: compare `<think></think>\nHi` with `<think>so</think>\nHi`.
+    # If answers without reasoning also contain the markers, compare these answers: `<think></think>\nHi` with `<think>so</think>\nHi`.
     without = [text for text in (openings.content, openings.calls) if text and start and text.startswith(start)]
     after += [text[len(start) :] for text in without]
     text = common_prefix(after) or after[0]
@@ -177,8 +177,8 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
 
 _SHARED = "what all parts that follow share"
 _Cut = Callable[[str, str, ReasoningRecord], str]
-"""Function that returns the end marker and joint, given the text after reasoning and reasoning's start marker, or an empty string if its
-heuristic doesn't apply.
+"""Function that returns the end marker and the joint, or an empty string if the function's heuristic doesn't apply. The function takes the
+text after reasoning and reasoning's start marker.
 """
 
 
@@ -336,7 +336,7 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    # If `</think>\nHi` has no opener before the closer, the closer stands for empty reasoning. The same is true before calls.
+    # If content or a call follows a closer without an opener, as in `</think>\nHi`, the closer stands for empty reasoning.
     joint = shown.partition(closer)[2] if shown.strip() == closer else ""
     empty = closer if shown.strip() == closer or (openings.calls or "").lstrip().startswith(closer) else ""
     start, end = opener + margin, margin + closer
