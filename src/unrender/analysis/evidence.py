@@ -83,7 +83,7 @@ def collect_evidence(
     heuristics that chose their findings.
     """
     asked = turns.question
-    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Add the texts of the four other names.
+    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. The texts of the four other names are added below.
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
     texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)

@@ -43,7 +43,7 @@ from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
-"""Function that takes the text after an input, and returns the answer in it without the header, or None if there is no answer."""
+"""Function that takes the text after an input, and returns the answer without its header, or None if the text contains no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def render_turns(prober: Prober) -> Turns:
     again = (assistant(CONTENT, calls=calls) for calls in ((), (call,)) if takes_results)
     after_result = [prober.answer(message, before=called) for message in again]
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
-    # The openings are needed only if the last answer has no end marker, or ends differently from earlier answers, as in `Hi</end>Bye`.
+    # Render the openings only if the last answer has no end marker, or ends differently from earlier answers, as in `Hi</end>Bye`.
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
     openings = () if ends_alike else (prober.render([user()], tools=tools) or "" for tools in (None, prober.offered))
     opening, opening_with_tools = (text.partition(USER)[0] for text in openings or ("", ""))
@@ -177,7 +177,7 @@ class Answers:
     cut: Mapping[str, str | None] = field(default_factory=dict)
     """Maps each possible end marker of reasoning to an answer whose content contains that marker after its first word."""
     instructions: str = ""
-    """Text of the prompt before the question. Empty unless the prompt starts reasoning in plain words."""
+    """Text of the prompt before the question, or an empty string unless the prompt starts reasoning in plain words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +185,10 @@ class WrittenCall:
     """Renderings of calls whose arguments have different types, or None where the template rejects the call."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
-    """Calls with one argument, by the argument's JSON type."""
+    """Maps each JSON type to a call whose only argument has this type."""
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
-    """Pairs of arguments of many types and the rendered answer. Later pairs have fewer arguments, in case the template rejects some.
-    Answers are rendered on demand.
+    """Pairs of arguments and the rendered answer with these arguments. Later pairs have fewer arguments, because the template may reject
+    some types. Answers are rendered on demand.
     """
 
 
@@ -244,7 +244,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
 
 
 def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
-    """Map names to renderings of calls that each differ from `Answers.call` in one respect. Empty if the format has no calls."""
+    """Map names to renderings of calls that each differ from `Answers.call` in one respect. The result is empty if the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
     (call,) = make_calls(1)

@@ -1,6 +1,6 @@
 """Finds a template's `Capabilities` with probes. The most common inputs are tried first.
 
-Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string constants and
+Strategy: names are never guessed. Fields, part types and variables come from the template's own attribute names, string constants and
 variables. A candidate is accepted if its needle appears in the rendering.
 """
 
@@ -83,15 +83,15 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 
 
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
-    """Return `changes` with a value for the variable that the template's error reports as missing, or None if it reports none.
+    """Return `changes` with a value for the variable that the template's error reports as missing, or None if no variable is missing.
 
-    Only probes use this value.
+    The value is used only for probes.
     """
     known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render(
         [{"role": "user", "content": USER}], add_generation_prompt=True, **dict[str, Any](known)
     )
-    # Jinja reports a missing variable as `'my_functions' is undefined`.
+    # Find the missing variable in Jinja's error, e.g. `'my_functions' is undefined`.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.reads:
         return None
@@ -105,7 +105,8 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
     usual = prober.capabilities.tools_variable
     names = filter(_TOOL_WORD.search, prober.template.reads)
     ranked = sorted(names, key=lambda name: (name != usual, name != "tools", name))
-    # Some templates write tools only if the last message is an answer: `{% if messages[-1].role == "assistant" %}`.
+    # Also try a conversation that ends with an answer, because some templates write tools only there: `{% if messages[-1].role ==
+    # "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
     for messages, name, as_text in product(asked, ranked[:MAX_LISTED], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
@@ -291,7 +292,7 @@ def _marks_reasoning(prober: Prober, message: Said) -> bool:
     between = text_between(text, REASONING, CONTENT)
     if between is not None:
         return bool(between.strip())
-    # Reasoning is distinguishable if the same text is rendered differently as content.
+    # Reasoning can be distinguished from content if the same text is rendered differently as content.
     if text.replace(REASONING, CONTENT) != prober.answer(replace(message, content=CONTENT, reasoning="")):
         return True
     # If content before calls is rendered as reasoning, as in `<plan>…</plan><call>`, check whether content alone has no such markers.

@@ -167,7 +167,7 @@ class Spent:
 
     @property
     def is_over(self) -> bool:
-        """True if a limit has been exceeded. Once true, the value never changes."""
+        """True if a limit has been exceeded. Once true, the value stays true."""
         # The clock also runs while the machine is suspended or garbage is collected, so the time between two checks is capped.
         before, self._looked = self._looked, now()
         self._seconds += min(self._looked - before, self._limits.rendering_seconds)
@@ -198,7 +198,7 @@ class Prober:
     capabilities: Capabilities = field(default_factory=Capabilities)
     spent: Spent = field(default_factory=lambda: Spent(STANDARD))
     tokens: Mapping[str, str] = field(default_factory=lambda: {"bos_token": BOS, "eos_token": EOS})
-    """Tokens that are passed to templates."""
+    """BOS and EOS tokens that are passed to templates."""
     texts: dict[str, str | None] = field(default_factory=dict)
     """Rendered text of each probe, or None if the template rejected the probe."""
     complaints: dict[str, str] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class Prober:
         return replace(self, capabilities=replace(self.capabilities, **changes))
 
     def render(self, messages: Sequence[Said], **asked: Any) -> str | None:
-        """Return the rendering, or None if the template rejects the conversation. The arguments are those of `ask`."""
+        """Return the rendering, or None if the template rejects the conversation. Takes the same arguments as `ask`."""
         return self.ask(messages, **asked)[0]
 
     def ask(
@@ -270,8 +270,7 @@ class Prober:
         return text
 
     def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
-        """Return the rendering of a conversation that ends with an answer and that the template rejects, or None if every workaround fails.
-        """
+        """Return the rendering of a conversation that ends with an answer and that the template rejects, or None if every workaround fails."""
         # Ignore errors that don't come from the template itself, because only the template's own errors can report missing results.
         words = [text for text in self.template.facts.string_constants if len(text) > len(USER)]
         if any(word in told for told in self.complaints.values() for word in words):
@@ -316,14 +315,15 @@ def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequ
     """
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
-    # The call ends like content: in `<bot><c>f</c></b><tool>R`, it ends with `</b>`, as in `<bot>Hi</b>`.
+    # Cut the text after the call at the end that content has: in `<bot><c>f</c></b><tool>R`, the call ends with `</b>`, as in
+    # `<bot>Hi</b>`.
     end = (render([*messages[:-1], assistant(CONTENT)]) or "").rpartition(CONTENT)[2] if text else ""
     head, found, _ = (text or "").partition(USER2)[0].rpartition(end.strip() or "\0")
     return head + end if found else None
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:
-    """Return the text between the last `left` and the first `right` after it, or None."""
+    """Return the text between the last `left` and the next `right`, or None if either is missing."""
     _, found, rest = (text or "").rpartition(left)
     return rest.partition(right)[0] if found and right in rest else None
 
