@@ -113,9 +113,8 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
         return ReasoningFinding(reasoning=Reasoning())
     opener = _open_tag(frame.prefill)
     if not start.strip() and opener and end.strip() in closers_of(opener):
-        start = (
-            frame.prefill
-        )  # Use the prompt's opener: the prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
+        # Use the prompt's opener: the prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
+        start = frame.prefill
     if frame.prefill and frame.prefill == start.lstrip():
         start = frame.prefill  # Drop white space that the prompt doesn't have before the marker.
     mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)

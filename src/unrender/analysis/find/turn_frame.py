@@ -260,9 +260,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and tags_of(
-        lead[len(known[0]) :]
-    ):  # Keep the entire lead, because no prompt contains the header.
+    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # Keep the lead: no prompt contains the header.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
