@@ -1,7 +1,7 @@
 """Turns conversations into prompts, and a model's answers into messages. This is the main entry point of the library.
 
 Strategy: a template is analysed once, on first use, and all templates of the process with the same digest share the analysis. A `Turn`
-represents one answer: its prompt, and how to parse it.
+contains the prompt for one answer, and parses that answer.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class ChatTemplate:
         single template for all requests, e.g. "rag".
 
         The analysis is cached on disk, unless `cache` is False or the environment variable `UNRENDER_CACHE` is `off`. Raises
-        `TemplateError`, with the path and the expected files, if there's no template, or none with that name.
+        `TemplateError`, with the path and the expected files, if there's no template, or none with the name `chat_template`.
         """
         return cls(
             load_pretrained(path_or_id).named(chat_template), format=format, grammar=grammar, cache=cache, limits=limits
@@ -180,11 +180,12 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Create a chat template from a function that renders conversations, for models without a Jinja template.
 
-        `render(messages, …)` gets messages in OpenAI's format and returns the complete text, including special tokens. It also gets a
-        keyword argument for each of its other parameters: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`. If it
-        takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, it must write the generation
-        prompt whenever the last message isn't the assistant's. An exception raised by the function means that it rejects the conversation.
-        The function has no time limit, and its analysis isn't cached on disk. Raises `TemplateError` if it takes no messages.
+        `render(messages, …)` gets messages in OpenAI's format and returns the complete text, including special tokens. The function also
+        gets a keyword argument for each of its other parameters: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`.
+        If the function takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, it must write the
+        generation prompt whenever the last message isn't the assistant's. An exception raised by the function means that it rejects the
+        conversation. The function has no time limit, and its analysis isn't cached on disk. Raises `TemplateError` if the function takes no
+        messages.
 
         >>> def render(messages, add_generation_prompt=True):
         ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
@@ -225,12 +226,12 @@ class ChatTemplate:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The messages and tools that the template supports, and the message form that it needs."""
+        """The messages and tools that the template supports, and the form of messages that it needs."""
         return self.analysis.capabilities
 
     @property
     def continuation(self) -> Continuation:
-        """The text that the template writes between two answers if tools are offered, and whether earlier text stays unchanged."""
+        """The text that the template writes between two answers if tools are offered, and whether the template rewrites earlier text."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- imported on use
 
         return continuation_of(probing(self._writing))

@@ -52,7 +52,7 @@ def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -
     for index, (name, values, call_id) in enumerate(said, start=calls.index_start + first):
         texts = {Slot.NAME: name, Slot.ID: call_id, Slot.INDEX: str(index)}
         before = calls.function[: (*calls.function, Slot.ARGUMENTS).index(Slot.ARGUMENTS)]
-        # Indent all lines of pretty-printed JSON like its first line.
+        # Indent all lines of pretty-printed JSON as far as the first line.
         line = filled(before, texts).rpartition("\n")[2]
         arguments = encode_arguments(values, calls.arguments, margin=line[: len(line) - len(line.lstrip(" "))])
         written.append(filled(calls.function, {**texts, Slot.ARGUMENTS: arguments}))

@@ -40,7 +40,7 @@ class Reader:
 
     `source` is a template, a format, or an argument of `ChatTemplate.from_pretrained`. `tools` are the default tools, for rows without
     their own. If `tools` is None, any name counts as a tool. `prefill` is the start of the answer that is already part of the prompt, e.g.
-    `<think>`. It's used for rows without a prompt. The default is the prefill of the template's generation prompt.
+    `<think>`. This prefill is used for rows without a prompt. The default is the prefill of the template's generation prompt.
 
     These arguments name the columns to read, if the batch has them:
 
@@ -87,7 +87,7 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
-        self._bare: ChatTemplate | None = None  # A template that is only used to convert tools.
+        self._bare: ChatTemplate | None = None  # This template is used only to convert tools.
         self._parsers: dict[Any, Parser] = {}
 
     @property
@@ -183,7 +183,7 @@ class Reader:
         return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
 
     def _request(self, tools: Any) -> Request:
-        """Return a request with these tools. If `tools` is None, any name counts as a tool, unlike in `prepare`."""
+        """Return a request with the given tools. If `tools` is None, any name counts as a tool, unlike in `prepare`."""
         if tools is None:
             return Request(tools=None)
         if self._bare is None:

@@ -100,7 +100,7 @@ class Reading:
     message: Message = field(default_factory=Message)
     status: Status = Status.COMPLETE
     warnings: tuple[str, ...] = ()
-    """Reasons for the status. A warning gives a position with the expected and the found text, or names a failed call."""
+    """Reasons for the status. Each warning gives a position with the expected and the actual text, or names a failed call."""
 
 
 def unreadable(reason: str) -> Reading:

@@ -1,8 +1,8 @@
 """Find the text that a template writes between two answers, and the messages that it depends on.
 
-Strategy: Render answers of each kind after several histories, followed by results, user messages and system messages. If the text after the
-answer's last word is the same for all histories, it can be used for any other conversation. Otherwise, the next turn has to be rendered
-from the complete history.
+Strategy: To find this text, answers of each kind are rendered after several histories, followed by results, user messages and system
+messages. If the text after the answer's last word is the same for all histories, it can be used for any other conversation. Otherwise, the
+next turn has to be rendered from the complete history.
 
 A template is append-only if the rendering of a longer conversation always starts with the rendering of the shorter one. For other
 templates, the shortest counterexample is stored as the witness.
@@ -166,12 +166,12 @@ def continuation_of(writer: Writer) -> Continuation:
 
 
 def probing(write: Callable[..., Writer]) -> Writer:
-    """Return a writer for conversations with a tool. `write` is `ChatTemplate._writing`."""
+    """Return a writer that renders conversations with one tool. `write` is `ChatTemplate._writing`."""
     return write(*read_request([_TOOL]), {})
 
 
 class _Probing:
-    """Probes for one template."""
+    """Renders the probes for one template."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer, self._format = replace(writer, template=writer.template.stopped()), writer.format
@@ -237,7 +237,7 @@ class _Probing:
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
         """Return the part of a conversation that determines the text after an answer.
 
-        The second value is True if that text contains numbers that count the calls.
+        The second value is True if that text numbers the calls.
         """
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
@@ -315,7 +315,7 @@ class _Probing:
         yield (QUESTION, wondering, result, thought, _USER)
 
     def _end(self, kind: Said) -> str | None:
-        """Return the text that ends an answer, whatever the next message is."""
+        """Return the text that ends an answer regardless of the next message."""
         tails = {after[0].role: self._tail((QUESTION, kind, *after)) for after in self._next_of(kind)}
         last = self._tail((QUESTION, kind), asks=False)
         found = [
@@ -392,7 +392,8 @@ def _what(before: str, after: str, format: Format) -> str:
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:
-    """Return the end-of-turn marker at the start of all `tails`, with the whitespace around it. Returns "" without a common marker.
+    """Return the end-of-turn marker at the start of all `tails`, with the whitespace around it. Returns "" if the tails have no such marker
+    in common.
 
     A marker at the end of the user's `header`, such as `<|user|>`, belongs to the next message and doesn't count.
     """

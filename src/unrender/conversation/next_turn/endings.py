@@ -28,7 +28,7 @@ class Ending:
     made: WrittenTail
     said: Answered
     answer: Said
-    """A short placeholder for the answer, of the same kind."""
+    """A short placeholder of the same kind as the answer."""
     format: Format
     facts: Continuation
 
@@ -54,7 +54,7 @@ class Ending:
         return Extended(self.stub, self.answer, new, lead, end, rest.removeprefix(end))
 
     def _behind_answer(self) -> str:
-        """Return the text that the template writes after the end of a complete answer."""
+        """Return the text that the template writes after a complete answer."""
         tail, format = self.made.tail, self.format
         closed = closers(self.answer, format) if self.answer.calls else format.content.end
         tail = tail[behind(tail, closed) or 0 :]
