@@ -36,7 +36,7 @@ _UNCHECKED = "the template is too slow to check that the prompt shows all messag
 
 @dataclass(slots=True)
 class SharedTime:
-    """The processor time left for all renderings of one conversation together."""
+    """The remaining processor time for all renderings of one conversation together."""
 
     left: float
     kept: float = 0.0
@@ -208,7 +208,7 @@ class Writer:
         return Outcome(
             writer=self,
             rendering=rendering,
-            # Ignore lost text of answers, because it can't move to another role.
+            # Ignore missing text of answers, because it can't move to another role.
             fails=rendering.error is not None or any(conversation[i].role in _MOVABLE for i in lost),
             lost=lost,
             uncalled=uncalled,
@@ -217,8 +217,8 @@ class Writer:
     def _unseen(
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Messages about which this
-        is uncertain are left out.
+        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Messages for which this is
+        uncertain are left out.
         """
         texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
@@ -246,7 +246,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of one attempt to render a conversation."""
+    """The result of one attempt to render a conversation."""
 
     writer: Writer
     rendering: Rendering
@@ -264,8 +264,8 @@ class Outcome:
         return needed if needed in dict(self.writer.capabilities.required_context) else ""
 
     def noted(self) -> tuple[Writer, Rendering]:
-        """Return the writer with notes on this attempt, and the rendering. If a variable is missing, the rendering's error explains how to
-        set it.
+        """Return a copy of the writer with notes on this attempt, and the rendering. If a variable is missing, the rendering's error
+        explains how to set it.
         """
         writer, rendering = self.writer, self.rendering
         if needed := missing_variable(rendering, writer.template):

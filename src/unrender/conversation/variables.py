@@ -230,7 +230,7 @@ def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple
 
 
 def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
-    """Return whether the effort `word` changes the start of the answer, and not just the text before the question."""
+    """Return whether the effort `word` changes the start of the answer instead of just the text before the question."""
     prompts = [_prompt(template, capabilities, {EFFORT: effort}) for effort in (word, "high")]
     none, high = (prompt and prompt.rpartition(_QUESTION)[2] for prompt in prompts)
     return none is not None and none != high
@@ -238,7 +238,8 @@ def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
 
 @kept(500)
 def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]:
-    """Return the text that turns thinking on when appended to a question, and the text that turns it off. "" means that no text is needed.
+    """Return the text that turns thinking on when appended to a question, and the text that turns it off. A text of "" means that nothing
+    has to be appended.
 
     Returns an empty mapping for templates that don't look for such text.
     """
@@ -286,9 +287,9 @@ class Variable:
 
     name: str
     default: Any = None
-    """The default value if this is a constant in the template's source, else None."""
+    """The default value if it's a constant in the template's source, else None."""
     changes: tuple[Any, ...] = ()
-    """Those of the tried values that change the prompt of a short conversation."""
+    """The tried values that change the prompt of a short conversation."""
 
 
 @kept(4_000)

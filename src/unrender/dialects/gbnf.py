@@ -148,7 +148,7 @@ def text_pieces(text: str) -> list[str]:
     r"""Split a string into pieces that engines read correctly. Most strings are a single piece.
 
     xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`. If hexadecimal digits follow the escape, these
-    releases read the digits as part of the escape. So they would reject the word `Québec` if it were a single string.
+    releases read them as part of the escape. So they would reject the word `Québec` if it were a single string.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']
@@ -175,7 +175,7 @@ def _class(ranges: Ranges, *, negated: bool) -> str:
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
-    # Put escapes such as `\x01` last, because no digit may follow them.
+    # Put escapes such as `\x01` last, because a digit after them would be read as part of the escape.
     plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
     caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")

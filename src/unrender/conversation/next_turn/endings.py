@@ -83,10 +83,10 @@ class Ending:
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
-        """Return the length of the marker that ends content or reasoning after the calls. Returns 0 if the answer doesn't contain such a
+        """Return the length of the marker after the calls that ends content or reasoning. Returns 0 if the answer doesn't contain such a
         marker.
         """
-        # If a marker ends both reasoning and the turn, it counts as the end of the turn.
+        # A marker that ends both reasoning and the turn counts as the end of the turn.
         over = ends_of_turn(self.format)
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
             if (

@@ -25,10 +25,10 @@ class Extended:
 
     stub: Stub
     answer: Said
-    """A short placeholder for the answer, of the same kind."""
+    """A short placeholder of the same kind as the answer."""
     new: Conversation
     lead: str
-    """Text that closes the answer, but that the template itself wouldn't write there."""
+    """Text that is added to close the answer, although the template wouldn't write it there."""
     end: str
     """Text that ends the answer, without the part that the answer already contains."""
     rest: str
@@ -119,7 +119,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
         if i + 1 == len(said):
             end = len(text) - len(after)
         else:
-            # A result may contain the text that follows it. To find the result's end, first try its original length.
+            # A result may contain the text that follows it. To find where the result ends, first try its original length.
             ends = (at + len(form) for form in (words, words.strip()) if text.startswith(form + after, at))
             end = next(ends, text.find(after, at))
         if end < at:

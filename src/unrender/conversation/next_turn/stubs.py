@@ -96,7 +96,7 @@ class Stub:
     later: Conversation = ()
     """Like `before`, but with one more call."""
     by: int = 0
-    """Number of additional calls in the long conversation. Used only for templates that number the calls."""
+    """Number of calls that the long conversation has in addition to those in `before`. Used only for templates that number the calls."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
         """Return the rendering and the text after an answer. Raises `ExtendError` if the template rejects the messages or doesn't render

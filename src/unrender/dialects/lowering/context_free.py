@@ -42,7 +42,7 @@ class Stopped:
 
     `branches` contains the stops that may follow, with the rule after each stop. If any other stop follows, the text doesn't match. With
     `at_end`, the text may also continue to the end of the output without a stop. `exact` contains complete strings that end with a stop,
-    and the rule after each string. For these strings, that rule is used instead of the stop's branch.
+    and the rule after each string. For these strings, the rule in `exact` is used instead of the stop's branch.
     """
 
     stops: tuple[str, ...]
@@ -179,7 +179,7 @@ class _Lowering:
 
     def later(self, key: object, hint: str, write: Callable[[], nodes.Node | Stopped]) -> nodes.Ref:
         """Return a reference to the rule for `key`. A new rule gets a name based on `hint`, and is written later."""
-        # A continuation has one rule, however many paths lead to it. So the number of rules stays linear.
+        # A continuation has only one rule, even if many paths lead to it. So the number of rules stays linear.
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = nodes.Ref(self.rules.reserve(hint))
@@ -406,7 +406,7 @@ class _Lowering:
         return found
 
     def kept(self, name: str) -> nodes.Ref:
-        """Return a reference to a rule that keeps its name. The rule also keeps its node if dialects can write the node unchanged."""
+        """Return a reference to a rule that keeps its name. The rule's node is also kept if dialects can write it unchanged."""
         waiting = [name]
         for here in waiting:
             if here in self.known:

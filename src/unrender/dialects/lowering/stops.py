@@ -41,7 +41,7 @@ class Lookahead:
     rest: Rest
 
     def settled(self) -> Lookahead | None:
-        """Return the state without the lookaheads that can be decided, or None if one of these fails."""
+        """Return the state without the lookaheads that can already be decided, or None if one of them fails."""
         if not self.sights:
             return self
         # A lookahead stays open while the text is too short to decide it, e.g. `</a` for the lookahead `</abc>`.
@@ -51,7 +51,7 @@ class Lookahead:
         return Lookahead(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
-        """Return the rest after `stop`, which must be a prefix of `read`."""
+        """Return the nodes that remain after `stop`, which must be a prefix of `read`."""
         text = self.read[len(stop) :]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -62,7 +62,9 @@ Key = tuple[Stops, Lookahead]
 
 @dataclass(slots=True, eq=False)
 class RulePlace:
-    """The continuations of one state. `own` maps each stop to the continuations after it, and `below` contains places with more."""
+    """The continuations of one state. `own` maps each stop to the continuations after it, and `below` contains places with more
+    continuations.
+    """
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
     below: list[RulePlace] = field(default_factory=list)
@@ -72,7 +74,7 @@ class RulePlace:
     """True if the output may end at this place, without a stop."""
 
     def after(self, stop: str) -> tuple[list[Rest], list[RulePlace]]:
-        """Return this place's own continuations after `stop`, and the places below that have more."""
+        """Return this place's own continuations after `stop`, and the places below that have more of them."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
@@ -140,7 +142,7 @@ def _met(state: Lookahead, stops: Stops) -> str:
     # Undecided lookaheads may still reject the text.
     if state.sights or not state.read:
         return ""
-    # If the text is that long, a literal must follow the free text, which ends where the literal starts.
+    # If the text is longer than that, a literal must follow the free text, so the free text ends where the literal starts.
     return first_stop(state.read, stops) or (
         state.read if len(state.read) > 2 * max(map(len, stops), default=1) else ""
     )
@@ -242,7 +244,7 @@ def first_stop(text: str, stops: Stops) -> str:
 
 
 def flat(parts: Rest) -> Rest:
-    """Return `parts` as a flat sequence.
+    """Flatten `parts` into one sequence.
 
     Sequences and tags are flattened, adjacent literals are joined, and nodes without text are dropped.
     """
@@ -307,7 +309,8 @@ class Openness:
         self._settle(linked_alone(name, node))
 
     def _settle(self, links: Links) -> None:
-        # A rule with a literal is never empty, and a rule without free text doesn't end in it. So most rules are skipped.
+        # A rule with a literal is never empty, and a rule without free text doesn't end in it. Skip these rules, which are the most common
+        # ones.
         uncertain = {name: node for name, node in links.rules.items() if not _holds_word(node)}
         until_settled(uncertain, links.users, self._empty, lambda _, node: self.nullable(node))
         free = {name: node for name, node in links.rules.items() if name in links.free}
