@@ -182,10 +182,10 @@ class ChatTemplate:
 
         `render(messages, …)` gets messages in OpenAI's format and returns the complete text, including special tokens. The function also
         gets a keyword argument for each of its other parameters: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`.
-        If the function takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, it must write the
-        generation prompt whenever the last message isn't the assistant's. An exception raised by the function means that it rejects the
-        conversation. The function has no time limit, and its analysis isn't cached on disk. Raises `TemplateError` if the function takes no
-        messages.
+        If the function takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, the function must
+        write the generation prompt whenever the last message isn't the assistant's. If the function raises an exception, the conversation
+        counts as rejected. The function has no time limit, and its analysis isn't cached on disk. Raises `TemplateError` if the function
+        takes no messages.
 
         >>> def render(messages, add_generation_prompt=True):
         ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
@@ -260,9 +260,9 @@ class ChatTemplate:
         """Render a conversation in OpenAI's format and return the turn that answers it.
 
         Messages are converted to the form that the template needs; they may be objects of OpenAI's SDK. Tools may also be functions,
-        pydantic models, or tools in Anthropic's or MCP's format. Further keyword arguments are variables of the template (see `variables`),
-        or a dict of them: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and `thinking_budget` are
-        translated to the template's own variables. Passing None has the same effect as leaving an argument out.
+        pydantic models, or tools in Anthropic's or MCP's format. Further keyword arguments set the template's variables (see `variables`).
+        These may also be passed as a dict, `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and
+        `thinking_budget` are translated to the template's own variables. Passing None has the same effect as leaving an argument out.
 
         The same request works with every template. Unsupported parts of the request, such as a variable, a thinking budget or documents,
         are listed in the turn's `warnings` and issued as `TemplateWarning`s. A misspelled argument is an error.

@@ -55,8 +55,7 @@ def answer_of(
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
-    """Yield each string between parts that the tree generates, but that the parser doesn't recognize as a marker. A correct tree has none.
-    """
+    """Yield each string between parts that the tree generates, but that the parser doesn't recognize as a marker. A correct tree has none."""
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
@@ -281,7 +280,7 @@ def repeated(turn: TurnTexts) -> list[str]:
 
 @kept(10_000)
 def _frame(format: Format) -> Answer:
-    """Return an answer that has no parts yet, but all markers between parts. These depend only on the format.
+    """Return an answer with all markers between parts, but without the parts. These markers depend only on the format.
 
     A marker that contains a special token is recognized everywhere, because text doesn't contain special tokens. A marker that consists of
     words is recognized only in its usual place, and is text elsewhere.
@@ -352,7 +351,8 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 def _after_reasoning(turn: TurnTexts) -> str:
     """Return the longest white space between reasoning and content. White space before calls is part of the calls."""
-    # Include the longer white space of `</think>\n\n<call>` only if it starts with the white space of `</think> Hi`.
+    # If calls follow reasoning after more white space than content does, return theirs, provided that it starts with the white space before
+    # content.
     to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
     return to_tools if to_tools.startswith(to_content) else to_content
 
@@ -414,7 +414,9 @@ class _Order:
         # If reasoning has no start marker, all text before the end marker is reasoning, so the end marker is required.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
-        if markers.unseen and shown:  # Reasoning is optional here, because the template may have dropped it before the answer.
+        if (
+            markers.unseen and shown
+        ):  # Reasoning is optional here, because the template may have dropped it before the answer.
             others.append(
                 self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format._wrapper_alone)
             )

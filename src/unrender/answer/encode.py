@@ -44,7 +44,7 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
 def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -> str:
     """Return the text of calls with all markers. Returns "" if the format has no calls.
 
-    Call indexes are counted from `first`, the number of earlier calls.
+    Calls are numbered from `first`, which is the number of earlier calls.
     """
     written: list[str] = []
     if calls is None:

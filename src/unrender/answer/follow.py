@@ -121,7 +121,7 @@ def first_pieces(*parts: Element) -> tuple[str, ...]:
 
 
 def after_part(calls: Calls, i: int) -> list[str]:
-    """Return the strings that may follow slot `i` of a call. Arguments and meaningless words may be missing."""
+    """Return the strings that may follow slot `i` of a call. Arguments, and meaningless words between parts, may be missing."""
     arguments = calls.arguments
     found: list[str] = []
     for part in calls.function[i + 1 :]:
@@ -170,8 +170,7 @@ def after_value(calls: Calls) -> list[str]:
 
 
 def after_closer(calls: Calls) -> tuple[str, ...]:
-    """Return the end of the function and the end of the call as one string. This string is long enough not to occur in a value by chance.
-    """
+    """Return the end of the function and the end of the call as one string. This string is long enough not to occur in a value by chance."""
     function = literal_of(calls.function[-1]).strip()
     whole = (function + calls.call_close.text).strip()
     return (whole,) if function and whole != function else ()
@@ -195,7 +194,8 @@ def call_signs(calls: Calls) -> Iterator[str]:
         return  # No other marker can start a call.
     hidden = dict.fromkeys(head for head, alone in zip(heads, shown, strict=True) if not alone)
     said = [head for head in hidden if is_distinctive(head) and not head.startswith("```")]
-    # `Action:\n[` occurs only in this format. `{"name": "` and `Action:` also occur in prose, but not together with a tool's name.
+    # `Action:\n[` occurs only in this format, so it identifies a call. `{"name": "` and `Action:` also occur in prose, so they identify a
+    # call only together with a tool's name.
     if calls.own and not shown[0] and is_phrase(chain[0].core):
         yield chain[0].core
     elif not said or not calls.envelope:

@@ -152,7 +152,7 @@ class Calls(nodes.AnswerPart):
     index_start: int
     id_length: int
     whole: bool
-    """True if the parser releases a call only after its end."""
+    """True if the parser returns a call only after its end."""
     commas: bool
     """True if commas are parsed although the format doesn't put any text between calls or arguments."""
     own: bool

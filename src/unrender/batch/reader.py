@@ -44,8 +44,8 @@ class Reader:
 
     These arguments name the columns to read, if the batch has them:
 
-    - `text`: the answer as the model wrote it, with its special tokens. Without it, the last of `messages` is the answer.
-    - `prompt`: the rendered prompt, or its end, which shows whether reasoning is open. A list is treated as `messages`.
+    - `text`: the answer as the model wrote it, with its special tokens. Without this column, the last of `messages` is the answer.
+    - `prompt`: the rendered prompt, or its end, which shows whether reasoning is open. A prompt that is a list is treated as `messages`.
     - `messages`: the conversation, as a list or as JSON. The conversation is rendered for each row, which takes longer than parsing.
     - `tools_column`: the row's tools, as a list or as JSON.
     - `finish_reason`: the engine's finish reason.
@@ -153,7 +153,7 @@ class Reader:
         return reading_of(parser.message, broken, row.finish_reason)
 
     def _parser(self, row: Row) -> Parser:
-        # Don't generate ids if the model writes them itself.
+        # Don't generate ids if the model writes its own.
         ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)

@@ -184,7 +184,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_document(text: str) -> None:
-    """Print text that programs read.
+    """Print text that is meant for programs.
 
     The text is printed unchanged, except that unprintable characters are escaped on a terminal.
     """

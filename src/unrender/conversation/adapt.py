@@ -42,7 +42,7 @@ _SYSTEM = ("system", "developer")
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
     """Convert `messages` from OpenAI's format to the template's.
 
-    Adapts the form of arguments (mapping or JSON text) and of content (null, text or parts), the place of reasoning, ids and roles. The
+    This changes the form of arguments (mapping or JSON text) and content (null, text or parts), the place of reasoning, ids and roles. The
     input isn't modified.
     """
     return shaped(conversation_of(messages), capabilities)

@@ -34,7 +34,7 @@ _DEVELOPER = "developer"
 
 @dataclass(frozen=True, slots=True)
 class Concession:
-    """One way to rearrange a conversation."""
+    """A way to rearrange conversations for templates that would reject them."""
 
     words: str
     """Description of the change, for a note."""

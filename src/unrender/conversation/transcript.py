@@ -42,7 +42,7 @@ class SharedTime:
     kept: float = 0.0
     """Seconds that are reserved for the last rendering."""
     cut: bool = False
-    """True if a rendering failed because its time was limited to less than usual."""
+    """True if a rendering failed because it had less time than usual."""
 
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
         """Return `render(template)`, or a failed rendering if the remaining time is exceeded."""
@@ -102,8 +102,8 @@ class Writer:
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation, prompt: str) -> str | None:
-        """Return the rendered conversation without a generation prompt, or None if the template rejects it. Must be the last rendering,
-        since it uses the reserved time.
+        """Return the rendered conversation without a generation prompt, or None if the template rejects it. This must be the last
+        rendering, since it uses the reserved time.
 
         Raises `TemplateError` if the rendering exceeds its limits.
         """
@@ -157,14 +157,14 @@ class Writer:
         return attempt.noted()
 
     def _searched(self, conversation: Conversation, said: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
-        """Try other tool descriptions and concessions, and return the first attempt that is better than the failed `attempt`, if any."""
+        """Try other tool descriptions and concessions, and return the first attempt that is better than the failed `attempt`."""
         first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
         if not first.fails:
             return first
         error = first.rendering.error
         why = f"refuses the conversation ({error:.200})" if error else "doesn't show all messages"
-        # If the template only drops text, move it elsewhere. If the template rejects the conversation, try other forms too. If the template
-        # exceeded its limits, only simpler tools may help, since a macro for types can recurse too deeply.
+        # If the template only drops text, move that text elsewhere. If the template rejects the conversation, try other forms too. If the
+        # template exceeded its limits, only simpler tools may help, since a macro for types can recurse too deeply.
         helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
         some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
         for other in self._others(some, why):

@@ -222,7 +222,7 @@ def automaton(stops: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     falls_to: dict[str, str] = {}
     queue = [""]
     for prefix in queue:
-        # After `</`, a second `<` restarts the stop. So a state also has the moves of its longest suffix that is a prefix of a stop.
+        # After `</`, a second `<` restarts the stop. So a state also has the transitions of its longest suffix that is a prefix of a stop.
         fallback = moves[falls_to[prefix]] if prefix else {}
         own = children[prefix]
         falls_to |= {target: fallback.get(character, "") for character, target in own.items()}

@@ -123,7 +123,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
     cut = read - len(opened)
     bare = len(call[:cut].rstrip())
     for start, stop in _markers(calls, call):
-        # Either the value before this marker was never closed, as in `<a>1</call>` or `{"a": "1}</call>`, or the call breaks after the
+        # Either the value before this marker was never closed, as in `<a>1</call>` or `{"a": "1}</call>`, or the error comes after the
         # value's closer, as in `<a>1</a>2</a>`.
         if start <= cut and free(start) and (stop >= bare or free(stop)):
             string = _before_string(quote, call, start, free)
@@ -144,8 +144,8 @@ def _before_quote(quote: re.Pattern[str], call: str, cut: int, bare: int, free: 
     `quote` matches the marks that start and end strings.
     """
     mark = next((mark for mark in quote.finditer(call, max(bare - _MARKS, 0), bare) if mark.end() == bare), None)
-    # `"say "hi""` breaks after a mark that wasn't meant to end the string. Cut off the whole string, since the text before the mark may be
-    # incomplete.
+    # For example, `"say "hi""` becomes invalid after a mark that wasn't meant to end the string. Cut off the whole string, since the text
+    # before the mark may be incomplete.
     if mark is not None:
         string = _before_string(quote, call, mark.start(), free) if free(mark.start()) else None
         return mark.start() if string is None else string

@@ -108,7 +108,7 @@ class Remainder:
         if self.in_call or is_long(spelled):
             return Written(json.dumps(write_ebnf(spelled)), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
-        # Report the unenforced keywords of both forms, because values that the engine doesn't support are spelled out.
+        # Report the unenforced keywords of both expansions, because values that the engine doesn't support are spelled out.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
         return Written(json.dumps(thawed(write_structural_tag(native, spelled))), tuple(lost))
 
@@ -401,7 +401,7 @@ def _ways(
     match head:
         case Literal(literal) | nodes.Layout(literal) if loose:
             read, end = _along(literal, text, at)
-            # If the rest of the literal is only whitespace, it may be missing.
+            # If the rest of the literal is only whitespace, that whitespace may be missing.
             if end == len(text) and read < len(literal):
                 yield (Literal(literal[read:]), *tail), end
             elif not literal[read:].strip():

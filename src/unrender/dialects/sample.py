@@ -143,7 +143,7 @@ class _Walk:
         return "".join(text)
 
     def step(self, node: nodes.Node) -> tuple[str, Sequence[nodes.Node]]:
-        """Take one step of the walk. Returns the text that this step adds, and the nodes to visit in place of `node`."""
+        """Visit one node of the walk. Returns the text that this step adds, and the nodes to visit in place of `node`."""
         match node:
             case nodes.Literal(text):
                 return text, ()
@@ -198,8 +198,7 @@ class _Walk:
         return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
 
     def text(self, node: Stopped) -> tuple[str, Sequence[nodes.Node]]:
-        """Return text up to and including a stop, and a tuple with the rule after the stop. At the end of the output, the tuple is empty.
-        """
+        """Return text up to and including a stop, and a tuple with the rule after the stop. At the end of the output, the tuple is empty."""
         able = [(stop, ref) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
         # Free text contains no marks, so remove the marks from stops.

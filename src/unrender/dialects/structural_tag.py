@@ -39,7 +39,7 @@ SHORT = 8_000
 
 
 def is_long(spelled: Expansion) -> bool:
-    """Return whether a grammar should be written as EBNF, because it is too long for a tree and EBNF enforces all of its schema keywords.
+    """Return whether a grammar is too long for a tree, and EBNF enforces all of its schema keywords.
 
     Engines compile such EBNF in half the time.
     """
@@ -220,7 +220,7 @@ def _text_before(node: Stopped, stop: str) -> TagFormat:
 
 
 def _are_whole(stops: tuple[str, ...]) -> bool:
-    """Return whether each stop is a single piece, because engines misread stops that have to be split into pieces."""
+    """Return whether each stop is a single piece. Engines misread stops that have to be split into several pieces."""
     return all(len(text_pieces(stop)) == 1 for stop in stops)
 
 

@@ -355,8 +355,8 @@ class _Probing:
         return None
 
     def _rewritten(self, conversation: Conversation, index: int, longer: str) -> Rewritten | None:
-        """Return how the template rewrites the conversation up to the answer at `index`, or None if it doesn't. `longer` is the rendering
-        of the complete conversation.
+        """Return the first change that the template makes to the conversation up to the answer at `index`, or None if there is no change.
+        `longer` is the rendering of the complete conversation.
         """
         prompt = self._text(conversation[:index], asks=True)
         answer = self._text(conversation[: index + 1], asks=False)

@@ -75,7 +75,7 @@ class Extender:
     remarked: frozenset[str] = frozenset()
     """Warnings of earlier turns. They aren't repeated."""
     extended: Extended | None = None
-    """The appended text, if the turn's prompt extends an earlier prompt."""
+    """The appended text, or None if the turn's prompt doesn't extend an earlier prompt."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:
@@ -250,8 +250,8 @@ class Extender:
         yield from (f"messages[{i}]: {remark}" for remark, i in remarks.items() if remark not in self.remarked)
 
     def _remarks(self, facts: Continuation, new: Conversation, how: Extending) -> Iterator[tuple[str, int]]:
-        """Yield how the prompt differs from a rendering of the complete conversation, with the index of the message that causes each
-        difference.
+        """Yield each difference between the prompt and a rendering of the complete conversation, with the index of the message that causes
+        it.
         """
         first = {message.role: i for i, message in reversed([*enumerate(new)])}
         if self.thought and (dropping := facts.drops_thoughts & first.keys()):

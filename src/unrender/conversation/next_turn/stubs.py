@@ -48,7 +48,7 @@ def closers(answer: Said, format: Format) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTail:
-    """A conversation as rendered by a template."""
+    """A conversation that a template has rendered."""
 
     writer: Writer
     """The writer that rendered the conversation, with its notes."""

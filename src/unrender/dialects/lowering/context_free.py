@@ -225,7 +225,7 @@ class _Lowering:
         return nodes.sequence_of(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
-        """Return the end index of the parts that must be joined with the part at `at`. Returns `at` if the part can stay alone."""
+        """Return the end index of the parts that must be joined with the part at `at`. Returns `at` if the part doesn't have to be joined."""
         if isinstance(parts[at], (nodes.Literal, nodes.Chars)):
             return at
         if not self.ends_itself and (endings := self.openness.endings(parts[at])):

@@ -312,7 +312,7 @@ class Alternative:
     rule: str | None = None
 
     def after(self, length: int) -> Rest:
-        """Return what follows the first `length` characters of `text`: the remaining text and `rest`."""
+        """Return the text after the first `length` characters of `text`, together with `rest`."""
         text = self.text[length:]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -371,7 +371,7 @@ class Beginnings:
         # If any option starts with something other than a literal, its start is unknown, so all options stay unchanged.
         if all(lead.text or not lead.rest for lead in leads):
             found = _grouped(lead for lead in leads if lead.text)
-            # Leave options alone that all start with the same rule, since a lexer has only one alternative there.
+            # If all options start with the same rule, leave them unchanged, since a lexer then has only one alternative.
             differing = (group for group in found if len({(lead.text, lead.rule or lead.rest) for lead in group}) > 1)
             clashing.update(lead.at for group in differing for lead in group)
         groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]

@@ -279,7 +279,7 @@ def flat(parts: Rest) -> Rest:
 
 
 def _is_flat(parts: Rest) -> bool:
-    """Return whether `parts` are already flat, as in most cases."""
+    """Return whether `parts` are already flat, as they usually are."""
     before: type[Node] = Ref
     for part in parts:
         kind = type(part)
