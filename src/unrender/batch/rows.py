@@ -68,7 +68,7 @@ def row_of(values: dict[str, Any]) -> Row:
 
 
 def _missing(value: Any) -> bool:
-    """Return whether a table cell is empty: None, or pandas' NaN."""
+    """Return whether a table cell is empty: None or pandas' NaN."""
     return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124 - what only NaN does
 
 

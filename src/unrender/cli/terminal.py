@@ -80,7 +80,7 @@ UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 _DEFECT = "this is a bug in unrender; please report it with the command and its input"
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
-"""Number of rows printed at each end of a long list, and maximum number of printed characters per value."""
+"""Number of rows that are printed at each end of a long list, and maximum number of characters that are printed per value."""
 _WORDS = 32
 """Minimum width of a table's last column. If a terminal is narrower, the column's text is printed below the row."""
 _WIDEST = 40

@@ -40,7 +40,7 @@ _SYSTEM = ("system", "developer")
 
 
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
-    """Convert `messages` from OpenAI's format to the template's.
+    """Convert `messages` from OpenAI's format to the form that the template needs.
 
     This changes the form of arguments (mapping or JSON text) and content (null, text or parts), the place of reasoning, ids and roles. The
     input isn't modified.

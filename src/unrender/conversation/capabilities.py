@@ -26,7 +26,7 @@ class ReasoningPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A feature of conversations that a template rejects or drops, and the concessions that help."""
+    """A feature of conversations that a template rejects or drops, with the concessions that make up for it."""
 
     feature: str
     """A key of `concede.FEATURES`."""

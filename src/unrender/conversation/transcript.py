@@ -3,8 +3,8 @@
 Strategy: convert roles, tools and messages to the template's form. If the template still rejects or drops something, rewrite the
 conversation in steps until the template renders all of it. Each step keeps the content, and adds a note on the change.
 
-Rules: Nothing is dropped silently. If some text isn't found in the prompt, the conversation is rendered again with a unique word in its
-place, since templates may trim or escape text.
+Rules: Nothing is dropped silently. Templates may trim or escape text. So if some text isn't found in the prompt, the conversation is
+rendered again with a unique word in place of that text.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class Writer:
         """
         texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
-        # Render unique words instead of the missing texts and names: a template may escape `<b>` as `\\u003cb\\u003e`, and the description
+        # Render unique words in place of the missing text and names. A template may escape `<b>` as `\\u003cb\\u003e`, and the description
         # of a tool contains its name too.
         planted = list(conversation)
         for i in texts - known:

@@ -37,7 +37,7 @@ _NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
 _AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGET: ("budget",)}
 """Words in the names of variables that set an effort level or a token budget."""
 _ON, _OFF = "/think", "/no_think"
-"""Words in a question that turn thinking on or off in some templates."""
+"""Words that turn thinking on or off in some templates if a question contains them."""
 NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
 """Names that callers can't set: standard variables, and functions that templates may call."""
 _ARGUMENTS = (
@@ -69,7 +69,7 @@ class TemplateKwargs:
     switched: Mapping[str, Any] = field(default_factory=dict)
     """The thinking settings that were requested, by their general names."""
     unswitched: tuple[tuple[str, Any], ...] = ()
-    """The variables to use if the thinking settings are ignored."""
+    """The variables to use if the thinking settings have to be ignored."""
     notes: tuple[str, ...] = ()
     """Notes on arguments that are ignored or don't have the requested effect."""
 
@@ -162,7 +162,7 @@ def _switch(
 
     `said` may contain any of the four general names. Settings that the template doesn't support are added to `notes`.
     """
-    # A switch takes precedence over an effort: `thinking=False, reasoning_effort="low"` turns thinking off.
+    # A thinking switch takes precedence over an effort: `thinking=False, reasoning_effort="low"` turns thinking off.
     asked = {name: _is_on(said[name]) for name in _SWITCHES if name in said}
     on = next(iter(asked.values()), None)
     if on is None:

@@ -98,7 +98,7 @@ def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str],
     # matches it.
     options = [f"{_text(character)} {branches[stop]}" for character, stop in moves.items() if stop in branches]
     options += [f"{_text(character)} {names[onward]}" for character, onward in moves.items() if onward in names]
-    # In the state `</` of the stop `</s>`, `s` continues the stop, `<` leads to the state `<`, and other characters lead to the start
+    # For example, after `</` of the stop `</s>`, `s` continues the stop, `<` leads to the state `<`, and any other character to the start
     # state.
     options.append(f"{_class(tuple((c, c) for c in moves), negated=True)} {names['']}")
     return " | ".join([*options, '""'] if node.at_end else options)

@@ -130,8 +130,8 @@ class Remainder:
             return self._handmade(self.handmade, values, roles=roles)
         if self.in_call:
             expansion = self._calls(values, roles=roles)
-            # Try strict matching first, because loose matching is ambiguous: the space in `hour = ` may also be the start of the line that
-            # ends a value.
+            # Try strict matching first, because loose matching is ambiguous. For example, the space in `hour = ` may also start the line
+            # that ends a value.
             whole, prefill = expansion.grammar, (self.prefill,)
             rest = resume_any(whole, prefill) or resume_any(whole, prefill, loose=True)
             if rest is None:

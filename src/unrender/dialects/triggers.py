@@ -53,7 +53,8 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
         return ()
     opener = calls.openers[0].core
     called = _before_name(calls, opener) + _names(calls, request.tools or ())
-    # The prompt may end with the opener `>>>`. The first call then starts with its name `f`, and only later calls start with `>>>`.
+    # The prompt may end with the opener `>>>`. The first call in the answer then starts with its name `f`, and only later calls start with
+    # `>>>`.
     found: list[Trigger] = []
     if prefill.endswith(opener):
         found.append(Trigger("pattern", f"^({called})"))

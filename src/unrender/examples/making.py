@@ -153,8 +153,8 @@ def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
 
 
 def _place(name: str, question: str) -> int:
-    """Return the position of a tool's name in a question, which may also contain the name as separate words. Returns -1 if the name isn't
-    found.
+    """Return the position of a tool's name in a question. The question may also contain the name as separate words. Returns -1 if the name
+    isn't found.
     """
     words = r"\W*".join(map(re.escape, words_of(name)))
     found = re.search(rf"(?<!\w)(?:{re.escape(name)}{'|' + words if words else ''})(?!\w)", question, re.IGNORECASE)

@@ -1,6 +1,6 @@
 """Parse an answer for the next turn, and detect where it ended.
 
-The text is parsed by the turn's own parser. To find out whether the answer ended inside reasoning, a copy of the parser gets one more word.
+The turn's own parser parses the answer. To find out whether the answer ended inside reasoning, a copy of the parser gets one more word.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Answered:
     """A parsed answer, split into its text and its end."""
 
     message: Message
-    """The answer as parsed by `Turn.parse`."""
+    """The message that `Turn.parse` returns for the answer."""
     written_ids: tuple[str, ...]
     """The id of each call, as written in the answer, or "" for a call without an id."""
     text: str

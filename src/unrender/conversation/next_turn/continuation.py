@@ -245,9 +245,7 @@ class _Probing:
         return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
 
     def _longest(self, kind: Said) -> Sequence[Conversation]:
-        """Return the longest sequence of messages that can follow an answer, since long sequences are the most likely to reveal a
-        dependency.
-        """
+        """Return the longest sequence of messages that can follow an answer. Long sequences are the most likely to reveal a dependency."""
         taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind, *after)) is not None]
         return [max(taken, key=len)] if taken else []
 
@@ -269,7 +267,9 @@ class _Probing:
         return needs, counts
 
     def _is_read_back(self, kinds: Collection[Said]) -> bool:
-        """Return whether messages recovered from a prompt lead to the same text after an answer as the original messages."""
+        """Return whether the template writes the same text after an answer if the original messages are replaced by those recovered from
+        the prompt.
+        """
         read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past)

@@ -20,7 +20,7 @@ from unrender.format import Format
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of an answer, compared with a template's rendering of a similar answer."""
+    """The end of an answer, and a template's rendering of a similar answer to compare it with."""
 
     prompts: Writer
     """The writer of the current prompt, since the next prompt may use other variables."""

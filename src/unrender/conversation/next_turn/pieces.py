@@ -47,7 +47,7 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     # Sort by position, since some templates write results in the order of the calls.
     texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
     first, *around = _between([word for word, _, _ in texts], whole)
-    # Shorten `first` like `rest`, which may lack text at its start that the answer already contains.
+    # Shorten `first` like `rest`, whose start is missing if the answer already contains it.
     first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
     bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]

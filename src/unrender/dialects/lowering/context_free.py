@@ -340,7 +340,7 @@ class _Lowering:
         return any_pattern([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
     def is_confused(self, options: list[Rest]) -> bool:
-        """Return whether a lexer would confuse some of `options`. Long lists aren't compared."""
+        """Return whether a lexer would confuse some of `options`. Long lists of options aren't compared."""
         if self.first_sets is None:
             return False
         # Don't compare long lists, e.g. of 150 optional arguments in any order, because this would take too long. Set `unsure` instead.
@@ -423,7 +423,7 @@ class _Lowering:
     def ruled(self, name: str) -> nodes.Node:
         """Return the context-free form of a rule of the source grammar."""
         below = self.links.below.get(name, [])
-        # If this rule contains no free text, and no rule that it refers to ends in free text, no part of it ends in free text.
+        # If this rule contains no free text, and refers to no rule that ends in free text, none of its parts ends in free text.
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below

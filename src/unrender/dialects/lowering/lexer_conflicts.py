@@ -418,7 +418,7 @@ class Beginnings:
 
 
 def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
-    """Return `leads` in groups. In each group, all texts start with the text of the first member."""
+    """Return the possible starts `leads` in groups. In each group, all texts start with the text of the first member."""
     # In sorted order, a prefix directly precedes the longer strings, as in `</a`, `</ab`, `</abc>`.
     groups: list[list[Alternative]] = []
     for lead in sorted(leads, key=lambda lead: lead.text):

@@ -34,7 +34,7 @@ Sight = tuple[int, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """A state of reading a continuation: the text since the free text ended, the undecided lookaheads, and the remaining nodes."""
+    """A state while a continuation is read: the text after the free text, the undecided lookaheads, and the remaining nodes."""
 
     read: str
     sights: tuple[Sight, ...]
@@ -57,7 +57,7 @@ class Lookahead:
 
 
 Key = tuple[Stops, Lookahead]
-"""The key of a place: its stops and its state."""
+"""The key of a place, which consists of its stops and its state."""
 
 
 @dataclass(slots=True, eq=False)
@@ -137,7 +137,7 @@ class RulePlaces:
 def _met(state: Lookahead, stops: Stops) -> str:
     """Return the text up to the first complete stop, or "" if no stop is complete.
 
-    Text that is longer than twice the longest stop serves as a stop itself.
+    Text that is more than twice as long as the longest stop serves as a stop itself.
     """
     # Undecided lookaheads may still reject the text.
     if state.sights or not state.read:
