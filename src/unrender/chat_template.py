@@ -47,14 +47,15 @@ class ChatTemplate:
     >>> turn.parse("Hi!").to_openai()
     {'role': 'assistant', 'content': 'Hi!'}
 
-    Create one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation: you get a `Turn`, which
-    has the prompt, parses the answer (`parse`, or `parser` for a stream), and writes grammars for engines. If the engine renders the
-    prompt, use `prepare_rendered` with the end of the prompt. `format` describes the model's answers, `analysis` shows how it was derived,
-    and `response_template` exports it.
+    Create one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation. The result is a `Turn`,
+    which contains the prompt, parses the answer (`parse`, or `parser` for a stream), and writes grammars for engines. If the engine renders
+    the prompt, use `prepare_rendered` with the end of the prompt. `format` describes the model's answers, `analysis` shows how it was
+    derived, and `response_template` exports it.
 
-    `format` replaces the derived format. A handwritten `grammar` (see `unrender.grammar`) describes answers that don't fit into a format:
-    parsers, grammars and samples come from it, and the format only provides the prefill and the end of a turn. `limits` bound the cost of
-    each rendering, of the analysis, and of the grammars of one turn. `cache=False` turns off the analysis cache on disk.
+    `format` replaces the derived format. A handwritten `grammar` (see `unrender.grammar`) describes answers that don't fit into a format.
+    Parsers, grammars and samples are then created from this grammar, and the format only provides the prefill and the end of a turn.
+    `limits` bound the cost of each rendering, of the analysis, and of the grammars of one turn. `cache=False` turns off the analysis cache
+    on disk.
 
     Raises `TemplateError` if the source doesn't compile or exceeds the limits, and `GrammarError` if the grammar is invalid. Every template
     that compiles can be analysed. The analysis raises `FormatError`, naming the file, if one of the user's declared formats is malformed.
