@@ -351,8 +351,7 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 def _after_reasoning(turn: TurnTexts) -> str:
     """Return the longest white space between reasoning and content. White space before calls is part of the calls."""
-    # If calls follow reasoning after more white space than content does, return theirs, provided that it starts with the white space before
-    # content.
+    # Return the white space before calls, which may be longer, only if it starts with the white space before content.
     to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
     return to_tools if to_tools.startswith(to_content) else to_content
 
@@ -414,9 +413,8 @@ class _Order:
         # If reasoning has no start marker, all text before the end marker is reasoning, so the end marker is required.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
-        if (
-            markers.unseen and shown
-        ):  # Reasoning is optional here, because the template may have dropped it before the answer.
+        # Reasoning is optional here, because the template may have dropped it before the answer.
+        if markers.unseen and shown:
             others.append(
                 self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format._wrapper_alone)
             )

@@ -296,10 +296,8 @@ class Variable:
 def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
     """Return the template variables that a caller may set, by name. Standard variables are left out."""
     names = sorted(template.variables - NOT_SET - {capabilities.tools_variable})
-    usual = (
-        _prompt(template, capabilities),
-        None,
-    )  # A value that the template rejects counts as one that doesn't change the prompt.
+    # A value that the template rejects counts as one that doesn't change the prompt.
+    usual = (_prompt(template, capabilities), None)
     found: dict[str, Variable] = {}
     for name in names:
         changes = tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in usual)
