@@ -127,7 +127,7 @@ class InputPath(click.Path):
     """A file or folder to read."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Only one argument may be standard input."""
+        """Return the path. Fails if standard input is used for more than one argument."""
         path = super().convert(value, param, ctx)
         if ctx is not None and path == STANDARD_STREAM:
             if ctx.meta.get(_READ):

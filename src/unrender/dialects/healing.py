@@ -25,7 +25,7 @@ _OPENERS = 4
 first.
 """
 _STRANGE = "\ue000"
-"""A character with which the code tests whether arbitrary text is allowed at a position. No marker, name or key contains it."""
+"""A character for testing whether arbitrary text is allowed at a position. No marker, name or key contains it."""
 _MARKS = 64
 """Maximum number of markers, or of quotation marks, that are examined in one call."""
 

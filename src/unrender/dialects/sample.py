@@ -35,7 +35,7 @@ _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 
 _REDRAWS = 20
-"""Maximum number of times that a sample is repeated because an object in the text has a duplicate key."""
+"""Maximum number of further attempts if an object in the sampled text has a duplicate key."""
 
 _OPENERS = dict(zip(nodes.Role, nodes.MARKS, strict=False))
 _CLOSER = nodes.MARKS[-1]

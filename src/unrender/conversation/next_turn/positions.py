@@ -134,7 +134,7 @@ def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
     before, shown, between = full.partition(str(word.content))
     text, found, _ = prompt.removeprefix(before).partition(between or "\0")
     said = (replace(word, content=text),)
-    # If a system message would follow the header of the first question, the text found there may be a question instead.
+    # If system messages follow the header of the first question, the text found there may be a question instead.
     possible = shown and found and (full.startswith(bare) or not starts)
     if possible and prompt.startswith(_before_question(writer, said)):
         yield said
