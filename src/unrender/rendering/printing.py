@@ -20,7 +20,7 @@ _ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined
 _ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _METHODS = (MethodType, BuiltinMethodType, MethodDescriptorType)
 _CODE = (*_METHODS, FunctionType, type)
-"""Types whose values Python would print with names of internal code."""
+"""Types whose values would otherwise be printed with names of internal classes."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
