@@ -9,5 +9,5 @@ limits the cost, `integers` converts numeric ranges to nodes, and `writer` conve
 natively.
 
 Two rules: this package doesn't depend on formats, and a keyword that isn't enforced is reported, never dropped silently. If a schema can't
-be expressed exactly, its shape accepts more values, so no valid value is rejected.
+be expressed exactly, its shape accepts additional values, but never rejects a valid one.
 """

@@ -1,4 +1,4 @@
-"""Converts numeric bounds to nodes that generate exactly the numbers between them.
+"""Converts numeric bounds to grammar nodes that generate exactly the numbers within the bounds.
 
 Strategy: a range of integers is split by number of digits, and then digit by digit. For example, 87 to 345 is split into 87 to 99 and 100
 to 345. The numbers from 100 to 345 are 1 or 2 followed by any two digits, or 3 followed by 00 to 45. A range of decimals consists of
@@ -68,7 +68,7 @@ def _same_length(low: str, high: str) -> Node:
     options: list[Node] = []
     first, last = ord(low[0]), ord(high[0])
     width = len(low) - 1
-    # If the lower bound is 234, the first digit 2 needs its own range, 234 to 299. With a lower bound of 200, no such range is needed.
+    # If the lower bound is 234, the numbers that start with 2 need their own range, 234 to 299. If it's 200, no such range is needed.
     if low[1:].strip("0"):
         options.append(Sequence((Literal(low[0]), _same_length(low[1:], "9" * width))))
         first += 1
@@ -96,7 +96,7 @@ class Numbers(NamedTuple):
 
 
 def multiples(shape: Integer) -> Numbers | None:
-    """Return the multiples of `shape.multiple` within its bounds; None if a grammar can't express them."""
+    """Return the multiples of `shape.multiple` within the bounds of `shape`, or None if a grammar can't express them."""
     # Bounds outside the supported number of digits are ignored.
     step, most = shape.multiple, 10**MAX_INTEGER_DIGITS - 1
     low = None if shape.minimum is not None and shape.minimum <= -most else shape.minimum
@@ -166,8 +166,8 @@ def _free_number(shape: Number) -> Node:
 
 
 def _not_zero(digits: int, most: int) -> Node:
-    """Return a node for up to `digits` digits that aren't all zero. If `most` is the default, a few more digits are allowed, which makes
-    the grammar smaller.
+    """Return a node for up to `digits` digits that aren't all zero. If `most` is the default, the result allows a few more digits, which
+    makes the grammar smaller.
     """
     if most >= MAX_INTEGER_DIGITS:
         return Sequence((Chars((("0", "0"),), minimum=0, maximum=digits - 1), _NONZERO, _digits(0, digits - 1)))
@@ -209,7 +209,8 @@ def _magnitudes(low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
 
 
 def _with_fractions(whole: int, low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
-    """Return the numbers with this integer part and a fraction between the edges. If `high` is None, the upper edge is 1."""
+    """Return the numbers with this integer part and a fraction between the edges. If `high` is None, the fraction may be anything below 1.
+    """
     tails = _fractions(low, high, shape)
     options = [*_no_digits(low, high), *([Sequence((Literal("."), any_pattern(tails)))] if tails else [])]
     return [Sequence((Literal(str(whole)), any_pattern(options)))] if options else []

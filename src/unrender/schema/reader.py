@@ -6,8 +6,9 @@ reader (`scalars`, `containers`). If the same conjuncts occur again while they a
 `Reference`.
 
 Rules: an unsupported keyword is reported with its path, and isn't enforced. Only an invalid schema raises. Keywords imply their type, e.g.
-`properties` implies an object. Objects that declare properties are closed unless `additionalProperties` allows others, since callers never
-want invented arguments. Schemas are read within limits. A part of a schema that exceeds a limit is reported and accepts any value.
+`properties` implies an object. Objects that declare properties are closed unless `additionalProperties` allows others, because callers
+don't want arguments that the model invented. Schemas are read within limits. A part of a schema that exceeds a limit is reported and
+accepts any value.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Reading:
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
     """Return the shape of the values that match `schema`, and the keywords that can't be enforced.
 
-    Lengths are enforced up to `longest`; a higher limit is reported instead. `at` (a JSON pointer after `#`) selects a part of the schema.
+    Length limits up to `longest` are enforced; higher limits are reported. `at` (a JSON pointer after `#`) selects a part of the schema.
 
     Raises `GrammarError` for an invalid keyword, e.g. a broken regular expression or a `$ref` without a target. The error message contains
     the path. Reading time is bounded for any schema.
@@ -76,7 +77,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
         # Clients send the same schemas with every request, so results are cached.
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
-        # If nothing was reported, all lengths are within the limit, so the result is also valid without a limit.
+        # If nothing was reported, no length limit exceeds `longest`, so the result is also valid without `longest`.
         limits_known = (longest,) if longest is None or found.unsupported else (longest, None)
         weight = bytes_of(found) // len(limits_known) + len(key) + _KEY_BYTES
         for limit in limits_known:
@@ -125,7 +126,7 @@ class _Reader:
         self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
-        """Return the shape of a nested value, where recursive references are allowed."""
+        """Return the shape of a nested value, which may refer to the schemas around it."""
         # In `{"items": {"$ref": "#"}}` the recursion ends, since any `]` can close the outer array.
         outside, self.unguarded = self.unguarded, frozenset()
         shape = self.shape(places)
@@ -177,7 +178,7 @@ class _Reader:
         return shape
 
     def plain_container(self, place: Place) -> Shape | None:
-        """Return the shape of an array or object with only the most common keywords; None otherwise."""
+        """Return the shape of an array or object schema with only the most common keywords, or None for other schemas."""
         schema = place.mapping
         declared, required = schema.get("properties"), schema.get("required", ())
         if schema.get("type") == "array" and schema.keys() <= _PLAIN_ARRAY and isinstance(schema.get("items"), dict):
@@ -190,7 +191,7 @@ class _Reader:
         if not isinstance(declared, dict) or not isinstance(required, list | tuple):
             return None
         needed = frozenset(filter(_is_text, required))
-        # Required names without a declaration need the full reader.
+        # Required names that aren't declared need the full reader.
         if not needed <= declared.keys() or not all(map(_is_text, declared)):
             return None
         properties: list[Property] = []
@@ -210,7 +211,7 @@ class _Reader:
         return found or self.child((place.at(*steps),))
 
     def common(self, schema: Any) -> Shape | None:
-        """Return the shape of a small, cacheable schema without references; None for any other schema."""
+        """Return the shape of a small, cacheable schema without references, or None for any other schema."""
         if not isinstance(schema, dict) or self.depth > _SHALLOW or self.count >= MAX_SCHEMA_PARTS:
             return None
         if plain := _plain(schema):
@@ -288,7 +289,7 @@ class _Reader:
         return leaf(places, excluded, KeywordContext(self.report, self.child, self.owns, self.longest))
 
     def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Return `places` without the branches whose combinations would exceed the limit."""
+        """Return `places` without the `anyOf`s whose combinations would exceed the limit."""
         sizes = {
             (at, keyword): len(place.each(keyword))
             for at, place in enumerate(places)
@@ -353,7 +354,7 @@ class _Reader:
 
 
 _VALUES_PER_STEP = 10
-"""Number of `enum` and `const` values that count as one conjunct in the limits."""
+"""Number of `enum` and `const` values that count as much as one conjunct towards the limits."""
 
 
 _PLAIN: Mapping[str, Shape] = {
@@ -435,13 +436,13 @@ def _forbidden_values(place: Place) -> list[Any]:
 
 
 def without_scalar(place: Place) -> Place | None:
-    """Return the complement of `place`; None unless it only restricts scalar values or types."""
+    """Return the complement of `place`, or None if `place` restricts more than scalar values and types."""
     scalar = all(keyword in _SCALAR or keyword in ANNOTATIONS for keyword in place.mapping)
     broken = excluded_schemas(place.schema) if scalar else None
     if broken is None:
         return None
     implied = sorted({TYPE_OF[keyword] for keyword in place.mapping.keys() & TYPE_OF.keys()})
-    # `{"minimum": 3}` doesn't restrict strings. Read alone, it implies a number, so strings violate it.
+    # `{"minimum": 3}` doesn't restrict strings. If it's the only keyword, it implies a number, so strings violate it.
     others = [{"not": {"type": implied}}] if implied and "type" not in place.mapping else []
     return place.made("broken", {"anyOf": [*broken, *others]})
 
@@ -508,11 +509,11 @@ _ANY_OBJECT = Object(extra=((Text(), Anything()),))
 
 
 def within(reading: Reading, limits: Limits, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
-    """Return a tool's parameters, widened if they exceed the limits, and their weight.
+    """Return the shape of a tool's parameters, widened if it exceeds the limits, and its weight.
 
     `report` is called with the path of each widened part and the reason.
     """
-    # First, arguments that exceed a limit on their own are widened to any value, which may be enough.
+    # First, widen only arguments that exceed a limit on their own, which may be enough.
     weight = reading.weight
     if not weight.too_much(limits):
         return reading, weight
