@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
-"""Treatment of reasoning that the template would leave out of the prompt. The names are those that trainers use."""
+"""Treatment of reasoning that the template would leave out of the prompt. The values are named as in trainers."""
 Unfinished = Literal["error", "text"]
-"""Treatment of an incomplete call in an answer, as an error or as text."""
+"""Treatment of an incomplete call in an answer: as an error or as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Constrained:
     __slots__ = ()
 
     def constraint(self, engine: Engine) -> Constraint:
-        """Return the parameters that restrict an engine to the text that may follow the prompt.
+        """Return request parameters that restrict an engine to text that may follow the prompt.
 
         `engine` is "llama.cpp", "vllm", "sglang", or a library for constrained generation: "llguidance" or "xgrammar". The grammar for
         llama.cpp also works lazily, from a trigger on.
@@ -88,7 +88,7 @@ class Constrained:
 
     @property
     def _remainder(self) -> Remainder:
-        """The text that may follow the prompt."""
+        """Grammar for the text that may follow the prompt."""
         raise NotImplementedError
 
     @property
@@ -149,7 +149,7 @@ class Turn(Constrained):
     prefill: str = ""
     """The part of the answer that the prompt already contains, e.g. `<think>\\n`, empty reasoning, or the text to continue."""
     is_continuation: bool = False
-    """True if `prefill` is an answer that the model continues. The prefill is then part of the message."""
+    """True if `prefill` is the start of an answer that the model continues. The prefill is then part of the message."""
     tool_prompt: ToolPrompt | None = None
     """The description of the tools in the prompt, if the template ignores tools. None if the template supports tools."""
     media: tuple[Media, ...] = ()
@@ -157,9 +157,11 @@ class Turn(Constrained):
     thinking: bool | None = None
     """True if the model thinks in this turn, by request or by the template's default. None if unknown."""
     warnings: tuple[str, ...] = ()
-    """Parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of them."""
+    """Descriptions of the parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of
+    them.
+    """
     known_ids: tuple[str, ...] = ()
-    """The ids of all calls in the conversation, or "" for a call without an id. New calls get different ids."""
+    """The ids of all calls in the conversation, with "" for a call without an id. New calls get other ids than these."""
     grammar: Grammar | None = None
     """A handwritten grammar of the answer. It replaces the format."""
     limits: Limits = STANDARD
@@ -178,7 +180,8 @@ class Turn(Constrained):
         return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
 
     def _unfinished(self) -> Iterator[str]:
-        """Yield the markers that may occur before the answer is complete. They surround reasoning, or precede content and calls."""
+        """Yield the markers that may occur before the answer is complete. These markers surround reasoning, or precede content and calls.
+        """
         turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
         opened = not self.prefill.strip() or not reasoning.start.strip() or reasoning.opened_in(self.prefill)
         if opened and not reasoning.closed_in(self.prefill):
@@ -197,7 +200,7 @@ class Turn(Constrained):
         return self.format.preserved_tokens
 
     def _samples(self, seed: int = 0) -> Iterator[str]:
-        """Yield the samples for `seed`, `seed + 1` and so on, from a single grammar."""
+        """Yield the samples for `seed`, `seed + 1` and so on, all from one grammar."""
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
@@ -364,13 +367,13 @@ class Turn(Constrained):
                         start = text.find(own, max(position - len(own), 0))
                         return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
                     case ToolCallFinished(index=index, position=end):
-                        # A call without a start event started in the prefill.
+                        # If a call has no start event, it started in the prefill.
                         start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
                         return _Broken(name, start, end, end, "complete")
         return None
 
     def _breaks(self, event: Event, parser: Parser) -> bool:
-        """Return True if a call fails in this event, or finishes with arguments that violate its tool's schema."""
+        """Return True if this event reports a failed call, or a complete call whose arguments violate its tool's schema."""
         match event:
             case Malformed(call=call):
                 return call is not None
@@ -381,11 +384,13 @@ class Turn(Constrained):
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """The pieces that `next` appended to the last prompt and answer; empty for a first turn."""
+        """The pieces that `next` appended to the previous prompt and answer. Empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
     def _held(self) -> Iterator[Any]:
-        """Yield the objects that the turn retains from its request and conversation, for memory accounting. Later turns share them."""
+        """Yield the objects from its request and conversation that the turn keeps in memory, for estimating its size. Later turns share
+        these objects.
+        """
         return self._source.held() if self._source is not None else iter(())
 
     def next(
@@ -486,7 +491,7 @@ def _check_words(**given: Any) -> None:
 def generated_format(format: Format, prefill: str) -> Format:
     """Return the format of the text after `prefill`.
 
-    Reasoning is removed if only the usual prefill starts it and `prefill` is empty.
+    If only the usual prefill starts reasoning, and `prefill` is empty, reasoning is removed from the format.
     """
     worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
     if not worded or prefill:

@@ -209,8 +209,7 @@ def _magnitudes(low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
 
 
 def _with_fractions(whole: int, low: _Edge, high: _Edge | None, shape: Number) -> list[Node]:
-    """Return the numbers with this integer part and a fraction between the edges. If `high` is None, the fraction may be anything below 1.
-    """
+    """Return the numbers with this integer part and a fraction between the edges. If `high` is None, the upper edge is 1."""
     tails = _fractions(low, high, shape)
     options = [*_no_digits(low, high), *([Sequence((Literal("."), any_pattern(tails)))] if tails else [])]
     return [Sequence((Literal(str(whole)), any_pattern(options)))] if options else []

@@ -289,7 +289,7 @@ class _Reader:
         return leaf(places, excluded, KeywordContext(self.report, self.child, self.owns, self.longest))
 
     def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Return `places` without the `anyOf`s whose combinations would exceed the limit."""
+        """Return `places` without the `anyOf`s and `oneOf`s whose combinations would exceed the limit."""
         sizes = {
             (at, keyword): len(place.each(keyword))
             for at, place in enumerate(places)
@@ -509,7 +509,7 @@ _ANY_OBJECT = Object(extra=((Text(), Anything()),))
 
 
 def within(reading: Reading, limits: Limits, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
-    """Return the shape of a tool's parameters, widened if it exceeds the limits, and its weight.
+    """Return a tool's parameters, widened if they exceed the limits, and the weight of the result.
 
     `report` is called with the path of each widened part and the reason.
     """

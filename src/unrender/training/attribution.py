@@ -32,7 +32,7 @@ _FORMS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text.strip(), ensure_ascii=False)[1:-1],
 )
-"""Forms in which templates render message text: unchanged, trimmed, or as JSON."""
+"""Functions for the forms in which templates render message text: unchanged, trimmed, or as JSON."""
 Render = Callable[[Sequence[Any]], str]
 
 
@@ -54,11 +54,11 @@ class Attributed:
     """A rendered conversation, split into parts."""
 
     parts: tuple[RenderedPart, ...]
-    """The parts of the conversation, in order. Text of messages is separate from text of the template only if `bodies_certain` is true."""
+    """The parts of the conversation, in order. The messages' text is split from the template's text only if `bodies_certain` is true."""
     bodies_certain: bool = True
-    """True if the positions of the messages' own text are certain."""
+    """True if the positions of all messages' own text are certain."""
     sampled_certain: bool = True
-    """True if the positions of the model's text are certain."""
+    """True if the positions of all text that the model wrote are certain."""
 
     def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
         """Return text pieces for a `PromptEncoder`. The flag of a piece is true for message text, which is never encoded as special tokens.
@@ -153,7 +153,9 @@ def _attributed(
 
 
 def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
-    """Yield the spans and the text between them. That text is split into the end of one message and the header of the next."""
+    """Yield the spans and the text between them. The text between two spans is split into the end of one message and the header of the
+    next.
+    """
     position, last = 0, None
     for span in spans:
         gap = text[position : span.start]
@@ -169,14 +171,14 @@ def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[R
 
 
 def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
-    """Return the position after the end of turn, and the white space after it, at the start of `gap`."""
+    """Return the position in `gap` after the end of turn and the white space that follows it."""
     found = [at + len(end) for end in ends if (at := gap.find(end)) >= 0]
     place = min(found, default=0) if inside else max(found, default=0)
     return len(gap) - len(gap[place:].lstrip())
 
 
 def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] | None:
-    """Return the ranges of the messages' own text; None if they aren't certain."""
+    """Return the ranges of the messages' own text, or None if they aren't certain."""
     texts = list(texts_of(messages))
     words = [_PLANTED.format(number) for number in range(len(texts))]
     if any(word in text for word in words):
