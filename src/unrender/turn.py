@@ -388,9 +388,7 @@ class Turn(Constrained):
         return self._source.appended if self._source is not None else ()
 
     def _held(self) -> Iterator[Any]:
-        """Yield the objects from its request and conversation that the turn keeps in memory, for estimating its size. Later turns share
-        these objects.
-        """
+        """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
 
     def next(

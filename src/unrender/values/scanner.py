@@ -47,7 +47,7 @@ _REPEATED = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralStyle:
-    """The notations that a `LiteralScanner` supports in addition to JSON."""
+    """Notations that a `LiteralScanner` accepts in addition to JSON."""
 
     strict: bool = False
     """True if only JSON is allowed."""
@@ -78,7 +78,8 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
-"""Matches a number or a keyword that is followed by a letter. In `3e`, the letter may start an exponent, so `_word` waits for more text."""
+"""Matches a number or a keyword that is followed by a letter. If the letter may start an exponent, as in `3e`, `_word` waits for more text.
+"""
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
@@ -160,7 +161,7 @@ class LiteralScanner(Scanner):
         return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
-        """Consume valid JSON unchanged. Invalid or incomplete text is left to the caller."""
+        """Consume valid JSON, and return it unchanged. Invalid or incomplete text is left to the caller."""
         at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
         if at == start:
             return start
@@ -179,7 +180,7 @@ class LiteralScanner(Scanner):
         end = end_of(_SPACE, text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
-        # Drop white space before the value, but keep it inside brackets.
+        # Drop white space before the value, but keep white space inside brackets.
         elif end > at and self.stack:
             pieces.append(text[at:end])
         return end
@@ -383,7 +384,7 @@ _STEPS = {
 }
 
 
-# The shared cache is for request data rather than model output. A lookup in the shared cache takes as long as parsing such short text.
+# The shared cache isn't used here: it's for request data rather than model output, and a lookup takes as long as parsing such short text.
 @lru_cache(maxsize=4096)
 def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
     """Return the JSON form of `text`, the length of the consumed text, and the new state, brackets, comma and keys.
