@@ -145,7 +145,9 @@ class ArgumentTypes:
         return ANY if shape is None else Kinds.of(shape, self._reading)
 
     def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
-        """Return the shape of the property `key` of an object, or of the items of a list if `key` is None."""
+        """Return the shape of the property `key` of an object, or of the items of a list if `key` is None. Returns None if any value is
+        allowed.
+        """
         return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
     def _reading_of(self, key: str) -> Reading:

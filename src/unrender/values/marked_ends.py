@@ -129,7 +129,8 @@ class MarkedEnds:
             for at in range(len(layout) - len(line) + 1):
                 self._kinds[layout[at:] + head] = Kind.OPENED
             self._kinds[head] = Kind.OPENED
-        # Searching is fastest if all marks start with the same character, so call markers that start differently are left out.
+        # Searching is fastest if all marks start with the same character, so the start of a call is included only if it starts with the
+        # closer's first character.
         if markers.call_open and markers.call_open[0][:1] == self.closers[0][:1]:
             self._add(Kind.BEGUN, markers.call_open[:1], "")
         if markers.call_close and isinstance(markers.call_close[0], str):
