@@ -93,7 +93,8 @@ def unknown_tools(run: Run) -> CapabilityFinding:
 
     def as_text(_: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
         content = reading.message.content.strip()
-        # The content must contain the answer unchanged, except for an empty reasoning block before the call and the end marker after it.
+        # The content must be a contiguous part of the answer. It may lack only an empty reasoning block before the call and the end marker
+        # after it.
         whole = content in shown.answer and _UNKNOWN in content and content.count(_LAST) == shown.answer.count(_LAST)
         return not reading.message.tool_calls and whole
 

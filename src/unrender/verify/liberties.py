@@ -54,7 +54,7 @@ def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
     """
     calls = pairs(said_by(message))
     said: Mapping[str, Any] = {"content": message.content, "reasoning": message.reasoning, "calls": calls}
-    # Try each call that has no arguments both with and without arguments, because either form may match.
+    # Include each call that has no arguments twice, with and without arguments, because either form may match.
     both = [(name, given) for name, arguments in calls for given in ((arguments,) if arguments else (_ARGUMENTS, {}))]
     filled: Mapping[str, Any] = {"content": _CONTENT, "reasoning": _THOUGHT, "calls": both}
     for which in product((False, True), repeat=3):

@@ -148,7 +148,7 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     if not _shows_arguments(candidate, answer, full):
         return None
     # If the prompt ends in `<bot><think>`, and the last message is rendered as `<bot><think>It rains.`, an answer without reasoning looks
-    # like reasoning. If another question follows, the template renders the answer without `<think>`.
+    # like reasoning. Add another question, because the template then renders the two differently.
     begun, rest = read_prefill(candidate.format, prompt), full.removeprefix(prompt)
     goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
     if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):
@@ -260,9 +260,7 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
     bare = shown.answer.lstrip()
     text = bare.removeprefix(markers.empty.lstrip()).removeprefix(markers.end)
     layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.said
-    # If four line breaks separate calls from reasoning, and the prefill is `</think>
-    #
-    # `, the model generates only the last two line breaks.
+    # If four line breaks separate calls from reasoning, and the prefill is `</think>\n\n`, the model generates only the last two.
     joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content
     rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
     # If the prefill is `<think></think>`, the line breaks of `<bot>\n\n<call>` are part of the answer.
