@@ -101,7 +101,7 @@ class Constrained:
 class Healing(Constrained):
     """A broken call, truncated after its valid part, with a prompt and a grammar for the rest.
 
-    The repaired answer is the text up to `cut`, followed by the newly generated text.
+    The repaired answer is the original text up to `cut`, followed by the newly generated text.
     """
 
     cut: int
@@ -109,8 +109,8 @@ class Healing(Constrained):
     name: str
     """The name of the tool."""
     turn: Turn
-    """The turn that continues the call. Its prompt is the first prompt followed by the answer up to `cut`. Its own grammars describe a
-    complete answer.
+    """The turn that continues the call. Its prompt is the original prompt, followed by the answer up to `cut`. Its grammars describe a
+    complete answer, not the rest.
     """
     _remainder: Remainder = field(repr=False)
 
@@ -406,7 +406,8 @@ class Turn(Constrained):
         reasoning_format: Any = None,
         **variables: Any,
     ) -> Turn:
-        """Return the next turn. Its prompt is this prompt, followed by the answer and the text that the template writes after it.
+        """Return the next turn. Its prompt is this turn's prompt, followed by the answer and the text that the template writes after the
+        answer.
 
         `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after the answer, such as tool
         results, user messages and system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The

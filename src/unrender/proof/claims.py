@@ -44,11 +44,11 @@ class _Weaker:
     claim: str
     """The claim that is dropped."""
     parts: Callable[[Format], dict[str, Any]]
-    """Function that returns the changed parts of a format without the claim. The result is empty if the format doesn't make the claim."""
+    """Function that returns the parts of a format that change if the claim is dropped. Empty if the format doesn't make the claim."""
     needed_by: Callable[[Said], bool]
     """Function that returns True for answers that can't be read unless the claim is true."""
     part: Role | None = None
-    """Part of a message that the claim concerns; None stands for any part. The claim is refuted only if this part is misread in all answers
+    """The part of a message that the claim is about, or None for any part. The claim is refuted only if this part is misread in all answers
     that need the claim.
     """
     unread: bool = False
@@ -63,7 +63,7 @@ class _Trial:
     claim: str = ""
     """The claim that was dropped to get this format; empty for the original format."""
     more: tuple[str, ...] = ()
-    """Messages about other claims that were dropped with this one."""
+    """Messages about other claims that were dropped together with this one."""
     wrong: tuple[Misread, ...]
     faults: tuple[CutOut, ...]
     """Answers that the format claims to read, but that are misread or not allowed by its grammars."""
@@ -153,7 +153,7 @@ def _unwritten(witness: Witness, format: Format) -> tuple[CutOut, ...]:
 
 
 def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
-    """Yield claims that the template's answers need and the format doesn't make, each with a message."""
+    """Yield claims that the template's answers need but the format doesn't make, each with a message."""
     answers: dict[str, str] = {}
     for shown in reversed(witness.shown):
         if lacking := _lacking(format, shown.said):
@@ -188,7 +188,7 @@ def claims_to_read(format: Format, said: Said) -> bool:
 
 
 def _lacking(format: Format, said: Said) -> str:
-    """Return a claim that answers like `said` need and the format doesn't make; empty if the format makes all of them."""
+    """Return a claim that answers like `said` need and the format doesn't make, or "" if the format makes all these claims."""
     if said.reasoning and format.reasoning.mode is ReasoningMode.NONE:
         return _REASONING
     if said.calls and format.tools.mode is ToolMode.NONE:
@@ -260,7 +260,7 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
         try:
             return replace(format, **parts), tuple(given_up)
         except FormatError as error:
-            if not (found := _PLACE.match(error.where)):  # The error names no field, so the invalid part is unknown.
+            if not (found := _PLACE.match(error.where)):  # If the error names no field, the invalid part is unknown.
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             part, field = found.groups()
             value = parts.get(part, getattr(format, part))

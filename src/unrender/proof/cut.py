@@ -16,9 +16,9 @@ class CutOut:
 
     said: Said
     name: str = ""
-    """Description of the answer's parts, e.g. `content and a call`."""
+    """A description of the answer's parts, e.g. `content and a call`."""
     request: Request
-    """Request for parsing the answer: the tools, and the types of their arguments."""
+    """The request for parsing the answer. It contains the tools and the types of their arguments."""
     before: Conversation = ()
     """Messages before the answer."""
     prompt: str

@@ -1,4 +1,4 @@
-"""Parses a template's answers with a format, at once or in chunks, and finds the ones that are misread.
+"""Parses a template's answers with a format, at once or in chunks, and finds the answers that are misread.
 
 Rules: mistaking an answer for another that the template renders identically isn't an error, because no parser could distinguish them. Text
 that might not be an answer is also ignored.
@@ -50,7 +50,7 @@ class ReadAnswer:
 
     message: Message
     begun: str = ""
-    """Reasoning text of the prefill. It is part of the message, but not of the answer."""
+    """The reasoning text in the prefill. This text is part of the message, but not of the answer."""
     reported: bool = False
     """True if the parser reported text that the format doesn't allow."""
 

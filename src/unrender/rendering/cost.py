@@ -1,8 +1,8 @@
 """Counts the cost of a rendering, and raises an error before a malicious template exceeds its limits.
 
-Strategy: Python code can't be interrupted from outside. Every operation (a loop iteration, a call, a filter, an operator) is therefore
-counted *before* it runs, and everything that can grow (text, lists) is measured before it's created. No single step takes long, and the
-clock is checked after a fixed amount of work.
+Strategy: Python code can't be interrupted from outside. Therefore, every operation (a loop iteration, a call, a filter, an operator) is
+counted *before* it runs. Everything that can grow (text, lists) is measured before it's created. No single step takes long, and the clock
+is checked after a fixed amount of work.
 """
 
 from __future__ import annotations

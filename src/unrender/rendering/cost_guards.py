@@ -71,7 +71,7 @@ def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> 
     elif operator == "%" and isinstance(left, TEXT):
         guard_percent(budget, Operands(left, (right,)))
     elif operator == "*":
-        # Either operand may be the number: `"ab" * 9999999` and `9999999 * "ab"` are equivalent.
+        # Either operand of `*` may be the number: `"ab" * 9999999` and `9999999 * "ab"` are equivalent.
         for value, times in ((left, right), (right, left)):
             if isinstance(times, int) and isinstance(value, (*TEXT, list, tuple)):
                 _guard_size(budget, value, max(0, len(value) * times))
@@ -94,7 +94,7 @@ def guard_integer(value: int) -> None:
 
 def guard_keys(budget: CostBudget, asked: Operands) -> None:
     """Guard `dict(…)`, `namespace(…)` and `update`, which use parts of their arguments as keys."""
-    # Hashes of strings are randomized. But a template can choose numbers and tuples whose hashes collide, so that building a dict takes
+    # Hashes of strings are randomized, but a template can choose numbers and tuples whose hashes collide. Building a dict then takes
     # quadratic time.
     odd = 0
     for items in asked.given:
@@ -155,7 +155,7 @@ def guard_numeric(_: Any, value: Any) -> None:
 
 
 def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
-    """Guard filters and methods that sort or compare items."""
+    """Guard slow filters and methods, which sort or compare items."""
     _guard_items(budget, asked)
     if budget.weigh(asked.value) > limits.MAX_SLOW_LIST:
         raise Exhausted(f"the template compares more than {limits.MAX_SLOW_LIST} characters of list items")
@@ -189,7 +189,7 @@ def _guard_items(budget: CostBudget, asked: Operands) -> None:
 
 def _guard_unique(budget: CostBudget, asked: Operands) -> None:
     guard_slow_list(budget, asked)
-    # `items | unique` hashes each item, like a key of a dict.
+    # `items | unique` hashes each item, so guard the items like keys of a dict.
     if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
         guard_keys(budget, Operands(None, ([(item,) for item in asked.value],)))
 
@@ -202,7 +202,7 @@ def _guard_batches(budget: CostBudget, asked: Operands) -> None:
 def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(budget, asked.value)
     budget.step()
-    # Rounding computes a power: `1 | round(400000000)` would compute `10 ** 400000000`.
+    # Limit the precision, because rounding computes a power: `1 | round(400000000)` would compute `10 ** 400000000`.
     if any(isinstance(item, int) and abs(item) > limits.MAX_REPETITIONS for item in asked.given):
         raise Exhausted(f"the template rounds to more than {limits.MAX_REPETITIONS} digits")
 
@@ -280,7 +280,7 @@ def percent_widths(text: str) -> Iterator[int | None]:
     """Yield each width and precision in a `%` format string. Yields None for `*`, which refers to an argument."""
     at = text.find("%")
     while at >= 0:
-        # A name in a `%` field may contain parentheses. In `"%(a(b))5d"`, the width follows the name.
+        # A name in a `%` field may contain parentheses. In `"%(a(b))5d"`, the width follows the name `a(b)`.
         conversion = _CONVERSION.match(text, _end_of_name(text, at + 1))
         assert conversion is not None
         yield from (None if part == "*" else int(part[:_DIGITS]) for part in conversion.groups() if part)
@@ -404,7 +404,7 @@ def _hash_key(budget: CostBudget, asked: Operands) -> None:
 
 
 def _read(budget: CostBudget, asked: Operands) -> None:
-    # An argument may be a tuple of strings, as in `text.startswith((a, b, …))`, and all of them are tried.
+    # An argument may be a tuple of strings, as in `text.startswith((a, b, …))`. Python tries all of them, so count all.
     budget.read(len(asked.value) + sum(len(item) for item in asked.given if isinstance(item, TEXT)))
     for item in asked.given:
         if isinstance(item, tuple):

@@ -46,7 +46,7 @@ class Sandbox(SandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
-        # With `optimized=True`, Jinja would compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
+        # If this were True, Jinja would compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -80,7 +80,7 @@ class Sandbox(SandboxedEnvironment):
         self._thread.budget = budget
 
     def concat(self, parts: Iterable[str]) -> str:
-        """Join the output of a macro or block."""
+        """Join the parts of the output of a macro or block."""
         texts = list(parts)
         self.budget.text(sum(map(len, texts)))
         return "".join(texts)
@@ -294,7 +294,8 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
-        # Convert the result of a lazy filter to a list, because it has no length. An example is `map` in `messages | map(…) | sort`.
+        # Convert the result of a lazy filter to a list, because it has no length. For example, convert the result of `map` in `messages |
+        # map(…) | sort`.
         if name in cost_guards.LISTING_FILTERS:
             value = _listed(value, budget)
         if name in cost_guards.WRITING_FILTERS:
@@ -335,7 +336,7 @@ def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
 
 @pass_environment
 def _first(environment: Sandbox, items: Any) -> Any:
-    """Return the first item. A random item would make the prompt differ each time."""
+    """Return the first item. A random item would make the prompt different each time."""
     return items[0] if items else environment.undefined("No random item, sequence was empty.")
 
 

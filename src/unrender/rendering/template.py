@@ -165,12 +165,14 @@ class Template:
 
     @property
     def reads(self) -> frozenset[str]:
-        """All variables that may come from the caller, even unintentionally: `y` in `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
+        """All variables that may come from the caller, even if the template's author didn't intend this, e.g. `y` in `{% if x %}{% set y =
+        1 %}{% endif %}{{ y }}`.
+        """
         return self.facts.variables
 
     @property
     def facts(self) -> Facts:
-        """Static facts about the source."""
+        """Static facts about the template's source."""
         return self._sandbox.facts
 
     def _run(self, variables: dict[str, Any]) -> str:

@@ -200,7 +200,7 @@ class Rewriting(NodeTransformer):
 
 
 def _rewrite_comparison(node: nodes.Compare) -> None:
-    # Comparing with a constant, as in `x == "a"`, is cheap because constants are short. `x == y` may compare two long lists.
+    # A comparison with a constant, as in `x == "a"`, is cheap because constants are short. `x == y` may compare two long lists.
     if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
         node.expr = _filtered(node.expr, WEIGHED)
         for op in node.ops:

@@ -1,7 +1,7 @@
 """Reads JSON Schema into shapes of values.
 
-The input is a client's schema of any draft, which may be invalid. The output is a `Reading`: frozen shapes (`shapes`), and a list of the
-keywords that aren't enforced. Shapes have resolved references, merged branches and inferred types.
+The input is a client's schema of any draft. The schema may be invalid. The output is a `Reading`: frozen shapes (`shapes`), and a list of
+the keywords that aren't enforced. Shapes have resolved references, merged branches and inferred types.
 
 Open `reader` first. It visits the subschemas of a schema (`places`), rewrites keywords into simpler ones (`conjuncts`), and reads the
 remaining keywords by type (`scalars`, `containers`). The other modules process finished shapes: `admission` validates values, `weights`

@@ -158,7 +158,7 @@ def _values(shape: Shape) -> list[str] | None:
 
 def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Place]:
     """Return the places of the first items, and the place of all other items. An `items` list is read like `prefixItems`."""
-    # Until 2019 `{"items": [a, b], "additionalItems": c}` was used for `prefixItems` and `items`.
+    # Schemas of drafts up to 2019 use `{"items": [a, b], "additionalItems": c}` instead of `prefixItems` and `items`.
     anything = Place(True, place.path)
     first = "prefixItems" if "prefixItems" in place.mapping else "items"
     other = "items" if first == "prefixItems" else "additionalItems"
@@ -180,8 +180,8 @@ def _unevaluated_items(place: Place, places: Places, context: KeywordContext) ->
     unknown = any("if" in other.mapping for other in owned)
     if unknown and place.get("unevaluatedItems") is not True:
         context.report(place.path, "unevaluatedItems", "if decides which items are evaluated")
-    # `unevaluatedItems` has no effect next to `items`, which already evaluates all items. Next to `prefixItems`, it restricts the remaining
-    # items.
+    # `unevaluatedItems` has no effect next to `items`, which already evaluates all items. Next to `prefixItems`, `unevaluatedItems`
+    # restricts the remaining items.
     if unknown or ends:
         return [], anything
     prefix = max((len(_array_parts(other, context)[0]) for other in owned), default=0)

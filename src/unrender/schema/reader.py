@@ -2,7 +2,7 @@
 
 Strategy: a value is described by *conjuncts*, all the subschemas that apply to it. `$ref` and `allOf` add conjuncts, and `anyOf` and
 `oneOf` create alternatives. The remaining keywords are read one by one. The most restrictive conjunct wins, and each type has its own
-reader (`scalars`, `containers`). If the same conjuncts occur again while they are being read, the schema is recursive, and the result is a
+reader (`scalars`, `containers`). If conjuncts occur again while they are being read, the schema is recursive, and the result is a
 `Reference`.
 
 Rules: an unsupported keyword is reported with its path, and isn't enforced. Only an invalid schema raises. Keywords imply their type, e.g.
@@ -116,7 +116,7 @@ class _Reader:
     recursive: set[str] = field(default_factory=set)
     unguarded: frozenset[_Key] = frozenset()
     parents: dict[str, set[str]] = field(default_factory=dict)
-    """Maps the path of a subschema to the paths of the subschemas that it belongs to."""
+    """Maps the path of a subschema to the paths of its parents: the subschemas because of which it applies."""
     count: int = 0
     depth: int = 0
 
@@ -164,7 +164,7 @@ class _Reader:
             self.known[key] = plain
             return plain
         name = self.open[key] = f"recursive-{self.count}"
-        # These conjuncts must not recur before the next nested value.
+        # If these conjuncts recur before the next nested value, the recursion never ends.
         outside, self.unguarded = self.unguarded, self.unguarded | {key}
         self.depth += 1
         shape = self.read(places)
