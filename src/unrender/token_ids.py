@@ -58,8 +58,8 @@ class Detokenizer:
 
     def feed(self, token: int) -> str:
         """Add an id, and return the text that is now final."""
-        # If `東` is three tokens, the first two decode to U+FFFD, so they are buffered. A token's text may depend on the previous token (`▁`
-        # at the start of a word), so previous tokens are decoded again and their text is removed.
+        # If `東` consists of three tokens, the first two decode to U+FFFD, so these two are buffered. A token's text may depend on the
+        # previous token (`▁` at the start of a word), so previous tokens are decoded again, and then their text is removed.
         self._held.append(token)
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         waiting = len(self._held) - self._given
@@ -81,10 +81,10 @@ class Detokenizer:
 
 
 class TokenParser:
-    """Feeds token ids to a parser.
+    """A wrapper that feeds token ids to a parser.
 
     `special_ids` are the ids of special tokens. The default is all special tokens of the tokenizer. Markers that aren't special tokens of
-    the vocabulary are recognised in ordinary text. Only errors of the tokenizer are raised.
+    the vocabulary are recognised in ordinary text. The only errors raised are those of the tokenizer.
     """
 
     __slots__ = ("_decoded", "_special", "parser")
@@ -253,7 +253,7 @@ class PromptEncoder:
         return ids, self._decoded_places(ids)
 
     def _decoded_places(self, ids: Sequence[int]) -> list[int]:
-        """Return the start position of each id by decoding. Used for tokenizers without offsets."""
+        """Return the start position of each id by decoding. Used for tokenizers that don't return offsets."""
         decoded, places, at = Detokenizer(self.tokenizer), [], 0
         for id in ids:
             places.append(at)

@@ -50,7 +50,7 @@ class Piece:
     In a user message in Anthropic's form, each tool result counts as a separate message.
     """
     body: bool = False
-    """True for the content of a message, and False for the template's text around it."""
+    """True if this part is the content of a message, and False if it's the template's text around the content."""
 
 
 class Constrained:
@@ -105,7 +105,7 @@ class Healing(Constrained):
     """
 
     cut: int
-    """Index at which the answer is cut."""
+    """Index in the answer at which it's cut."""
     name: str
     """The name of the tool."""
     turn: Turn
@@ -346,7 +346,7 @@ class Turn(Constrained):
         except GrammarError:
             return None
         cut = good.cut - prefill if good else 0
-        # A grammar may allow more than the schema. If the valid part therefore contains the complete broken call, the call can't be healed.
+        # A grammar may allow more than the schema does. If the complete broken call is valid in the grammar, it can't be healed.
         if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
@@ -363,7 +363,7 @@ class Turn(Constrained):
             elif self._breaks(event, parser):
                 match event:
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                        # The call failed at its end, unless the parser continued after it.
+                        # A call fails at its end, unless the parser continued after the call.
                         start = text.find(own, max(position - len(own), 0))
                         return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
                     case ToolCallFinished(index=index, position=end):

@@ -46,7 +46,7 @@ class Sandbox(SandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
-        # If this were True, Jinja would compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
+        # Turn off `optimized`, because Jinja would otherwise compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,

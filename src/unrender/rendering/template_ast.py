@@ -175,7 +175,7 @@ class Rewriting(NodeTransformer):
         """Rewrite the child nodes, and then the node itself."""
         self.generic_visit(node, *args, **kwargs)
         match node:
-            # Jinja doesn't report the iterations of a loop such as `{% for i in range(100000) %}{% endfor %}`.
+            # Jinja doesn't report the iterations of a loop such as `{% for i in range(100000) %}{% endfor %}`, so count them.
             case nodes.For():
                 node.iter = _filtered(node.iter, COUNTED)
             case nodes.Concat():
@@ -184,7 +184,7 @@ class Rewriting(NodeTransformer):
             case nodes.Compare():
                 _rewrite_comparison(node)
             case nodes.Getitem(arg=nodes.Slice()):
-                # A slice such as `text[::-1]` may copy the complete text.
+                # A slice such as `text[::-1]` may copy the complete text, so count the text's length.
                 node.node = _filtered(node.node, SIZED)
             case nodes.Call() | nodes.Filter() | nodes.Test() if node.dyn_args is not None:
                 node.dyn_args = _filtered(node.dyn_args, SPREAD)
@@ -200,12 +200,12 @@ class Rewriting(NodeTransformer):
 
 
 def _rewrite_comparison(node: nodes.Compare) -> None:
-    # A comparison with a constant, as in `x == "a"`, is cheap because constants are short. `x == y` may compare two long lists.
+    # A comparison with a constant, as in `x == "a"`, is cheap because constants are short, but `x == y` may compare two long lists.
     if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
         node.expr = _filtered(node.expr, WEIGHED)
         for op in node.ops:
             op.expr = _filtered(op.expr, WEIGHED)
-    # A test such as `"</think>" in content` may search all of `content`.
+    # A test such as `"</think>" in content` may search all of `content`, so count its length.
     for op in node.ops:
         if op.op in ("in", "notin") and not _is_constant(op.expr):
             op.expr = _filtered(op.expr, SIZED)

@@ -141,13 +141,13 @@ class _Reader:
                 return Nothing()
         # The order of subschemas doesn't matter: `{"allOf": [a, b]}` is equivalent to `{"allOf": [b, a]}`.
         key = (places[0].path,) if len(places) == 1 else tuple(sorted({place.path for place in places}))
-        # `{"$ref": "#"}` refers to itself without nesting, so the recursion never ends.
+        # A schema such as `{"$ref": "#"}` refers to itself without nesting. The recursion never ends, so no value matches.
         if key in self.unguarded:
             self.report(key[0], "$ref", "it refers to itself and nothing else")
             return Nothing()
         if key in self.known:
             return self.known[key]
-        # A tree such as `{"properties": {"child": {"$ref": "#"}}}` refers to itself from a nested value.
+        # A tree such as `{"properties": {"child": {"$ref": "#"}}}` refers to itself from a nested value, so a `Reference` is returned.
         if key in self.open:
             self.recursive.add(self.open[key])
             return Reference(self.open[key])
@@ -262,8 +262,8 @@ class _Reader:
 
     def owns(self, place: Place, other: Place) -> bool:
         """Return whether `other` is `place`, or applies because `place` does."""
-        # For example, `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns the properties of `a`, which are two steps
-        # below.
+        # A parent may be several steps away: `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns the properties of
+        # `a`.
         wanted = pointer(place.path)
         todo, seen = [other.path], set[str]()
         while todo:
@@ -319,7 +319,7 @@ class _Reader:
         if len(broken) > MAX_FEW or None in broken:
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
             return union(options)
-        # Each branch is combined with the complements of all others. If a branch always matches, the other branches become impossible.
+        # Each branch is combined with the complements of all others. If one branch always matches, all other branches become impossible.
         alone = [[place for place in (*broken[:at], *broken[at + 1 :]) if place] for at in range(len(listed))]
         return union([self.shape((*others, option, *rest)) for option, rest in zip(listed, alone, strict=True)])
 
@@ -344,7 +344,7 @@ class _Reader:
             return lists[0]
         everything = [value for values in lists for value in values]
         if any(map(is_deep, everything)):
-            return everything  # The values are nested too deeply to be compared; `enumerated` reports them.
+            return everything  # Values that are nested too deeply can't be compared; `enumerated` reports them.
         # `{"enum": [1, 2]}` with `{"const": 1.0}` allows only 1, in the notation of the first list.
         found = {canonical(value): value for value in lists[0]}
         for values in lists[1:]:
@@ -483,7 +483,7 @@ def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
 
 def _types(places: Places) -> set[str]:
     """Return the types that all places allow. Without `type`, keywords imply the type."""
-    # `{"minimum": 1}` is read as a number, as its author means it, although JSON Schema also accepts any string here.
+    # `{"minimum": 1}` is read as a number, which is what its author means, although JSON Schema accepts any string here, too.
     named = [_named_types(place) for place in places if place.get("type") is not None]
     if named:
         return set.intersection(*named)

@@ -84,8 +84,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """An array. `prefix` contains one shape per item, and `items` is the shape of all later items. If `contained` is set, there is no
-    prefix and no maximum.
+    """An array. `prefix` contains one shape per item, and `items` is the shape of all later items. If `contained` is set, `prefix` is empty
+    and `maximum` is None.
     """
 
     prefix: tuple[Shape, ...] = ()
@@ -118,8 +118,8 @@ class Property:
 class Object:
     """An object: `properties` in this order, then any number of `extra` properties.
 
-    `minimum` and `maximum` count only extra properties. Values may have other keys, which are accepted but never generated. `others` is the
-    shape of their values.
+    `minimum` and `maximum` count only extra properties. Other keys are accepted, but never generated. `others` is the shape of their
+    values.
     """
 
     properties: tuple[Property, ...] = ()
@@ -138,7 +138,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The shape with this name in `Reading.definitions`. Only recursive shapes have names."""
+    """The shape with this name in `Reading.definitions`. Only recursive shapes are named."""
 
     name: str
 

@@ -195,7 +195,7 @@ class Case:
         expectation that would pass.
         """
         __tracebackhide__ = True
-        self.finished = True  # Even if the case fails below, it isn't reported as unfinished.
+        self.finished = True  # Set this first, so that a case that fails below isn't also reported as unfinished.
         if self._output is None:
             raise AssertionError("no output to read: call output(…) before expect(…)")
         turn, output = self._template.prepare(self._messages, **self._request), self._output

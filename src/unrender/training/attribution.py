@@ -1,7 +1,7 @@
 """Splits a rendered conversation into message text, template text and model output.
 
 Strategy: the conversation is rendered again with a placeholder for each message text. Text around the placeholders belongs to the template.
-If replacing the placeholders with the messages' texts results in the first rendering, the positions of the texts are certain. Model output
+If replacing the placeholders with the message texts results in the first rendering, the positions of these texts are certain. Model output
 is found as in `assistant_mask`.
 """
 
@@ -46,7 +46,7 @@ class RenderedPart:
     body: bool = False
     """True for the text of a message and for model output, False for text of the template."""
     sampled: bool = False
-    """True if the model wrote this part."""
+    """True if this part was written by the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,9 +195,9 @@ def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] |
 
 
 def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
-    """Return the ranges of the texts in `text`.
+    """Return the ranges of the message texts in `text`.
 
-    Returns None if replacing the placeholders in `skeleton` with the texts doesn't result in `text`.
+    Returns None if the positions don't match, i.e. if `skeleton` with the message texts in place of its placeholders isn't `text`.
     """
     planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []

@@ -5,8 +5,8 @@ prefixes, both positions are found by rendering only the start of the conversati
 dropped, a needle (a unique word) is inserted into the message to find it. In this case, the model's text is between the header before the
 needle and the end of turn after it.
 
-Rules: the generation prompt isn't the model's text. The model's text includes the token that ends its turn, but not the layout after that
-token. A message with ambiguous borders is an error, never a guess.
+Rules: the generation prompt doesn't count as the model's text. The model's text includes the token that ends its turn, but not the layout
+after that token. A message with ambiguous borders is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from unrender.parser.streaming import Parser
 from unrender.proof.split import common_suffix
 
 _NEEDLE = "qzneedlezq"
-"""Unique word that is inserted into a message to find it in the rendering."""
+"""Unique word that is inserted into a message, so that the message can be found in the rendering."""
 _CALL = (Role.NAME, Role.ARGUMENT, Role.ID, Role.MARKER)
 Plant = Callable[[Said], Said | None]
 """Function that inserts a needle into a message and returns the new message, or None if the message has no text."""
@@ -115,7 +115,7 @@ def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A conversation that can be rendered up to any message."""
+    """A conversation that can be rendered up to any of its messages."""
 
     writer: Writer
     messages: Conversation

@@ -63,7 +63,7 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Tokens that were added together, with a link to the previous ones."""
+    """Tokens that were added together, with a link to the segment before them."""
 
     ids: tuple[int, ...]
     messages: tuple[int, ...]
@@ -113,7 +113,7 @@ class Rollout:
         return [message for stretch in self._stretches() for message in stretch.said]
 
     def sampled(self, ids: Iterable[int], logprobs: Iterable[float] | None = None) -> Message:
-        """Add the sampled ids of an answer, including the stop token, and return the parsed message.
+        """Add the sampled ids of an answer, including its stop token, and return the parsed message.
 
         The ids are kept unchanged. An empty list is an empty answer. Pass `logprobs`, one per id, for all answers or for none. Raises
         `RequestError` if `logprobs` doesn't follow this rule, or if `extend` wasn't called after the last answer.
@@ -148,8 +148,8 @@ class Rollout:
         """Append messages after the answer: tool results, user messages, system messages.
 
         Only the new messages are encoded. `changes` are arguments of `Turn.next`: `thoughts`, `unfinished`, `tool_choice` and template
-        variables. Raises `TokenizerError` and the errors of `Turn.next`. Raises `RequestError` if no answer was sampled since messages were
-        last added. An error leaves the rollout unchanged.
+        variables. Also raises `TokenizerError` and the errors of `Turn.next`. Raises `RequestError` if no answer was sampled since messages
+        were last added. An error leaves the rollout unchanged.
         """
         if not self._last.sampled:
             raise RequestError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")

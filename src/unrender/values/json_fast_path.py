@@ -99,7 +99,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
         else:
             break
         at = end
-        # After the outermost bracket is closed, the rest of the text is not part of the value.
+        # Once the outermost bracket is closed, the rest of the text is not part of the value.
         if state == NEXT and not stack:
             return at, END, stack, -1, keys
     return at, state, stack, comma if state in (ITEM, KEY) else -1, keys

@@ -50,7 +50,7 @@ class RawScanner(Scanner):
     ) -> None:
         self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
         self.doubt: ValueMarks | None = doubt
-        """Marks other than the end marker that may end the value. None if only the end marker can end the value."""
+        """Marks that may end the value in addition to the end marker. None if only the end marker can end the value."""
         self.torn: int | None = None
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
         """Maps escaped forms to characters, e.g. `&lt;` to `<`. The finder also matches these forms."""
@@ -230,7 +230,7 @@ class RawScanner(Scanner):
             self._hold(piece)
             if self._may_be_other():
                 return ""
-            # Release all held text, because the value can only be a string. For example, ` apples` follows the held `4`.
+            # The value can only be a string, e.g. because ` apples` follows the held `4`, so release all held text.
             self.is_string = True
             piece = "".join(self.held)
         quote = "" if self.begun else '"'
@@ -289,7 +289,7 @@ class CodeValueScanner(Scanner):
 
     @property
     def flow(self) -> Taker | None:
-        """Fast path for raw text. None until the value can only be raw text."""
+        """The fast path for raw text, or None until the value can only be raw text."""
         return self.raw.flow if self.settled else None
 
     @property
@@ -316,7 +316,7 @@ class CodeValueScanner(Scanner):
         return self._decide_after_quotation(text, start, final=final)
 
     def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Decide whether the value is quoted, by the text after the closing quote.
+        """Decide from the text after the closing quote whether the value is quoted.
 
         The value of `"a", b=1` is quoted. The value `"a" and "b"` is raw text that contains quotes.
         """

@@ -97,7 +97,7 @@ class LiteralScanner(Scanner):
         self.comma: str = ""
         """A comma and the space after it, held until the next item. Trailing commas are dropped."""
         self.keys: str = ""
-        """Keys of the outermost object as JSON text, without their opening quotes."""
+        """The keys of the outermost object as JSON text, without their opening quotes."""
 
     @property
     def flow(self) -> LiteralScanner | None:
@@ -140,7 +140,7 @@ class LiteralScanner(Scanner):
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
                 at = end  # Consumes `{"a": [1, 2], ` in one step. The code below continues with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):
-                # Collect only the keys of the outermost object, because these are the call's arguments.
+                # Collect only the keys of the outermost object, because only these are the call's arguments.
                 size = len(pieces) if self.state == KEY_STRING and len(self.stack) == 1 else -1
                 at, status = self._string(text, at, pieces, final)
                 self.keys += "".join(pieces[size:]) if size >= 0 else ""
@@ -291,7 +291,7 @@ class LiteralScanner(Scanner):
         if text[at] != ":":
             return at, FAILED
         self.state = VALUE
-        # Return `{"city": 1}` for `{city:1}`, with a space after the colon. JSON keeps its own white space.
+        # Write a space after the colon: `{city:1}` becomes `{"city": 1}`. JSON keeps its own white space.
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, MORE
 
@@ -439,7 +439,7 @@ class QuotedScanner(Scanner):
         self.opened = True
         # Decode the buffer again for each chunk. The buffer is short, because text that the inner scanner has consumed is removed.
         inside = _Inside(text, at, final=final)
-        # `_Inside` stops at an unescaped quotation mark, which ends the string.
+        # `_Inside` stops decoding at an unescaped quotation mark, which ends the string.
         ended = text.startswith('"', inside.end)
         used, result = 0, ""
         head = inside.decoded.lstrip()
