@@ -59,7 +59,7 @@ class Detokenizer:
     def feed(self, token: int) -> str:
         """Add an id, and return the text that is now final."""
         # If `東` consists of three tokens, the first two decode to U+FFFD, so these two are buffered. A token's text may depend on the
-        # previous token (`▁` at the start of a word), so previous tokens are decoded again, and then their text is removed.
+        # previous token (`▁` at the start of a word). Previous tokens are therefore decoded again, and their text is removed.
         self._held.append(token)
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         waiting = len(self._held) - self._given

@@ -180,8 +180,7 @@ class Turn(Constrained):
         return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
 
     def _unfinished(self) -> Iterator[str]:
-        """Yield the markers that may occur before the answer is complete. These markers surround reasoning, or precede content and calls.
-        """
+        """Yield the markers that may occur before the answer is complete. They are those around reasoning, or before content and calls."""
         turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
         opened = not self.prefill.strip() or not reasoning.start.strip() or reasoning.opened_in(self.prefill)
         if opened and not reasoning.closed_in(self.prefill):

@@ -171,6 +171,6 @@ def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
     left, right = ("", *lexemes(between[:at]))[-1], (*lexemes(between[at:]), "")[0]
     inside = _OPEN_TAG.match(between[at:]) is not None
     broken = (is_tag(left) and is_word(right)) or (is_word(left) and is_tag(right))
-    # Avoid these borders, the worst first: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`; before a
-    # line break, which usually ends an item; before other white space.
+    # Avoid the following borders, from worst to best: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`;
+    # before a line break, which usually ends an item; before other white space.
     return inside, broken, right == "\n", right.isspace(), at

@@ -1,7 +1,7 @@
 """Inspects the values of a template, and converts them to text that is the same in every process.
 
 Rules: data (strings, numbers, lists, dicts, …) is printed as in Python. All other values are *opaque*: methods, functions, iterators, and
-objects of Jinja or the caller. Opaque values are printed without memory addresses. A method is printed as its name, and any other code as
+objects of Jinja or the caller. Opaque values are printed without memory addresses: a method as its name, and any other callable as
 `<callable>`.
 """
 
@@ -56,7 +56,7 @@ def values_inside(value: Any) -> Iterable[Any]:
 def plain(value: Any) -> Any:
     """Return `value` with its opaque parts replaced by printable ones.
 
-    Weigh `value` first, since this function never returns for a value that contains itself.
+    Weigh `value` before you call this function, which never returns for a value that contains itself.
     """
     if isinstance(value, _ATOMS):
         return value

@@ -4,7 +4,7 @@ A rewritten keyword becomes a separate subschema. For example, `dependentRequire
 (`ABSENT`, an internal keyword), or the other properties are required.
 
 A `not` is replaced by the complement of its schema: schemas that match exactly the values that violate it. A value violates a schema if it
-violates any of its keywords, so `not {"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
+violates any keyword. For example, `not {"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
 """
 
 from __future__ import annotations

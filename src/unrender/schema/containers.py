@@ -349,8 +349,7 @@ _Extra = tuple[tuple[Text, Shape], ...]
 def _extra(
     places: Places, scopes: list[_Scope], names: frozenset[str], context: KeywordContext
 ) -> tuple[_Extra, Shape]:
-    """Return the undeclared keys that may be generated, each with the shape of its values, and the shape for the values of all other keys.
-    """
+    """Return the undeclared keys that may be generated, each with the shape of its values, and the shape of all other values."""
     value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
     patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
     if isinstance(_key_shape(places, context), Nothing):

@@ -62,8 +62,7 @@ def _is_empty(shape: Number) -> bool:
 
 
 def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext) -> Iterable[tuple[Decimal, bool]]:
-    """Yield the lower or the upper bounds, and whether each of them is exclusive. `outward` is 1 for upper bounds and -1 for lower bounds.
-    """
+    """Yield the lower or the upper bounds, each with True if it's exclusive. `outward` is 1 for upper bounds and -1 for lower bounds."""
     exclusive = f"exclusive{inclusive.capitalize()}"
     numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
     for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):

@@ -132,8 +132,7 @@ class ArgumentTypes:
         return self._types[key]
 
     def admit(self, arguments: str) -> bool:
-        """Return whether each argument in a JSON object has an allowed type. Other constraints in the schema, such as bounds, are ignored.
-        """
+        """Return whether each argument in a JSON object has an allowed type. Other constraints, such as bounds, aren't checked."""
         return self._admitted(json.loads(arguments or "{}"))
 
     def _admitted(self, given: Mapping[str, Any]) -> bool:

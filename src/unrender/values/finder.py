@@ -66,8 +66,8 @@ class Flow:
         Returns None if `text` contains a complete literal.
         """
         found = self.search(text)
-        # With `</think>` as the literal, all of `a < b` is consumed, the last two characters of `a </` are undecided, and `</think>` is
-        # left to the machine.
+        # If the literal is `</think>`, all of `a < b` is consumed, but the last two characters of `a </` are undecided. A complete
+        # `</think>` is left to the machine.
         if found is None:
             return text, len(text)
         if self._whole(text):

@@ -75,8 +75,8 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
     """Parse `text` from `at` on as far as it is well-formed JSON.
 
     `stack` contains the open brackets, and `depth` is their maximum number. Returns a tuple: the end of the well-formed text, the state and
-    the open brackets at that position, the position of a trailing comma or -1, and the keys of the outermost object. The keys are returned
-    as written, without their opening quotes.
+    the open brackets there, the position of a trailing comma or -1, and the outermost object's keys. The keys are returned as written,
+    without their opening quotes.
     """
     comma, size, keys = -1, len(text), ""
     while at < size and (found := _STEPS[state].match(text, at)):

@@ -1,8 +1,8 @@
 """Finds the end of a raw value that has an end marker, even if that marker is missing, damaged or quoted.
 
-Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call:
-the next argument's opener, the end of the call, or a closer followed by something else. Once a mark may end the value, the following text
-is held back. The marks are evaluated at the value's closer or at the end of the output:
+Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call.
+It may be the next argument's opener, the end of the call, or a closer followed by other text. Once a mark may end the value, the following
+text is held back. The marks are evaluated at the value's closer or at the end of the output:
 
 - A closer in prose is text. Any other closer ends the value. If the call can't continue after the closer, the call fails.
 - An opener is text if its own closer is also inside the value.
@@ -129,8 +129,7 @@ class MarkedEnds:
             for at in range(len(layout) - len(line) + 1):
                 self._kinds[layout[at:] + head] = Kind.OPENED
             self._kinds[head] = Kind.OPENED
-        # Searching is fastest if all marks start with the same character, so the start of a call is included only if it starts with the
-        # closer's first character.
+        # Searching is fastest if all marks start with the same character. So a call's start is included only if it starts like the closer.
         if markers.call_open and markers.call_open[0][:1] == self.closers[0][:1]:
             self._add(Kind.BEGUN, markers.call_open[:1], "")
         if markers.call_close and isinstance(markers.call_close[0], str):

@@ -30,8 +30,7 @@ _SPECIAL = "<>&"
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """A pair of quotes, and the alphabet of strings in these quotes. If the alphabet is None, a string is raw text up to the closing quote.
-    """
+    """A pair of quotes, and the alphabet of strings inside them. If the alphabet is None, a string is raw text up to the closing quote."""
 
     open: str
     close: str

@@ -1,7 +1,8 @@
 """Converts unquoted values to JSON text as they stream: raw text up to its end marker, values in Python-style calls, and nested tags.
 
 Strategy: text that can only be a string is escaped and released immediately. Lists and objects are parsed as literals. If the type depends
-on the text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
+on the text (`7`, `true`, `None`), the text is held back. It's released at the end marker, or once it can no longer be a number or a
+keyword.
 
 Models that generate Python-style calls quote strings, but some raw strings also start with a quotation mark. A value counts as quoted only
 if the call can continue after the closing quote. Otherwise, the quotes are part of the raw text.

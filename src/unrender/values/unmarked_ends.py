@@ -7,7 +7,7 @@ following:
 - the closer of the arguments, followed by text that the syntax allows
 - the next call or the end of the turn, if the arguments have no closer
 
-The length of names and white space is limited, so only a short tail of the text stays undecided.
+The lengths of names and white space are limited, so only a short tail of the text remains undecided.
 """
 
 from __future__ import annotations

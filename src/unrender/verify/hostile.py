@@ -4,7 +4,7 @@ Strategy: the test strings come from the format's own markers and headers, which
 give the same strings. Answers that the template doesn't render are skipped.
 
 Rules: ambiguous text may be rejected with an error, but must not become a different call. For example, `<v>Not </v> here</v>` may be
-rejected. All other text must be recovered exactly.
+rejected. Text that isn't ambiguous must be recovered exactly.
 """
 
 from __future__ import annotations

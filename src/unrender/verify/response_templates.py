@@ -38,7 +38,8 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
     transformers rejects the response template.
     """
     read = response_reader(exported)
-    candidate = Candidate.of(template, template._with_tools.eos_token)  # The export contains no other end-of-sequence token.
+    # The export contains no other end-of-sequence token than this one.
+    candidate = Candidate.of(template, template._with_tools.eos_token)
     findings = []
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
