@@ -178,7 +178,7 @@ def _chunk(found: Mapping[str, Found]) -> Iterator[str]:
         growth = case["costs"]["256000"] / case["costs"]["16000"]
         yield f"| {case['title'][4:]} | {growth:.1f} | {case['ratio']:.1f} | {case['bar']:g} |"
     yield ""
-    yield f"The parser that does nothing takes {nothing:.2f} µs for a chunk. The bars in milliseconds below were set on a machine where it takes 0.27 µs."
+    yield f"The parser that does nothing takes {nothing:.2f} µs for a chunk, or 0.27 µs on the machine where the limits in milliseconds below were set."
 
 
 def _read(found: Mapping[str, Found]) -> Iterator[str]:
@@ -268,10 +268,10 @@ def _beside(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _kept(found: Mapping[str, Found]) -> Iterator[str]:
-    yield "| answers | | all 19 turns keep | some do | none does | seen of each prompt |"
+    yield "| answers | | all 19 turns keep | some do | none does | already processed, of each prompt |"
     yield "|---|---|--:|--:|--:|--:|"
     for row in found["next_turn"]["kept"]:
-        yield f"| {row['case']} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
+        yield f"| {row['case'].replace('liberties', 'deviations')} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
 
 
 def _cost(found: Mapping[str, Found]) -> Iterator[str]:
@@ -330,7 +330,7 @@ def _gateway(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _real(found: Mapping[str, Found]) -> Iterator[str]:
-    yield "| tools | | decoding takes | first token takes | answers that call, of " + f"{found['real']['rounds']} |"
+    yield "| tools | | decoding takes | first token takes | answers with a call, of " + f"{found['real']['rounds']} |"
     yield "|--:|---|--:|--:|--:|"
     for row in found["real"]["rows"]:
         if row["server"] == "unrender":
