@@ -166,7 +166,7 @@ def _run(found: Mapping[str, Found]) -> Iterator[str]:
     yield f"Versions: {versions}."
     busy = ", ".join(f"{name} ({share:.0%})" for name, share in kept["busy"].items() if share > _QUIET)
     yield f"When a step began, other processes used at most {_QUIET:.0%} of the processors" + (
-        f", except for: {busy}." if busy else "."
+        f", except before these steps: {busy}." if busy else "."
     )
 
 
@@ -197,7 +197,7 @@ def _read(found: Mapping[str, Found]) -> Iterator[str]:
     given = f"{drift['unrender']['given']} (repair by the offered tools: {_offered(drift)['given']})"
     yield f"| calls found in answers with mistakes, of {calls} | {given} | {peers[best]['given']} ({best}) |"
     invented = ", ".join(f"{counts.get('wrong', 0)} ({name})" for name, counts in peers.items())
-    yield f"| wrong or invented calls in them | {drift['unrender'].get('wrong', 0)} | {invented} |"
+    yield f"| wrong or invented calls in these answers | {drift['unrender'].get('wrong', 0)} | {invented} |"
     systems = ", ".join(f"{count} ({name})" for name, count in read.items() if name != "unrender")
     yield f"| templates whose answers are read, of {templates} | {read['unrender']} | {systems} |"
     yield f"| templates that keep all prompts of an agent, of {sum(kept[0][it] for it in ('all', 'some', 'none'))} | {after} | {before} (rendered anew) |"
@@ -278,7 +278,7 @@ def _cost(found: Mapping[str, Found]) -> Iterator[str]:
     costs = found["next_turn"]["cost"]
     base = costs["Turn.next"]["2"]
     yield (
-        f"| over turn 2 by `Turn.next` ({base:.2f} ms) | "
+        f"| relative to turn 2 of `Turn.next` ({base:.2f} ms) | "
         + " | ".join(f"turn {turn}" for turn in costs["prepare"])
         + " |"
     )
@@ -348,7 +348,7 @@ def _worth(found: Mapping[str, Found]) -> Iterator[str]:
 
 def _healing(found: Mapping[str, Found]) -> Iterator[str]:
     healing = found["healing"]
-    yield f"| {healing['calls']} calls | valid | cut off at 120 tokens | valid, of the others | right arguments | tokens |"
+    yield f"| {healing['calls']} calls | valid | cut off at 120 tokens | valid, of those not cut off | right arguments | tokens |"
     yield "|---|--:|--:|--:|--:|--:|"
     for row in healing["rows"]:
         shares = " | ".join(f"{row[name]} %" for name in ("valid", "cut", "ended", "arguments"))
