@@ -297,7 +297,7 @@ def _first(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 _SHOWN = {
-    "relay": "a relay of bytes",
+    "relay": "a byte relay",
     "libraries": "the libraries",
     "unrender": "unrender",
     "litellm": "LiteLLM's proxy",
@@ -311,7 +311,7 @@ _GATEWAY = (
     ("memory for a stream, 100 streams", 100, "kb_per_stream", "{:.0f} kB"),
     ("lateness, 100 streams, p99", 100, "late_ms_p99", "{:.0f} ms"),
     ("lateness, 1,000 streams, p99", 1000, "late_ms_p99", "{:.0f} ms"),
-    ("first byte after the engine's own, median", None, "first_byte_ms_p50", "{:.1f} ms"),
+    ("delay of the first byte, median", None, "first_byte_ms_p50", "{:.1f} ms"),
 )
 
 
