@@ -213,7 +213,7 @@ def _offered(drift: Mapping[str, Found]) -> Found:
 
 def _drift(found: Mapping[str, Found]) -> Iterator[str]:
     order = ("given", "no call", "rightly none", "wrong", "no parser")
-    yield "| reader | calls given | no call | rightly no call | wrong or invented | no parser |"
+    yield "| parser | calls given | no call | rightly no call | wrong or invented | no parser |"
     yield "|---|--:|--:|--:|--:|--:|"
     for name, counts in found["drift"]["readers"].items():
         yield f"| {name} | " + " | ".join(str(counts.get(word, 0)) for word in order) + " |"
