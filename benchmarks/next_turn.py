@@ -374,7 +374,11 @@ def told(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"| {row['case'].replace('liberties', 'deviations')} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
     if costs := found.get("cost"):
         base = costs["Turn.next"][str(COSTS[0])]
-        yield f"\n| relative to turn 2 of `Turn.next` ({base:.2f} ms) | " + " | ".join(f"turn {turn}" for turn in COSTS) + " |"
+        yield (
+            f"\n| relative to turn 2 of `Turn.next` ({base:.2f} ms) | "
+            + " | ".join(f"turn {turn}" for turn in COSTS)
+            + " |"
+        )
         yield "|---|" + "--:|" * len(COSTS)
         for way, times in costs.items():
             yield f"| `{way}` | " + " | ".join(f"{times[str(turn)] / base:.1f}" for turn in COSTS) + " |"
