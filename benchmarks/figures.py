@@ -171,7 +171,7 @@ def _run(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _chunk(found: Mapping[str, Found]) -> Iterator[str]:
-    yield "| Case | growth, 16k to 256k | × a parser that does nothing, at 256k | bar |"
+    yield "| Case | growth, 16k to 256k | × a parser that does nothing, at 256k | limit |"
     yield "|---|--:|--:|--:|"
     nothing = median(case["nothing"]["256000"] for case in found["streaming"]["cases"])
     for case in found["streaming"]["cases"]:
@@ -244,7 +244,7 @@ def _times(ratio: float) -> str:
 def _request(found: Mapping[str, Found]) -> Iterator[str]:
     request = found["request"]
     rows = {row["dialect"]: row for row in request["dialects"]}
-    yield "| milliseconds | " + " | ".join(name.replace("_", " ") for name in rows) + " | bar |"
+    yield "| milliseconds | " + " | ".join(name.replace("_", " ") for name in rows) + " | limit |"
     yield "|---|" + "--:|" * (len(rows) + 1)
     for title, key, count, bar in (
         ("one tool, schema never seen", "cold", 1, "5"),
@@ -326,7 +326,7 @@ def _gateway(found: Mapping[str, Found]) -> Iterator[str]:
     yield ""
     chunk = rows["relay", 1000]["us_per_chunk"]
     wrong = sum(row.get("wrong", 0) for row in found["gateway"]["rows"])
-    yield f"The relay takes {chunk:.0f} µs for a chunk at 1,000 streams. Streams with a lost or swapped character: {wrong}."
+    yield f"The byte relay takes {chunk:.0f} µs for a chunk at 1,000 streams. Streams with a lost or swapped character: {wrong}."
 
 
 def _real(found: Mapping[str, Found]) -> Iterator[str]:
