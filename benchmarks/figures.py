@@ -271,7 +271,7 @@ def _kept(found: Mapping[str, Found]) -> Iterator[str]:
     yield "| answers | | all 19 turns keep | some do | none does | already processed, of each prompt |"
     yield "|---|---|--:|--:|--:|--:|"
     for row in found["next_turn"]["kept"]:
-        yield f"| {row['case'].replace('liberties', 'deviations')} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
+        yield f"| {row['case']} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
 
 
 def _cost(found: Mapping[str, Found]) -> Iterator[str]:

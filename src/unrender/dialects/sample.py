@@ -211,7 +211,7 @@ class _Walk:
         return self.words(stops, stop.translate(_UNMARKED)) + stop, (following,)
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
-        """Return free text that precedes `ending`. Together, they contain no complete stop except at the very end."""
+        """Return free text that precedes `ending`. The text plus `ending` contains no stop string, except at the very end."""
         text = ""
         for _ in range(self.count(0, 12)):
             piece = self.word(stops)

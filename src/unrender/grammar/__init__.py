@@ -209,7 +209,7 @@ def ref(rule: str) -> Node:
 
 
 def atomic(part: Node | str) -> Node:
-    """Return `a`, with its text buffered until all of it has matched."""
+    """Return `part`, with its text buffered until all of it has matched."""
     return nodes.Atomic(_node(part))
 
 
@@ -227,32 +227,32 @@ def tag(role: Role, part: Node | str) -> Node:
 
 
 def reasoning(part: Node | str) -> Node:
-    """Return `a`, tagged as reasoning."""
+    """Return `part`, tagged as reasoning."""
     return tag(Role.REASONING, part)
 
 
 def content(part: Node | str) -> Node:
-    """Return `a`, tagged as content."""
+    """Return `part`, tagged as content."""
     return tag(Role.CONTENT, part)
 
 
 def tool_call(part: Node | str) -> Node:
-    """Return `a`, tagged as one tool call. Tag the parts of the call with `name`, `call_id`, `arguments` and `argument`."""
+    """Return `part`, tagged as one tool call. Tag the parts of the call with `name`, `call_id`, `arguments` and `argument`."""
     return tag(Role.CALL, part)
 
 
 def name(part: Node | str) -> Node:
-    """Return `a`, tagged as the name of a call, which must be the name of an offered tool."""
+    """Return `part`, tagged as the name of a call, which must be the name of an offered tool."""
     return tag(Role.NAME, part)
 
 
 def call_id(part: Node | str) -> Node:
-    """Return `a`, tagged as the id of a call."""
+    """Return `part`, tagged as the id of a call."""
     return tag(Role.ID, part)
 
 
 def arguments(part: Node | str) -> Node:
-    """Return `a`, tagged as the arguments of a call: a JSON object, or a Python dict with `python_value`."""
+    """Return `part`, tagged as the arguments of a call: a JSON object, or a Python dict with `python_value`."""
     return tag(Role.ARGUMENT, part)
 
 

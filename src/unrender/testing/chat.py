@@ -207,7 +207,7 @@ class Case:
                 found = "nothing to tolerate: the output follows the format"
                 raise AssertionError(self._report(found, advice=["remove tolerated=True"]))
             return
-        # The strict parser must return the same message. If only the lenient parser accepts the output, it deviates from the format.
+        # The strict parser must return the same message. If only the lenient parser accepts the output, the output deviates from the format.
         self._check(turn, output, expected, strict=True)
         if refused := refusals(turn, output, message):
             found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"

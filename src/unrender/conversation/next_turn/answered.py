@@ -1,6 +1,6 @@
 """Parse an answer for the next turn, and detect where it ended.
 
-The turn's own parser parses the answer. To find out whether the answer ended inside reasoning, a copy of the parser gets one more word.
+The turn's own parser parses the answer. To find out whether the answer ended inside reasoning, one more word is fed to a copy of the parser.
 """
 
 from __future__ import annotations

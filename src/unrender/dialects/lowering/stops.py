@@ -356,7 +356,7 @@ class Openness:
         return known[1]
 
     def _unsettled(self, node: Node) -> frozenset[Stops]:
-        """Return the endings of `node` before the endings of all rules are final. The result isn't cached in `_known`."""
+        """Return the provisional endings of `node`, while the endings of the rules are still being computed. The result isn't cached in `_known`."""
         return self._find(node, self._unsettled)
 
     def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:

@@ -97,8 +97,8 @@ class Stored:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
-            _log.error("the store for answers is unavailable: %s", error)
-            raise Failure(Kind.BUSY, "the store for answers is unavailable") from error
+            _log.error("the response store is unavailable: %s", error)
+            raise Failure(Kind.BUSY, "the response store is unavailable") from error
 
     async def continued(self, body: Any, owner: bytes) -> Any:
         """Return a request whose `input` is the complete conversation.
@@ -177,8 +177,8 @@ class Stored:
         """Return a stored answer. Raises `Failure` if no stored answer has this id."""
         entry = await self._run(lambda: self._found(owner, id)) if self.most else None
         if entry is None:
-            why = f"found {id!r:.80}" if self.most else _OFF
-            raise Failure(Kind.NOT_FOUND, f"response: expected the id of a stored response: {why}", param="response_id")
+            why = f"expected the id of a stored response, found {id!r:.80}" if self.most else _OFF
+            raise Failure(Kind.NOT_FOUND, f"response: {why}", param="response_id")
         return entry
 
     async def delete(self, owner: bytes, id: str) -> dict[str, Any]:
