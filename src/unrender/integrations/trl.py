@@ -88,9 +88,10 @@ def rollout_func(
     """Return a `rollout_func` for `GRPOTrainer`. Each multi-turn conversation becomes one row of sampled ids.
 
     `tools` are functions that the model can call. Pass them to `rollout_func`, not to the trainer. `respond` returns the messages after an
-    answer, or none to end the conversation. The default returns the results of the tools. `generate` samples answers to prompts of ids. The
-    default uses the trainer. `template` defaults to the tokenizer's own, and `settings` are arguments of `ChatTemplate.prepare`. A
-    conversation ends after `turns` answers, at the trainer's `max_completion_length`, or if its prompt can't be extended.
+    answer, or none to end the conversation. By default, it returns the results of the tools. `generate` samples answers to tokenized
+    prompts. By default, the trainer generates the answers. `template` defaults to the tokenizer's own, and `settings` are arguments of
+    `ChatTemplate.prepare`. A conversation ends after `turns` answers, at the trainer's `max_completion_length`, or if its prompt can't be
+    extended.
     """
     named = {function.__name__: function for function in tools}
     said = respond or (lambda message: [_result(call, named[call.name]) for call in message.tool_calls])
@@ -193,7 +194,7 @@ class _Responses:
         return read if batch else read[0]
 
     def _texts(self, given: Any) -> Any:
-        """Return the text of a response, or a list of texts for a batch. `given` contains text, ids or arrays of ids."""
+        """Return the text of a response, or a list of strings for a batch. `given` contains text, ids or arrays of ids."""
         given = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(given, str):
             return given

@@ -27,7 +27,7 @@ _QUESTION = {"role": "user", "content": "Hello"}
 
 
 class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
-    """Builder of token sequences for any template, which appends the template's text to the sampled answer.
+    """Builds token sequences for any template by appending the template's text to the sampled answer.
 
     As in verl's agent loops, each builder handles one conversation. Sampled tokens are never removed from the prompt. Methods raise
     `ValueError` if it's uncertain what the template would write next.

@@ -228,14 +228,14 @@ class _Parser:
 
     def adjust_request(self, request: Any) -> Any:
         """Keep special tokens in the output, and set the request's structural tag. Raises vLLM's error for status 400."""
-        # `<tool_call>` is a special token in many models. The parser needs it in the text.
+        # In many models, `<tool_call>` is a special token, which the parser needs in the text.
         request.skip_special_tokens = False
         if hasattr(request, "spaces_between_special_tokens"):
             request.spaces_between_special_tokens = False
         form = _asked_form(request)
         try:
             turn = self._answering(request, form or None, auto=self._enable_auto_tools)
-            # If the response format isn't JSON, vLLM applies it after the reasoning itself, unless a call is required.
+            # If the response format isn't JSON, vLLM itself applies the format after the reasoning, unless a call is required.
             if self._is_constrained(turn) and (form != {} or is_forced(turn.request)):
                 self._constrain(request, turn)
         except (RequestError, GrammarError) as error:
@@ -330,7 +330,7 @@ class _Parser:
         """Return the number of reasoning tokens in the answer so far."""
         if self._reasoning_parser is None or self._turn is None:
             return 0
-        # vLLM calls this repeatedly as the answer grows. If the ids don't continue the previous ones, they belong to another answer.
+        # vLLM calls this method repeatedly as the answer grows. If the ids don't continue the previous ones, they belong to another answer.
         if self._counter is None or not self._counter.continues(token_ids):
             self._counter = ReasoningTokens(self._turn, self.model_tokenizer)
         return self._counter.count(token_ids)
@@ -401,7 +401,7 @@ def _last_text(request: Any) -> str:
 
 def _reads_calls(choice: Any, *, auto: bool) -> bool:
     """Return True if calls are parsed. `auto` determines the result if the model may choose whether to call a tool."""
-    # The Responses API sends `{"mode": "auto"}` for allowed tools. A named function has no mode and is required.
+    # The Responses API sends `{"mode": "auto"}` for allowed tools. For a named function, there is no mode, and the call is required.
     mode = choice.get("mode", "required") if isinstance(choice, Mapping) else choice
     return auto if mode in (None, "auto") else mode != "none"
 

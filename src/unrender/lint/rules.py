@@ -273,10 +273,10 @@ def tools_ignored(subject: Subject) -> Iterator[Symptom]:
     fix="Write `message.tool_calls` in the form of the model's own answers.",
 )
 def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
-    """Yield a conversation whose call is missing from the rendered history, if the template uses tools."""
+    """If the template uses tools, yield a conversation whose call is missing from the rendered history."""
     messages = [USER, calling(FIRST), tool_result()]
     rendering = subject.history(messages[:2], TOOLS)
-    # Some templates write calls only if tools are offered, and the names are then also in the prompt. So count the name.
+    # Some templates write calls only if tools are offered, and the names are then also in the prompt. So count how often the name occurs.
     written = rendering.text.count(FIRST) > subject.history(messages[:1], TOOLS).text.count(FIRST)
     if subject.takes_tools and not subject.writes_calls and not written and rendering.error is None:
         yield Symptom("a tool call in the history is not written", messages)
@@ -289,7 +289,7 @@ def tool_calls_dropped(subject: Subject) -> Iterator[Symptom]:
     fix="Write messages with the role `tool`.",
 )
 def tool_results_dropped(subject: Subject) -> Iterator[Symptom]:
-    """Yield a conversation whose tool result is dropped for every form of its call, if the template uses tools."""
+    """If the template uses tools, yield a conversation whose tool result is dropped for every form of its call."""
     # A template may write the result for only one form of arguments. Another rule reports forms that the template rejects.
     forms = (calling(FIRST), calling(FIRST, objects=True))
     renderings = [subject.raw([USER, form, tool_result()], TOOLS) for form in forms]

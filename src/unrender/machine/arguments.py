@@ -93,7 +93,7 @@ class Commit:
     """Makes all text before the current position final."""
 
     recover: int = -1
-    """Address at which execution continues if the committed call breaks. -1 if no call is committed."""
+    """Address at which execution continues if the committed call fails. -1 if no call is committed."""
     starts: bool = False
     """True if the start of the call can be emitted, because its id is known or the call has none."""
     release: bool = False
@@ -182,7 +182,7 @@ def run_scanner(machine: Machine) -> Status:
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else scanner.wanted)
         return FAILED
-    # A call whose name isn't known yet may turn out to be text. The envelope then reports the duplicate key once the name is known.
+    # A call whose name isn't known yet may turn out to be text, so the envelope reports the duplicate key only once the name is known.
     if machine.current.name and (duplicate := scanner.duplicate):
         machine.malformed(duplicate, "another argument")
     machine.scanner = None
@@ -333,7 +333,7 @@ class ReadValue:
     def scanner(self, call: CallState, tools: tuple[str, ...], *, quoted: bool, patient: bool = True) -> Scanner:
         """Return a new scanner for the current value of `call`.
 
-        `quoted` is True if the value starts with a quotation mark. `patient` is True if its text may be parsed again.
+        `quoted` is True if the value starts with a quotation mark. `patient` is True if the value's text may be parsed again.
         """
         # Only the name of a declared argument ends the value. In `f(city=Rome, or Oslo, days=3)`, the value ends before `days`.
         suffix = self.suffix
@@ -559,9 +559,9 @@ class Entries:
         return machine.fail(f"{self.opener!r} or the end of the arguments")
 
     def _named_like(self, machine: Machine, at: int, mark: str) -> bool | None:
-        """Return whether an argument starts at `at` whose name starts like the marker `mark`. Return None if more text is needed.
+        """Return whether an argument whose name starts like the marker `mark` begins at `at`. Return None if more text is needed.
 
-        If calls start with `<call to="`, `<call>` starts the argument `call`.
+        For example, if calls start with `<call to="`, then `<call>` is the start tag of an argument named `call`.
         """
         if not self.opener or not self.after_key or not mark.startswith(self.opener):
             return False

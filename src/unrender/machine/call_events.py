@@ -100,7 +100,7 @@ def _emit_start(machine: Machine) -> None:
     call.id = machine.ids.give(machine.calls, call.name, call.id)
     machine.events.append(ToolCallStarted(machine.calls, call.id, call.name, call.offered, call.start))
     if expected := instead_of_call(machine.request, call.name):
-        # Backtracking may still remove this event, so a strict parser raises only once the event is final.
+        # Backtracking may still remove this event, so a strict parser raises the error only once the event is final.
         machine.events.append(Malformed(call.name, call.start, expected))
     # Emit arguments that precede the name, as in `{"arguments": {…}, "name": "f"}`.
     if waiting := "".join(call.arguments):
@@ -151,7 +151,7 @@ def open_call(machine: Machine) -> ToolCall | None:
 
 
 def commit(machine: Machine, recover: int = -1) -> None:
-    """Close all backtracking points except those that hold a call. If a call breaks later, execution continues at the address `recover`."""
+    """Close all backtracking points except those that hold a call. If a call fails later, execution continues at the address `recover`."""
     if recover >= 0:
         machine.recover = recover
         if machine.call:
@@ -162,7 +162,7 @@ def commit(machine: Machine, recover: int = -1) -> None:
 
 
 def is_quoted(machine: Machine, frame: Frame) -> bool:
-    """Return whether a quotation is open at the backtracking point. If it is, the frame buffers the text that follows."""
+    """Return whether a quotation is open at the backtracking point. If a quotation is open, the frame buffers the text that follows."""
     if frame.hub < 0 or frame.quotation:
         return frame.quotation is not None
     (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
@@ -263,7 +263,7 @@ def call_failed(machine: Machine) -> bool:
 
 
 def cut_short(machine: Machine, call: CallState | None = None) -> bool:
-    """End the output with a call that the token limit cut off. `call` contains the part of it that was parsed."""
+    """Handle a call that the token limit cut off at the end of the output. `call` contains the part of it that was parsed."""
     machine.call = call or CallState()
     machine.call.start, machine.call.cut = machine.position, True
     machine.frames.clear()
@@ -301,7 +301,7 @@ def unoffered(machine: Machine, name: str, wanted: str, *, shown: bool = False) 
 
 
 def fate(machine: Machine, call: CallState, cut: bool) -> FailedCalls:
-    """Return how the text of a failed call is treated."""
+    """Return the treatment of a failed call's text."""
     chosen = machine.policy.failed_calls
     if call.unoffered or machine.given_as_written(call):
         return "content"

@@ -116,7 +116,7 @@ class Try:
     options: tuple[tuple[OptionGuard, int], ...]
     wanted: str
     guarded: bool = False
-    """True if an option depends on the next character."""
+    """True if the next character may exclude an option."""
     holds: bool = False
     """True for a lookahead or an atom. Cuts inside the node then don't close its backtracking point."""
 
@@ -287,7 +287,7 @@ def _close(machine: Machine, call: CallState, role: Role, text: str, *, waits: b
 
 
 def _end(machine: Machine, call: CallState) -> None:
-    """End a call. A call without a name, or whose arguments aren't an object, is invalid."""
+    """End a call. A call is invalid if it has no name, or if its arguments aren't an object."""
     if call.name:
         machine.arguments(_CLOSING[call.written])
     # Check that the arguments are an object, because `arguments(json_value())` also accepts other values, such as `[1]`.

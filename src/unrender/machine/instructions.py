@@ -414,7 +414,7 @@ class Unsure:
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
 
     def _closes(self, machine: Machine) -> bool | None:
-        # A real end marker is at the end of a line. A mentioned marker isn't, as in "</think>, the closer, is …".
+        # A real end marker is at the end of a line. Any other marker is only mentioned, as in "</think>, the closer, is …".
         end = machine.at + self.size
         counts = self.undeclared == "closer" and not machine.mentioned
         if counts and end == len(machine.buffer) and not machine.final:

@@ -25,7 +25,7 @@ class _Signs:
     """Indications of calls in content."""
 
     heads: frozenset[str]
-    """First characters of all markers and of all texts in `lines`."""
+    """First characters of all markers and of all keys of `lines`."""
     markers: tuple[str, ...]
     closers: tuple[str, ...]
     lines: tuple[tuple[str, re.Pattern[str]], ...]

@@ -30,7 +30,7 @@ HOSTS = ("127.0.0.1", "localhost", "[::1]")
 """Allowed host names. Any other host name may belong to a malicious site whose domain resolves to this machine."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _AT_ONCE = 1
-"""Maximum number of requests handled at the same time. It's one, because Python records the warnings of all threads together."""
+"""Maximum number of requests handled at the same time. The limit is one, because Python records the warnings of all threads together."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -70,7 +70,7 @@ def bound(port: int) -> socket.socket:
 
 
 def serve(application: Starlette, listener: socket.socket) -> None:
-    """Serve until a signal ends it."""
+    """Serve until a signal stops the server."""
     config = uvicorn.Config(application, log_level="warning", access_log=False, server_header=False)
     uvicorn.Server(config).run(sockets=[listener])
 
@@ -92,7 +92,7 @@ class _Desk:
         return _json(self._offered)
 
     async def ask(self, request: Request) -> Response:
-        """Answer a request of the page."""
+        """Answer a request from the page."""
         if not _from_page(request):
             return _json({"error": "expected a request from this page, found one from another site"}, 403)
         body = await _body(request)

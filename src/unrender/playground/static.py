@@ -53,7 +53,7 @@ def _contents(where: str) -> dict[str, bytes]:
 def _stored() -> bytes:
     """Return the responses for the page's examples: for each request name, pairs of a request's fields and the response.
 
-    Python takes a while to load in the browser. Until then, the page shows these responses.
+    Python takes a while to load in the browser. Until Python is ready, the page shows these responses.
     """
     stored: dict[str, list[Any]] = {}
     page = json.loads(_PAGE.joinpath("examples.json").read_bytes())

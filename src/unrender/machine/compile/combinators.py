@@ -29,9 +29,9 @@ def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> P
     """Return the program for `grammar`. `ends` contains the markers that end a turn. These markers end any free text, and all text after
     them is content.
 
-    If the text doesn't match the grammar, the rest of the text is content, without the `ends`. Raises `GrammarError` for undefined
-    rules, left recursion, misplaced tags, and nodes that are only allowed in formats. `GrammarError` is also raised if `grammar` isn't a
-    `Grammar`.
+    If the text doesn't match the grammar, the rest of the text, without the markers in `ends`, is content. Raises `GrammarError` for
+    undefined rules, left recursion, misplaced tags, and nodes that are only allowed in formats. `GrammarError` is also raised if
+    `grammar` isn't a `Grammar`.
     """
     if not isinstance(grammar, nodes.Grammar):
         raise GrammarError(f"grammar: expected an `unrender.grammar.Grammar`, found {type(grammar).__name__}")

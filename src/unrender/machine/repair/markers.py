@@ -33,7 +33,7 @@ LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
 """Matches the rest of a truncated or decorated end marker, after the marker's word."""
 MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
 _LEAST_PART = 2
-"""A part of a marker is recognized only if it has more characters than this."""
+"""A part of a marker must be longer than this to be recognized."""
 _NOISE = re.compile(r"\s*[\"',:;=.]{1,3}\s*")
 """Matches punctuation that models insert between two markers, or use instead of a marker."""
 _BEFORE_TORN = re.compile(r"[{(\[<]?[\"']?")
